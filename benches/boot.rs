@@ -91,6 +91,7 @@ fn record(seq: u64, bytes: usize) -> Record {
         linked: false,
         metadata: None,
         labels: None,
+        capture: Default::default(),
         first_seen: now,
         id_first_seen: now,
         seen: now,

@@ -176,7 +176,14 @@ fn checks(
 }
 
 async fn ask(collection: &Collection, queries: Vec<String>, over: &AtomicBool) -> u64 {
-    let options = CheckOptions { threshold: None, limit: 10, with_metadata: false, explain: false, scope: None };
+    let options = CheckOptions {
+        threshold: None,
+        limit: 10,
+        with_metadata: false,
+        explain: false,
+        payload_digest: None,
+        scope: None,
+    };
     let mut count = 0;
     for query in queries.iter().cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
         let prepared = collection.prepare(Content::Text(query.clone())).await.expect("a text can be signed");

@@ -157,6 +157,7 @@ mod tests {
             times: LookupTimes::default(),
             explanation: None,
             page: None,
+            revisit: None,
         }
     }
 

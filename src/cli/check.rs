@@ -22,11 +22,11 @@ use crate::config::{self, Sources};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::extract::decode;
 use crate::http::Caller;
-use crate::http::dto::document::{DocumentInput, Invalid, from_json};
+use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::input::{Chunk, Fields, Origin, Place, Reason, read_chunks};
-use crate::types::{CollectionName, Html, Scope, ScopeTerm, Verdict};
+use crate::types::{CollectionName, Content, DocId, Html, Scope, ScopeTerm, Verdict};
 use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
@@ -336,13 +336,16 @@ impl Offline {
             limit: args.limit as usize,
             with_metadata: false,
             explain: false,
+            payload_digest: None,
             scope: Some(Arc::new(args.scope()?)).filter(|scope| !scope.terms().is_empty()),
         };
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             let (text, place) =
                 (std::str::from_utf8(line).expect("lines are made of UTF-8"), PlaceFields::in_file(origin));
             let verdict = from_json(text, Invalid::Refuse, &Caller::anyone()).and_then(|document| {
-                self.runtime.block_on(self.verdict(document, options.clone())).map_err(Problem::from)
+                let payload_digest = document.attached.capture.digest;
+                let options = CheckOptions { payload_digest, ..options.clone() };
+                self.runtime.block_on(self.verdict(document.id, document.content, options)).map_err(Problem::from)
             });
             match verdict {
                 Ok(verdict) => {
@@ -361,8 +364,12 @@ impl Offline {
         Ok(())
     }
 
-    async fn verdict(&self, document: DocumentInput, options: CheckOptions) -> Result<JointVerdict, CollectionError> {
-        let DocumentInput { id, content, .. } = document;
+    async fn verdict(
+        &self,
+        id: Option<DocId>,
+        content: Content,
+        options: CheckOptions,
+    ) -> Result<JointVerdict, CollectionError> {
         let Some(asked) = &self.asked else {
             let mut prepared = self.collection.prepare(content).await?;
             let page = prepared.take_page();

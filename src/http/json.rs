@@ -15,7 +15,7 @@ use super::error::{Code, FieldError, Problem};
 #[derive(Debug)]
 pub struct Object<'a> {
     fields: Fields<'a>,
-    known: SmallVec<[&'static str; 8]>,
+    known: SmallVec<[&'static str; 12]>,
 }
 
 /// The fields of a document fit in without an allocation.
@@ -83,6 +83,11 @@ impl<'a> Object<'a> {
             elements.is_some_and(|elements| elements.trim_ascii().is_empty())
         };
         self.fields.retain(|(field, raw)| field != name || !empty(raw));
+    }
+
+    /// Leaves a field out unless its value is one that is wanted.
+    pub fn leave_out_unless(&mut self, name: &str, is_wanted: impl Fn(&RawValue) -> bool) {
+        self.fields.retain(|(field, raw)| field != name || is_wanted(raw));
     }
 
     /// Refuses fields that were not read.

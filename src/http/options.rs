@@ -9,7 +9,7 @@ use super::error::Problem;
 use super::query::Query;
 use crate::collections::{Attached, CheckOptions, InsertOptions};
 use crate::keys;
-use crate::types::{InvalidLabel, Label, Labels, OnDuplicate, OnExisting, PageFacts, Scope, ScopeTerm};
+use crate::types::{InvalidLabel, Label, Labels, OnDuplicate, OnExisting, PageFacts, PayloadDigest, Scope, ScopeTerm};
 
 /// The most matches in one verdict.
 const MATCHES_MAX: usize = 1000;
@@ -55,15 +55,15 @@ impl InsertAsked {
     }
 
     /// Returns the options of the lookups in other collections.
-    pub(super) fn elsewhere(&self) -> CheckOptions {
+    pub(super) fn elsewhere(&self, payload_digest: Option<PayloadDigest>) -> CheckOptions {
         let InsertOptions { limit, with_metadata, explain, .. } = self.options;
-        CheckOptions { threshold: None, limit, with_metadata, explain, scope: None }
+        CheckOptions { threshold: None, limit, with_metadata, explain, payload_digest, scope: None }
     }
 
     /// Returns what to store with a content: what was sent, the facts of the page if the client asked for that, and the
     /// labels of the request.
     pub(super) fn attached(&self, sent: Attached, page: Option<&PageFacts>) -> Result<Attached, Problem> {
-        let Attached { metadata, labels } = sent;
+        let Attached { metadata, labels, capture } = sent;
         let metadata = match page.filter(|_| self.page_metadata) {
             Some(page) => Some(with_page(metadata.as_ref(), page)?),
             None => metadata,
@@ -72,16 +72,17 @@ impl InsertAsked {
             [] => labels,
             added => Some(joined(labels, added)?),
         };
-        Ok(Attached { metadata, labels })
+        Ok(Attached { metadata, labels, capture })
     }
 }
 
-/// Reads the options of a check.
+/// Reads the options of a check, except the digest of the document's payload.
 pub(super) fn check_options(query: &Query, caller: &Caller) -> Result<CheckOptions, Problem> {
     let with_metadata = with_metadata(query, caller)?;
     let explain = explain(query, caller)?;
     let scope = scope(query, "scope", ScopeTerm::parse)?.map(Arc::new);
-    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata, explain, scope })
+    let (threshold, limit) = (query.threshold()?, limit(query)?);
+    Ok(CheckOptions { threshold, limit, with_metadata, explain, payload_digest: None, scope })
 }
 
 /// Reads the options of an insert.

@@ -63,9 +63,9 @@ macro_rules! route {
 /// All routes.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
-    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "scope", "threshold", "limit", "with", "invalid", "explain", "collections"]
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "scope", "payload_digest", "threshold", "limit", "with", "invalid", "explain", "collections"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)) },
-    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "label", "on_duplicate", "on_existing", "limit", "with", "page_metadata", "invalid", "explain", "collections"]
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "label", "date", "payload_digest", "on_duplicate", "on_existing", "limit", "with", "page_metadata", "invalid", "explain", "collections"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)) },
     route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "label", "with", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::fields::Fields;
 use super::reason::{NoField, Reason};
 use super::wanted::LineForm;
-use crate::types::DOCUMENT_FIELDS;
+use crate::types::{CaptureDate, DOCUMENT_FIELDS};
 
 /// Fields that a message lists, and the longest part of a name that it shows.
 const SHOWN_FIELDS: usize = 8;
@@ -43,9 +43,11 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     // A document has one content. The text was chosen, so a page of it, as data sets have, is not sent too.
     let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text"].contains(name));
     let others = others.filter(|name| text.is_none() || **name != "html");
+    // Data sets have other dates of this name.
+    let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
     let mut has_content = text.is_some();
     for name in others {
-        if let Some(value) = record.get(name) {
+        if let Some(value) = record.get(name).filter(|value| !is_other_date(name, value)) {
             has_content |= ["html", "set", "signature"].contains(name);
             add(name, value.get());
         }
@@ -101,6 +103,11 @@ mod tests {
         assert_eq!(mapped(r#"{"body":"t"}"#), Ok(r#"{"text":"t"}"#.into()));
         assert!(mapped("{\"\\u0075rl\":\"a\",\"body\":\"t\"}").is_ok_and(|line| line.contains("\"id\":\"a\"")));
         assert_eq!(mapped(r#"{"html":"<p>","body":"t","text":"u"}"#), Ok(r#"{"text":"t"}"#.into()));
+        assert_eq!(
+            mapped(r#"{"body":"t","date":"2026-11-20","payload_digest":"md5:0"}"#),
+            Ok(r#"{"text":"t","date":"2026-11-20","payload_digest":"md5:0"}"#.into())
+        );
+        assert_eq!(mapped(r#"{"body":"t","date":"20 November"}"#), Ok(r#"{"text":"t"}"#.into()));
         assert_eq!(mapped(r#"{"html":"<p>"}"#), Ok(r#"{"html":"<p>"}"#.into()));
     }
 

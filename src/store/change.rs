@@ -29,13 +29,13 @@ pub enum Change {
         /// As for a delete.
         promoted: Option<Seq>,
     },
-    /// Changes the metadata, the labels and the page of a document, but not its content.
+    /// Changes the metadata, the labels, the capture and the page of a document, but not its content.
     Update {
         /// The position of the update in the commit order.
         seq: Seq,
         target: Seq,
         /// What is stored with the content from now on.
-        additions: Additions,
+        additions: Box<Additions>,
     },
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },

@@ -90,10 +90,17 @@ impl Store {
     /// Reads many records like [`head`](Self::head), in the order of `seqs`, all as of one moment.
     ///
     /// If `metadata_bytes` is given, metadata is read up to that many bytes in total: the first that does not fit, and
-    /// all after it, stay in the file.
-    pub fn heads(&self, seqs: &[Seq], mut metadata_bytes: Option<usize>) -> Result<Vec<Option<Head>>> {
-        self.readers
-            .read(|snapshot| seqs.iter().map(|seq| records::head_within(snapshot, *seq, &mut metadata_bytes)).collect())
+    /// all after it, stay in the file. Captures are read if `with_captures`.
+    pub fn heads(
+        &self,
+        seqs: &[Seq],
+        mut metadata_bytes: Option<usize>,
+        with_captures: bool,
+    ) -> Result<Vec<Option<Head>>> {
+        self.readers.read(|snapshot| {
+            let mut head = |&seq| records::head_within(snapshot, seq, &mut metadata_bytes, with_captures);
+            seqs.iter().map(&mut head).collect()
+        })
     }
 
     /// Reads the documents after `after`, in order of `seq`. If there are fewer than `limit`, they are the last ones.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hapax_core::ContentHash;
 
 use super::additions::Additions;
-use crate::types::{DocId, Labels, Metadata, Overlap, PageMark, Payload, Seq, TimestampMs, VerdictKind};
+use crate::types::{Capture, DocId, Labels, Metadata, Overlap, PageMark, Payload, Seq, TimestampMs, VerdictKind};
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Record {
     pub metadata: Option<Metadata>,
     /// The labels that the client gave to the document.
     pub labels: Option<Labels>,
+    /// The capture that the content came from.
+    pub capture: Capture,
     /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
     /// When the id was first stored, with any content.
@@ -86,6 +88,8 @@ pub struct Head {
     pub metadata: Option<Metadata>,
     /// Whether metadata was requested but left in the file, because other records used up the bytes allowed for it.
     pub metadata_left: bool,
+    /// The capture that the content came from, if it was requested.
+    pub capture: Capture,
     /// The hash of the canonical text; meaningless if `given`.
     pub content: ContentHash,
     /// Whether the client gave the signature.
@@ -101,13 +105,18 @@ pub struct Head {
 impl Record {
     /// Returns the parts that can change while the content stays.
     pub fn additions(&self) -> Additions {
-        Additions { metadata: self.metadata.clone(), labels: self.labels.clone(), page: self.page }
+        Additions {
+            metadata: self.metadata.clone(),
+            labels: self.labels.clone(),
+            capture: self.capture.clone(),
+            page: self.page,
+        }
     }
 
     /// Returns the record with other such parts.
     pub fn with_additions(self, additions: Additions) -> Self {
-        let Additions { metadata, labels, page } = additions;
-        Self { metadata, labels, page, ..self }
+        let Additions { metadata, labels, capture, page } = additions;
+        Self { metadata, labels, capture, page, ..self }
     }
 
     /// Returns the part of the record that a match shows.
@@ -117,6 +126,7 @@ impl Record {
             id: self.id.clone(),
             metadata: self.metadata.clone(),
             metadata_left: false,
+            capture: self.capture.clone(),
             content: self.content,
             given: self.given,
             linked: self.linked,

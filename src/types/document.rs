@@ -1,15 +1,17 @@
 //! A stored document.
 
+use super::capture::Capture;
 use super::ids::{DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
 use super::labels::Labels;
 use super::places::{Seq, TimestampMs};
 use super::verdict::VerdictKind;
 
-/// The most bytes of a stored document as JSON, without its ids, metadata and labels.
+/// The most bytes of a stored document as JSON, without its ids, metadata, labels and capture.
 const DOCUMENT_BYTES: usize = 512;
 
 /// The fields that a document may have in JSON, in requests and in files.
-pub const DOCUMENT_FIELDS: [&str; 8] = ["id", "text", "html", "signature", "set", "fingerprint", "metadata", "labels"];
+pub const DOCUMENT_FIELDS: [&str; 10] =
+    ["id", "text", "html", "signature", "set", "fingerprint", "metadata", "labels", "date", "payload_digest"];
 
 /// A stored document as clients see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,8 @@ pub struct Document {
     pub seq: Seq,
     pub metadata: Option<Metadata>,
     pub labels: Option<Labels>,
+    /// The capture that the content came from.
+    pub capture: Capture,
     /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
     /// When the id was first stored, with any content.
@@ -41,14 +45,16 @@ pub struct Document {
 
 impl Document {
     /// The most bytes that any document has as JSON.
-    pub const BYTES_MAX: usize = DOCUMENT_BYTES + 3 * ID_JSON_BYTES_MAX + METADATA_BYTES_MAX + Labels::JSON_BYTES_MAX;
+    pub const BYTES_MAX: usize =
+        DOCUMENT_BYTES + 3 * ID_JSON_BYTES_MAX + METADATA_BYTES_MAX + Labels::JSON_BYTES_MAX + Capture::JSON_BYTES_MAX;
 
     /// Returns the most bytes that this document has as JSON.
     pub fn bytes(&self) -> usize {
         let ids = [Some(&self.id), self.duplicate_of.as_ref(), self.representative.as_ref()];
         let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
         let labels = self.labels.as_ref().map_or(0, Labels::json_bytes);
-        DOCUMENT_BYTES + metadata + labels + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>()
+        let capture = self.capture.json_bytes();
+        DOCUMENT_BYTES + metadata + labels + capture + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>()
     }
 }
 

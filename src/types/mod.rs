@@ -1,6 +1,7 @@
 //! The vocabulary of the service: ids, contents, verdicts.
 //! Every value is valid by construction. Nothing here knows about storage, HTTP or threads.
 
+mod capture;
 mod content;
 mod document;
 mod explanation;
@@ -14,6 +15,7 @@ mod places;
 mod similarity;
 mod verdict;
 
+pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest, Revisit};
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
 pub use document::{DOCUMENT_FIELDS, Document, StoredText};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};

@@ -3,6 +3,7 @@
 //! parts that do not fit are left out and counted, but the best match always stays. This file does not know how the
 //! JSON is written, only its greatest length. `http/dto/verdict.rs` tests that length.
 
+use super::capture::Revisit;
 use super::explanation::{Explanation, LookupTimes};
 use super::ids::{CollectionName, DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
 use super::page::PageFacts;
@@ -59,7 +60,7 @@ pub enum Outcome {
     Replaced,
     /// The id already holds this content. The verdict is that of its first insertion.
     Unchanged,
-    /// The id already holds this content, and now has other metadata. The verdict is that of its first insertion.
+    /// The id already holds this content, and now has other metadata, labels or another capture. The verdict is that of its first insertion.
     Updated,
     /// The id was stored as a link to the original, without postings.
     Linked,
@@ -161,6 +162,8 @@ pub struct Verdict {
     pub explanation: Option<Box<Explanation>>,
     /// The facts of the page, if the document was one.
     pub page: Option<Box<PageFacts>>,
+    /// The earlier capture of the same payload, if the request has the digest of its payload.
+    pub revisit: Option<Box<Revisit>>,
 }
 
 impl Match {
@@ -204,7 +207,8 @@ impl Verdict {
         let ids = [&self.id, &self.duplicate_of, &self.representative];
         let explanation = self.explanation.as_ref().map_or(0, |explanation| explanation.bytes());
         let page = self.page.as_ref().map_or(0, |page| page.json_bytes());
-        VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation + page
+        let revisit = self.revisit.as_ref().map_or(0, |revisit| revisit.json_bytes());
+        VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation + page + revisit
     }
 
     /// Leaves out as much as needed to fit into `bytes_max`: the lists of an explanation if they alone are too long, then the metadata of matches, from the end, then matches,
@@ -290,6 +294,7 @@ mod tests {
             times: LookupTimes::default(),
             explanation: None,
             page: None,
+            revisit: None,
         }
     }
 

@@ -5,7 +5,9 @@
 use std::iter::Peekable;
 
 use super::error::{CollectionError, Result};
-use crate::types::{CollectionName, Explanation, LookupTimes, Match, Omitted, Verdict, VerdictKind, fit_matches};
+use crate::types::{
+    CollectionName, Explanation, LookupTimes, Match, Omitted, Revisit, Verdict, VerdictKind, fit_matches,
+};
 
 /// The most bytes of what one collection said as JSON, without its error and its explanation.
 const SAID_BYTES: usize = 320;
@@ -62,6 +64,8 @@ struct Found {
 pub struct Elsewhere {
     said: Vec<Said>,
     found: Found,
+    /// See [`Verdict::revisit`].
+    revisit: Option<Box<Revisit>>,
 }
 
 /// The parts of a joint verdict, for an answer.
@@ -118,13 +122,15 @@ impl JointVerdict {
         all.candidates = all.candidates.saturating_add(next.candidates);
         all.unread = all.unread.saturating_add(next.unread);
         all.expected_recall = least(all.expected_recall, next.expected_recall);
+        all.revisit = better_revisit(all.revisit.take(), next.revisit);
         all.times = LookupTimes::new(all.times.probe() + next.times.probe(), all.times.verify() + next.times.verify());
     }
 
     /// The verdict on an insertion into `collection`, with what other collections say. They change nothing of it except
-    /// how much is unread.
+    /// how much is unread, and the revisit if its own collection has none or one without a date.
     pub(crate) fn inserted(collection: &CollectionName, mut verdict: Verdict, elsewhere: Elsewhere) -> Self {
-        let Elsewhere { said: others, found } = elsewhere;
+        let Elsewhere { said: others, found, revisit } = elsewhere;
+        verdict.revisit = better_revisit(verdict.revisit.take(), revisit);
         let own = Said::of(collection, &verdict);
         let unread = others.iter().filter_map(|said| said.opinion.as_ref().ok()).map(|opinion| opinion.unread);
         verdict.unread = unread.fold(verdict.unread, u64::saturating_add);
@@ -211,6 +217,7 @@ impl Elsewhere {
                 place(&mut verdict.matches, collection);
                 let said = Said::of(collection, &verdict).explained(verdict.explanation.take());
                 self.found.join(Found { matches: verdict.matches, omitted: verdict.omitted_matches }, limit);
+                self.revisit = better_revisit(self.revisit.take(), verdict.revisit);
                 said
             }
             Err(error) => Said { collection: collection.clone(), opinion: Err(error) },
@@ -223,12 +230,16 @@ impl Elsewhere {
         if said_bytes(&self.said) > bytes_max {
             self.said.iter_mut().for_each(Said::shorten);
         }
-        self.found.fit(bytes_max.saturating_sub(said_bytes(&self.said)));
+        self.found.fit(bytes_max.saturating_sub(said_bytes(&self.said) + self.revisit_bytes()));
     }
 
     /// Returns the most bytes that it adds to an answer as JSON.
     pub fn bytes(&self) -> usize {
-        SAID_BYTES + said_bytes(&self.said) + self.found.bytes()
+        SAID_BYTES + said_bytes(&self.said) + self.found.bytes() + self.revisit_bytes()
+    }
+
+    fn revisit_bytes(&self) -> usize {
+        self.revisit.as_ref().map_or(0, |revisit| revisit.json_bytes())
     }
 
     /// Returns the collections that could not be asked, with their errors.
@@ -321,6 +332,11 @@ fn place(matches: &mut [Match], collection: &CollectionName) {
 
 fn said_bytes(said: &[Said]) -> usize {
     said.iter().map(Said::bytes).sum()
+}
+
+/// Returns the better of the revisits of two collections. The one of the collection that was asked first wins a tie.
+fn better_revisit(one: Option<Box<Revisit>>, other: Option<Box<Revisit>>) -> Option<Box<Revisit>> {
+    Revisit::best([one, other].into_iter().flatten().map(|revisit| *revisit)).map(Box::new)
 }
 
 fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::types::{Content, DocId, ID_JSON_BYTES_MAX, Labels, Metadata, OnDuplicate, OnExisting, Scope, Similarity};
+use crate::types::{
+    Capture, Content, DocId, ID_JSON_BYTES_MAX, Labels, Metadata, OnDuplicate, OnExisting, PayloadDigest, Scope,
+    Similarity,
+};
 
 /// What a client stores with a content. Anything that is absent stays as it is if the content is stored already.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     pub metadata: Option<Metadata>,
     pub labels: Option<Labels>,
+    pub capture: Capture,
 }
 
 impl From<Option<Metadata>> for Attached {
     fn from(metadata: Option<Metadata>) -> Self {
-        Self { metadata, labels: None }
+        Self { metadata, ..Self::default() }
     }
 }
 
@@ -28,8 +32,17 @@ pub struct CheckOptions {
     pub with_metadata: bool,
     /// Whether the verdict has an explanation.
     pub explain: bool,
+    /// The digest of the payload that the content comes from. With it, the verdict says if a match has the same payload.
+    pub payload_digest: Option<PayloadDigest>,
     /// The documents that can be found; all if absent.
     pub scope: Option<Arc<Scope>>,
+}
+
+impl CheckOptions {
+    /// Returns whether an answer needs no more of a match than its id and the like.
+    pub(crate) fn needs_ids_alone(&self) -> bool {
+        !self.with_metadata && self.payload_digest.is_none()
+    }
 }
 
 /// Options of an insertion.

@@ -4,8 +4,8 @@ use hapax_core::Spec;
 
 use super::comparing::similarity;
 use crate::types::{
-    DocId, Explanation, LookupTimes, Match, Metadata, Method, Outcome, Overlap, Previous, Similarity, TimestampMs,
-    Verdict, VerdictKind,
+    DocId, Explanation, LookupTimes, Match, Metadata, Method, Outcome, Overlap, Previous, Revisit, Similarity,
+    TimestampMs, Verdict, VerdictKind,
 };
 
 /// A document that a verdict lists.
@@ -33,6 +33,8 @@ pub(crate) struct Findings {
     duplicate_of: Option<DocId>,
     similarity: Option<f64>,
     matches: Vec<Match>,
+    /// See [`Verdict::revisit`].
+    revisit: Option<Revisit>,
 }
 
 /// The other parts of a verdict.
@@ -73,7 +75,7 @@ impl Findings {
             }
         };
         matches.truncate(limit);
-        Self { kind, duplicate_of, similarity, matches }
+        Self { kind, duplicate_of, similarity, matches, revisit: None }
     }
 
     /// Makes findings that repeat an earlier verdict. `cited` are its matches that are still stored.
@@ -82,12 +84,23 @@ impl Findings {
         (kind, duplicate_of, similarity): (VerdictKind, Option<DocId>, Option<f64>),
         cited: impl Iterator<Item = Cited>,
     ) -> Self {
-        Self { kind, duplicate_of, similarity, matches: cited.map(|cited| worded(spec, cited)).collect() }
+        Self {
+            kind,
+            duplicate_of,
+            similarity,
+            matches: cited.map(|cited| worded(spec, cited)).collect(),
+            revisit: None,
+        }
     }
 
     /// Makes findings for a document without a token.
     pub(crate) fn of_nothing() -> Self {
-        Self { kind: VerdictKind::Empty, duplicate_of: None, similarity: None, matches: Vec::new() }
+        Self { kind: VerdictKind::Empty, duplicate_of: None, similarity: None, matches: Vec::new(), revisit: None }
+    }
+
+    /// Adds the capture that the same payload came from before.
+    pub(crate) fn with_revisit(self, revisit: Option<Revisit>) -> Self {
+        Self { revisit, ..self }
     }
 
     /// The kind of the verdict.
@@ -106,7 +119,7 @@ impl Findings {
     }
 
     pub(crate) fn verdict(self, context: VerdictContext) -> Verdict {
-        let Self { kind, duplicate_of, similarity, matches } = self;
+        let Self { kind, duplicate_of, similarity, matches, revisit } = self;
         let VerdictContext { outcome, stored, id, representative, threshold, .. } = context;
         let VerdictContext { candidates, unread, shingles, previous, expected_recall, times, explanation, .. } =
             context;
@@ -129,6 +142,7 @@ impl Findings {
             times,
             explanation,
             page: None,
+            revisit: revisit.map(Box::new),
         }
     }
 }

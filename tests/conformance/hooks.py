@@ -36,7 +36,9 @@ EXPLAINED = [
     # Parameters and fields that depend on each other.
     r"\w+: cannot be combined with .*",
     r"banding_by_hand: must be true or absent if `banding` is given",
-    r"id: must be a field of the JSON document; .*",
+    r"(id|date|payload_digest): must be a field of the JSON document; .*",
+    # A pattern cannot say which months have 31 days.
+    r"date: must be a time in UTC as in WARC-Date, .*",
     r"confirm: must be the collection's name, .*",
     r"cursor: is not a cursor from a page of (this kind|labels)",
     # Names and values of labels have lengths in bytes, and names may not be repeated.

@@ -89,7 +89,14 @@ async fn holds_just_these(collection: &Collection, held: &BTreeMap<String, u32>)
     assert_eq!(stored, expected);
     assert_eq!(collection.describe().documents, held.len() as u64);
     for number in (0..20).chain((1..=20).flat_map(|round| (0..20).map(move |filler| 1000 * round + filler))) {
-        let options = CheckOptions { threshold: None, limit: 10, with_metadata: false, explain: false, scope: None };
+        let options = CheckOptions {
+            threshold: None,
+            limit: 10,
+            with_metadata: false,
+            explain: false,
+            payload_digest: None,
+            scope: None,
+        };
         let prepared = collection.prepare(text(number)).await.unwrap();
         let verdict = collection.check(None, prepared, options).await.unwrap();
         let there = held.iter().find(|(_, held)| **held == number).map(|(id, _)| id.as_str());

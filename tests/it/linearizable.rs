@@ -214,7 +214,14 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
         let (collection, done) = (collection.clone(), Arc::clone(&done));
         readers.push(tokio::spawn(async move {
             let id = DocId::new("moving").unwrap();
-            let look = CheckOptions { threshold: None, limit: 1, with_metadata: false, explain: false, scope: None };
+            let look = CheckOptions {
+                threshold: None,
+                limit: 1,
+                with_metadata: false,
+                explain: false,
+                payload_digest: None,
+                scope: None,
+            };
             let mut looks = 0_u64;
             while !done.load(Ordering::Relaxed) {
                 assert!(collection.document(&id).await.unwrap().is_some(), "not there");

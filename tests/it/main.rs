@@ -73,6 +73,7 @@ mod reference_pages;
 mod reference_tokens;
 mod request_schemas;
 mod restarts;
+mod revisit_hint;
 mod routes;
 mod service_manager;
 mod several;

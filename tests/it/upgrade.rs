@@ -236,8 +236,8 @@ fn a_fixture_is_made_and_answers_as_recorded() {
     }
 }
 
-/// Inserts a page in two versions with the same text and other labels, and returns whether the writer takes pages. Pages
-/// and labels came with the same format.
+/// Inserts a page in two versions with the same text and other labels, and returns whether the writer takes pages. Pages,
+/// labels and captures came with the same format.
 fn insert_pages(writer: &Writer) -> bool {
     let pages = writer.send("POST", "/v1/collections/default/extract", Some(&json!({ "html": "<p>a</p>" })));
     let pages = pages["extractor"].is_number();
@@ -246,7 +246,13 @@ fn insert_pages(writer: &Writer) -> bool {
             writer.insert(
                 collection,
                 "on_existing=replace",
-                &json!({ "id": "page", "html": page(menu), "labels": { "site": "a.example", "menu": menu } }),
+                &json!({
+                    "id": "page",
+                    "html": page(menu),
+                    "labels": { "site": "a.example", "menu": menu },
+                    "date": "2026-11-20T10:00:00.123456789Z",
+                    "payload_digest": format!("sha1:{menu}"),
+                }),
             );
         }
     }
@@ -328,7 +334,10 @@ fn recorded(writer: &Writer, golden: bool, pages: bool) -> String {
         }
         let texts = (0..6).map(|number| text(number, 0)).chain([text(40, 0), text(0, 4), text(1, 2), text(5, 9)]);
         let texts = texts.chain([text(99, 0), "one two".into(), "…".into()]).map(|text| json!({ "text": text }));
-        let pages = ["Home", "Start", "Other"].into_iter().filter(|_| pages).map(|menu| json!({ "html": page(menu) }));
+        let pages = ["Home", "Start", "Other"]
+            .into_iter()
+            .filter(|_| pages)
+            .map(|menu| json!({ "html": page(menu), "payload_digest": format!("sha1:{menu}") }));
         let scopes = ["", "&scope=site:a.example", "&scope=!site:a.example"];
         let scoped = pages.clone().flat_map(|page| scopes.map(|scope| (page.clone(), scope)));
         for (body, scope) in texts.map(|text| (text, "")).chain(scoped) {

@@ -26,7 +26,7 @@ pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize) -> Result<Vec<Ho
         let sampled: Vec<Vec<Seq>> = fullest.iter().map(visible).collect();
         let mut mentions = Mentions::default();
         let missing = lookup.records().recall(&mut mentions, sampled.iter().flatten().copied(), true);
-        lookup.records().load(&mut mentions, &missing, None)?;
+        lookup.records().load(&mut mentions, &missing, None, false)?;
         let named =
             |seqs: Vec<Seq>| seqs.into_iter().filter_map(|seq| Some(mentions.get(seq)?.identity.id.clone())).collect();
         let buckets = fullest.iter().zip(sampled).map(|(&FullBucket { band, key, documents, .. }, seqs)| HotBucket {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hapax_core::{tuning, verify};
 
 use super::existing::{Existing, representative_of};
-use super::findings::{explanation, findings};
+use super::findings::{explanation, findings, revisit};
 use super::judgement::Judgement;
 use super::query::{query, shingle_query};
 use super::records::{Mention, Mentions};
@@ -18,7 +18,7 @@ use crate::engine::long_work::beside;
 use crate::engine::meters::{Bound, Op};
 use crate::index::{NeedsDisk, Place, Query, View};
 use crate::store::{Record, id_fingerprint};
-use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
+use crate::types::{DocId, Outcome, Previous, Revisit, Seq, Verdict, Verify};
 use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, Terms, VerdictContext, empty_verdict,
 };
@@ -52,6 +52,8 @@ struct Glance<'a> {
 struct Recorded {
     /// Whether the id already holds exactly this content.
     same: bool,
+    /// The revisit of the id's own capture, if it holds this content from the same payload.
+    revisit: Option<Revisit>,
     /// The other content that the id holds, and how similar it is.
     previous: Option<Previous>,
     /// The representative of the best match, if that is a link.
@@ -109,7 +111,7 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
     let missing = lookup.records().recall(
         &mut mentions,
         glance.judgement.named(check.options.limit),
-        !check.options.with_metadata,
+        check.options.needs_ids_alone(),
     );
     let limit = check.options.limit;
     if !missing.is_empty()
@@ -162,8 +164,9 @@ fn attempt_with_disk(
     }
     let mut mentions = Mentions::default();
     let missing =
-        lookup.records().recall(&mut mentions, glance.judgement.named(check.options.limit), !options.with_metadata);
-    lookup.records().load(&mut mentions, &missing, options.with_metadata.then_some(check.bytes_max))?;
+        lookup.records().recall(&mut mentions, glance.judgement.named(options.limit), options.needs_ids_alone());
+    let metadata_bytes = options.with_metadata.then_some(check.bytes_max);
+    lookup.records().load(&mut mentions, &missing, metadata_bytes, options.payload_digest.is_some())?;
     let mistakes = glance.judgement.mistakes(options.limit, &mentions, made.content);
     if !mistakes.is_empty() {
         survivors.mistook(mistakes);
@@ -177,8 +180,14 @@ fn attempt_with_disk(
 /// Counts in no metric. `None` if documents changed too often meanwhile.
 pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Option<bool>> {
     let matching = verify::matching_slots(&made.signature, &wanted.signature, lookup.preparer().shape());
-    let options =
-        CheckOptions { threshold: None, limit: UNCOUNTED_LIMIT, with_metadata: false, explain: false, scope: None };
+    let options = CheckOptions {
+        threshold: None,
+        limit: UNCOUNTED_LIMIT,
+        with_metadata: false,
+        explain: false,
+        payload_digest: None,
+        scope: None,
+    };
     let check = Check { id: None, made, shingles: None, options, bytes_max: 0 };
     let mut survivors = Survivors::default();
     for _ in 0..ATTEMPTS {
@@ -239,6 +248,8 @@ fn recorded(
     judgement: &mut Judgement,
 ) -> Result<Recorded> {
     let same = existing.is_some_and(|existing| existing.holds(&check.made));
+    let own = existing.filter(|_| same).zip(check.options.payload_digest.as_ref());
+    let revisit = own.and_then(|(existing, digest)| existing.revisit(digest));
     let changed = existing.filter(|_| !same);
     let previous = changed.map(|existing| existing.previous(lookup, &check.made)).transpose()?;
     let link = judgement.best_link().map(|link| link.seq);
@@ -251,7 +262,7 @@ fn recorded(
         }
         Some(found) => found?,
     };
-    Ok(Recorded { same, previous, representative })
+    Ok(Recorded { same, revisit, previous, representative })
 }
 
 fn glance<'a>(
@@ -299,7 +310,11 @@ fn conclude(
     let Check { id, made, shingles, options, .. } = check;
     let metadata = |_: Seq, mention: &Mention| mention.metadata.clone().filter(|_| options.with_metadata);
     let findings = findings(lookup, &glance.judgement, mentions, made.content, options.limit, metadata);
-    let verdict = findings.verdict(VerdictContext {
+    let revisit = recorded.revisit.or_else(|| {
+        let digest = options.payload_digest.as_ref()?;
+        revisit(&glance.judgement, mentions, options.limit, |_, mention| mention.revisit(digest))
+    });
+    let verdict = findings.with_revisit(revisit).verdict(VerdictContext {
         outcome: Outcome::Checked,
         stored: recorded.same,
         id: id.clone(),

@@ -70,6 +70,7 @@ fn described(lookup: &Lookup, record: &Record, lifetime: Option<(TimestampMs, Ti
         seq: record.seq,
         metadata: record.metadata.clone(),
         labels: record.labels.clone(),
+        capture: record.capture.clone(),
         first_seen: record.first_seen,
         id_first_seen: record.id_first_seen,
         last_seen: lifetime.map(|(last_seen, _)| last_seen),

@@ -8,7 +8,7 @@ use super::query::shingle_query;
 use super::sources::Lookup;
 use crate::index::{Place, View};
 use crate::store::{Record, id_fingerprint};
-use crate::types::{DocId, Previous, Seq, TimestampMs};
+use crate::types::{DocId, PayloadDigest, Previous, Revisit, Seq, TimestampMs};
 use crate::verdicts::{Made, Result};
 
 /// The document that holds an id.
@@ -45,6 +45,11 @@ impl Existing {
             Some(content) => !self.record.given && self.record.content == content,
             None => self.record.given && self.record.signature == made.signature,
         }
+    }
+
+    /// Returns the revisit of its capture, if its payload has this digest.
+    pub(crate) fn revisit(&self, digest: &PayloadDigest) -> Option<Revisit> {
+        self.record.capture.revisit(&self.record.id, digest)
     }
 
     /// Returns how similar the id's earlier content is. Reads the disk if shingles decide.

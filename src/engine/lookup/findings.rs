@@ -9,7 +9,7 @@ use super::judgement::Judgement;
 use super::records::{Mention, Mentions};
 use super::sources::Lookup;
 use crate::store::StoredMatch;
-use crate::types::{Below, BucketLook, Explanation, Metadata, Seq};
+use crate::types::{Below, BucketLook, Explanation, Metadata, Revisit, Seq};
 use crate::verdicts::{Cited, Findings};
 
 /// Returns what was found. `content` is the content hash of the document that is looked up.
@@ -35,6 +35,17 @@ pub(crate) fn findings(
         })
     });
     Findings::of(lookup.preparer().spec(), cited, limit)
+}
+
+/// Returns the best revisit that a listed match gives, if `revisit` gives any.
+pub(crate) fn revisit(
+    judgement: &Judgement,
+    mentions: &Mentions,
+    limit: usize,
+    revisit: impl Fn(Seq, &Mention) -> Option<Revisit>,
+) -> Option<Revisit> {
+    let seqs = judgement.cited(limit).iter().map(|ranked| ranked.found.seq);
+    Revisit::best(seqs.filter_map(|seq| revisit(seq, mentions.get(seq)?)))
 }
 
 /// Returns what the lookup looked at, if the query asked for it.

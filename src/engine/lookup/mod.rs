@@ -32,7 +32,7 @@ pub(crate) use compare::compare;
 pub(crate) use counts::DocumentCounts;
 pub(crate) use documents::{document, document_with_text, documents_within, scoped_documents_within};
 pub(crate) use existing::{Existing, representative_of};
-pub(crate) use findings::{cited_again, explanation, findings};
+pub(crate) use findings::{cited_again, explanation, findings, revisit};
 pub(crate) use id_cache::IdCache;
 pub(crate) use judgement::{Judgement, Ranked};
 pub(crate) use pairs::Pairs;

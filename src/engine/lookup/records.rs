@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::id_cache::{CollectionIds, Identity};
 use crate::store::{Additions, Head, Record, Store};
-use crate::types::{Metadata, Seq};
+use crate::types::{Capture, Metadata, PayloadDigest, Revisit, Seq};
 use crate::verdicts::{Kept, Result};
 
 /// The number of records to keep after they are durable: enough that a decision rarely has to be repeated.
@@ -32,7 +32,7 @@ pub(crate) struct Records {
     /// Documents whose removal has been decided. Lookups that still see them must find their records, although the
     /// store may have deleted them.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
-    /// New metadata, labels and pages of documents, decided but not on disk yet. Only decisions may show them.
+    /// New metadata, labels, captures and pages of documents, decided but not on disk yet. Only decisions may show them.
     updating: RwLock<HashMap<Seq, Additions>>,
     /// The number of such updates that have reached the disk.
     updates: AtomicU64,
@@ -83,6 +83,8 @@ pub(crate) struct Mention {
     pub metadata: Option<Metadata>,
     /// Whether metadata was requested but left in the file, because other records used up the bytes allowed for it.
     pub metadata_left: bool,
+    /// The capture that the content came from, if it was requested.
+    pub capture: Capture,
 }
 
 impl Records {
@@ -153,6 +155,14 @@ impl Records {
         self.updating.read().get(&seq).map_or(&mention.metadata, |additions| &additions.metadata).clone()
     }
 
+    /// Returns the revisit of a document's capture as decided, if its payload has this digest. Only for answers that wait
+    /// for all decisions before them.
+    pub(crate) fn decided_revisit(&self, seq: Seq, mention: &Mention, digest: &PayloadDigest) -> Option<Revisit> {
+        let updating = self.updating.read();
+        let capture = updating.get(&seq).map_or(&mention.capture, |additions| &additions.capture);
+        capture.revisit(&mention.identity.id, digest)
+    }
+
     /// Marks a former link as an ordinary document, after the same has reached the disk.
     pub(crate) fn unlink(&self, seq: Seq) {
         if let Some(newest) = self.recent.write().records.get_mut(&seq) {
@@ -207,8 +217,8 @@ impl Records {
     }
 
     /// Adds the mentions that are in memory, and returns the `seqs` of all others. Set `ids_suffice` only if the answer
-    /// needs no metadata and all these documents exist: the cache has no metadata, and it may have ids of documents that
-    /// are gone.
+    /// needs neither metadata nor captures, and all these documents exist: the cache has none of the former, and it may
+    /// have ids of documents that are gone.
     pub(crate) fn recall(
         &self,
         mentions: &mut Mentions,
@@ -239,13 +249,19 @@ impl Records {
     }
 
     /// Adds mentions from the store. A document that is gone, and that no lookup can see any more, gets none. Loads
-    /// metadata if `metadata_bytes` is given, up to that many bytes.
-    pub(crate) fn load(&self, mentions: &mut Mentions, missing: &[Seq], metadata_bytes: Option<usize>) -> Result<()> {
+    /// metadata if `metadata_bytes` is given, up to that many bytes, and captures if `with_captures`.
+    pub(crate) fn load(
+        &self,
+        mentions: &mut Mentions,
+        missing: &[Seq],
+        metadata_bytes: Option<usize>,
+        with_captures: bool,
+    ) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
         }
-        let found = self.store.heads(missing, metadata_bytes)?;
-        if metadata_bytes.is_none() {
+        let found = self.store.heads(missing, metadata_bytes, with_captures)?;
+        if metadata_bytes.is_none() && !with_captures {
             mentions.read += missing.len() as u64;
         }
         for (&seq, head) in missing.iter().zip(found) {
@@ -260,12 +276,17 @@ impl Records {
 
 impl Mention {
     fn of_head(head: Head) -> Self {
-        let Head { id, content, first_seen, metadata, metadata_left, .. } = head;
-        Self { identity: Identity { id, content, first_seen }, metadata, metadata_left }
+        let Head { id, content, first_seen, metadata, metadata_left, capture, .. } = head;
+        Self { identity: Identity { id, content, first_seen }, metadata, metadata_left, capture }
+    }
+
+    /// Returns the revisit of its capture, if its payload has this digest.
+    pub(crate) fn revisit(&self, digest: &PayloadDigest) -> Option<Revisit> {
+        self.capture.revisit(&self.identity.id, digest)
     }
 
     fn without_metadata(identity: Identity) -> Self {
-        Self { identity, metadata: None, metadata_left: false }
+        Self { identity, metadata: None, metadata_left: false, capture: Capture::default() }
     }
 }
 

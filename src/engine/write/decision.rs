@@ -27,7 +27,7 @@ pub(crate) enum Held {
     Nothing,
     /// The same content as was sent.
     Same {
-        /// How the metadata and labels that were sent compare with those of the document.
+        /// How the metadata, labels and capture that were sent compare with those of the document.
         sent: SentBeside,
         /// Whether the first verdict, which is repeated, names a duplicate.
         was_duplicate: bool,
@@ -38,8 +38,8 @@ pub(crate) enum Held {
     },
 }
 
-/// The metadata and labels that were sent, compared with those of the document. `{}` equals none, but differs from leaving
-/// them out.
+/// The metadata, labels and capture that were sent, compared with those of the document. `{}` equals none, but differs
+/// from leaving them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentBeside {
     Absent,
@@ -103,7 +103,7 @@ pub(crate) enum Named {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
-    /// The held document gets the metadata and labels that were sent.
+    /// The held document gets the metadata, labels and capture that were sent.
     Update,
     /// The new document enters.
     Insert(Arrival),

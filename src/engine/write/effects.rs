@@ -67,7 +67,7 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
     let Entry { seq, id_fingerprint, last_seen: now, .. } = entry;
     let NewDocument { insertion, replaces, verdict, linked, .. } = new;
     let made = &insertion.made;
-    let Additions { metadata, labels, page } = insertion.additions(None);
+    let Additions { metadata, labels, capture, page } = insertion.additions(None);
     Record {
         seq,
         id: insertion.id.clone(),
@@ -78,6 +78,7 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
         linked,
         metadata,
         labels,
+        capture,
         first_seen: now,
         id_first_seen: replaces.map_or(now, |(existing, _)| existing.record.id_first_seen),
         seen: now,

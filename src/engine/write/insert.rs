@@ -15,12 +15,12 @@ use super::writes::Writes;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::{
     ATTEMPTS, Existing, IN_PASSING, Judgement, Lookup, Mentions, Policy, Survivors, changing, explanation, findings,
-    query, shingle_query,
+    query, revisit, shingle_query,
 };
 use crate::engine::meters::Op;
 use crate::index::{LabelSet, NeedsDisk, Place, Query, Search, View};
 use crate::store::{Change, id_fingerprint};
-use crate::types::{DocId, OnDuplicate, Previous, Seq, Verdict};
+use crate::types::{DocId, OnDuplicate, Previous, Revisit, Seq, Verdict};
 use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
 
 /// Whether a decision may read the disk on the current thread.
@@ -209,13 +209,14 @@ impl<'a> Deciding<'a> {
         attempt: u32,
     ) -> std::result::Result<(), Missing> {
         let records = self.lookup().records();
-        let InsertOptions { limit, with_metadata, .. } = self.insertion.options;
-        if with_metadata && records.updates_total() != self.updates && attempt < ATTEMPTS / 2 {
+        let limit = self.insertion.options.limit;
+        let needs_ids_alone = self.insertion.needs_ids_alone();
+        if !needs_ids_alone && records.updates_total() != self.updates && attempt < ATTEMPTS / 2 {
             self.mentions = Mentions::default();
         }
         let representative = representatives.of_link.or(representatives.to_join).map(|(seq, _)| seq);
         let named = judgement.named(limit).chain(representative);
-        let missing = records.recall(&mut self.mentions, named, !with_metadata);
+        let missing = records.recall(&mut self.mentions, named, needs_ids_alone);
         if !missing.is_empty() {
             return Err(Missing::Mentions(missing));
         }
@@ -242,7 +243,8 @@ impl<'a> Deciding<'a> {
             }
             Missing::Mentions(seqs) => {
                 self.updates = lookup.records().updates_total();
-                lookup.records().load(&mut self.mentions, &seqs, insertion.metadata_bytes())?;
+                let with_captures = insertion.payload_digest().is_some();
+                lookup.records().load(&mut self.mentions, &seqs, insertion.metadata_bytes(), with_captures)?;
             }
         }
         Ok(())
@@ -280,7 +282,7 @@ impl<'a> Deciding<'a> {
             Err(refusal) => return Err(full.unwrap_or_else(|| refused(refusal, &insertion.id))),
         };
         let effect = self.apply(order, policy, (plan, labels), &findings, judgement, representatives)?;
-        let verdict = findings.verdict(VerdictContext {
+        let verdict = findings.with_revisit(self.revisit(judgement)).verdict(VerdictContext {
             outcome,
             stored: plan.stored(),
             id: Some(insertion.id.clone()),
@@ -296,6 +298,14 @@ impl<'a> Deciding<'a> {
         });
         lookup.meter(judgement, &self.survivors, &self.mentions);
         Ok(self.writes.enqueue(order, verdict, effect, turn))
+    }
+
+    /// Returns the best revisit that a match gives, if the insertion has the digest of its payload.
+    fn revisit(&self, judgement: &Judgement) -> Option<Revisit> {
+        let digest = self.insertion.payload_digest()?;
+        revisit(judgement, &self.mentions, self.insertion.options.limit, |seq, mention| {
+            self.lookup().records().decided_revisit(seq, mention, digest)
+        })
     }
 
     /// Asks the rules for the plan.

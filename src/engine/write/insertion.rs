@@ -5,7 +5,7 @@ use hapax_core::ContentHash;
 use super::decision::WriteTerms;
 use crate::engine::lookup::Room;
 use crate::store::Additions;
-use crate::types::DocId;
+use crate::types::{DocId, PayloadDigest};
 use crate::verdicts::{Attached, InsertOptions, Kept, Made};
 
 /// Metadata of this length is not counted: all writes that may wait take some megabytes of it.
@@ -31,6 +31,16 @@ impl Insertion {
         self.options.with_metadata.then_some(self.bytes_max)
     }
 
+    /// Returns the digest of the payload that the content comes from.
+    pub(super) fn payload_digest(&self) -> Option<&PayloadDigest> {
+        self.attached.capture.digest.as_ref()
+    }
+
+    /// Returns whether the answer needs no more of a match than its id and the like.
+    pub(super) fn needs_ids_alone(&self) -> bool {
+        !self.options.with_metadata && self.payload_digest().is_none()
+    }
+
     /// Returns the bytes of its payload and its metadata, which are in memory until it is on disk; 0 if they are few.
     pub(super) fn waiting_bytes(&self) -> usize {
         let kept = self.made.kept.as_ref().filter(|kept| kept.payload.is_some()).map_or(0, Kept::bytes);
@@ -47,13 +57,13 @@ impl Insertion {
     /// Returns what is stored with the content: what was sent, and the rest of `held`. Empty metadata and labels are
     /// stored as none.
     pub(super) fn additions(&self, held: Option<Additions>) -> Additions {
-        let Attached { metadata, labels } = self.attached.clone();
-        let (held_metadata, held_labels, held_page) =
-            held.map_or((None, None, None), |held| (held.metadata, held.labels, held.page));
+        let Attached { metadata, labels, capture } = self.attached.clone();
+        let held = held.unwrap_or_default();
         Additions {
-            metadata: metadata.map_or(held_metadata, |sent| Some(sent).filter(|sent| !sent.is_empty())),
-            labels: labels.map_or(held_labels, |sent| Some(sent).filter(|sent| !sent.is_empty())),
-            page: self.made.page.or(held_page),
+            metadata: metadata.map_or(held.metadata, |sent| Some(sent).filter(|sent| !sent.is_empty())),
+            labels: labels.map_or(held.labels, |sent| Some(sent).filter(|sent| !sent.is_empty())),
+            capture: held.capture.and_again(&capture),
+            page: self.made.page.or(held.page),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Inserting the content that the id already holds: at most, its metadata and labels change, and the page that it came
-//! from.
+//! Inserting the content that the id already holds: at most, its metadata, labels and capture change, and the
+//! page that it came from.
 
 use super::decision::{self, Effect, Held, Plan, SeenAgain, SentBeside};
 use super::effects::touch;
@@ -11,7 +11,7 @@ use super::writes::Writes;
 use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
 use crate::index::Place;
 use crate::store::{Additions, Change, Record, StoredVerdict, id_fingerprint};
-use crate::types::{LookupTimes, Outcome, Verdict};
+use crate::types::{LookupTimes, Outcome, Revisit, Verdict};
 use crate::verdicts::{Attached, Findings, Result, VerdictContext};
 
 /// Answers with the document's first verdict again. If metadata or labels are left out, they stay as they are; `{}`
@@ -25,13 +25,9 @@ pub(super) fn repeat(
     let lookup = writes.lookup();
     let (findings, context) = first_verdict(lookup, &existing.record, &insertion)?;
     let (seq, held) = (existing.record.seq, existing.record.additions());
-    let Additions { metadata, labels, page } = insertion.additions(Some(held.clone()));
-    let Attached { metadata: sent_metadata, labels: sent_labels } = &insertion.attached;
-    let sent = match sent_metadata.is_some() || sent_labels.is_some() {
-        false => SentBeside::Absent,
-        true if (&metadata, &labels) == (&held.metadata, &held.labels) => SentBeside::Equal,
-        true => SentBeside::Other,
-    };
+    let merged = insertion.additions(Some(held.clone()));
+    let sent = sent_beside(&insertion.attached, &merged, &held);
+    let Additions { labels, page, .. } = &merged;
     let was_duplicate = existing.record.verdict.duplicate_of.is_some();
     let mut order = writes.open_order()?;
     let terms = insertion.terms(lookup.policy().settings.touch);
@@ -40,21 +36,31 @@ pub(super) fn repeat(
         unreachable!("content that is held is answered before the lookup")
     };
     let updates = effect == Effect::Update;
-    let set = if updates && labels != held.labels { Some(lookup.label_set(labels.as_ref())?) } else { None };
+    let set = if updates && *labels != held.labels { Some(lookup.label_set(labels.as_ref())?) } else { None };
     see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
     // The same text in another page, for example with another menu: its mark is stored, so that the page is recognised
     // when it comes again.
     let is_same_page = page.zip(held.page).is_some_and(|(sent, held)| sent.hash == held.hash);
-    let page = if is_same_page { held.page } else { page };
+    let page = if is_same_page { held.page } else { *page };
     if !updates && page == held.page {
         return Ok(Ticket::ready(verdict, lookup.durable()));
     }
-    let additions = if updates { Additions { metadata, labels, page } } else { Additions { page, ..held } };
-    let change = Change::Update { seq: order.next(), target: seq, additions: additions.clone() };
+    let additions = if updates { Additions { page, ..merged } } else { Additions { page, ..held } };
+    let change = Change::Update { seq: order.next(), target: seq, additions: Box::new(additions.clone()) };
     lookup.records().updates(seq, additions);
     let step = Step::Updated { seq, labels: set.map(|set| (existing.place, set)) };
     Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))
+}
+
+/// Returns how what was sent with the content compares with what is held, if `merged` is both together.
+fn sent_beside(sent: &Attached, merged: &Additions, held: &Additions) -> SentBeside {
+    let Attached { metadata, labels, capture } = sent;
+    if metadata.is_none() && labels.is_none() && capture.is_empty() {
+        return SentBeside::Absent;
+    }
+    let of_held = (&held.metadata, &held.labels, &held.capture);
+    if (&merged.metadata, &merged.labels, &merged.capture) == of_held { SentBeside::Equal } else { SentBeside::Other }
 }
 
 /// Returns the first verdict without the documents that no longer exist.
@@ -63,7 +69,14 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
     let with_metadata = insertion.options.with_metadata;
     let mut mentions = Mentions::default();
     let missing = lookup.records().recall(&mut mentions, matches.iter().map(|found| found.seq), false);
-    lookup.records().load(&mut mentions, &missing, insertion.metadata_bytes())?;
+    let digest = insertion.payload_digest();
+    lookup.records().load(&mut mentions, &missing, insertion.metadata_bytes(), digest.is_some())?;
+    // A capture of the id itself is the best one to refer to.
+    let revisit = digest.and_then(|digest| {
+        let shown = matches.iter().take(insertion.options.limit);
+        let of_matches = shown.filter_map(|found| mentions.get(found.seq)?.revisit(digest));
+        record.capture.revisit(&record.id, digest).or_else(|| Revisit::best(of_matches))
+    });
     let shown = matches.iter().take(insertion.options.limit);
     let cited = shown.filter_map(|found| cited_again(found, &mentions, with_metadata));
     let similarity = matches.first().map(|best| lookup.similarity(best.matching, best.exact, best.overlap).value);
@@ -82,7 +95,7 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
         times: LookupTimes::default(),
         explanation: None,
     };
-    Ok((findings, context))
+    Ok((findings.with_revisit(revisit), context))
 }
 
 /// Notes that a document was seen because it was inserted again unchanged. If it was found to duplicate another

@@ -8,7 +8,7 @@ use hapax_core::{IllFormed, Spec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::values;
+use super::{capture, values};
 use crate::collections::{Attached, Prepared};
 use crate::extract;
 use crate::http::caller::Caller;
@@ -89,10 +89,11 @@ pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) ->
         .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
         .transpose()?;
     let labels = labels(&mut object)?;
+    let capture = capture::of_fields(&mut object, extra == Extra::Ignore)?;
     let content = content(&mut object, invalid, caller)?;
     extra.finish(object)?;
     let content = content.ok_or_else(|| nothing("text, html, set and signature"))?;
-    Ok(DocumentInput { id, content, attached: Attached { metadata, labels } })
+    Ok(DocumentInput { id, content, attached: Attached { metadata, labels, capture } })
 }
 
 /// Parses `"labels": {"crawl": "2026-48", ...}`.
@@ -206,6 +207,10 @@ pub struct DocumentRecord {
     metadata: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values::labels")]
     labels: Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_digest: Option<String>,
     first_seen: String,
     id_first_seen: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,6 +244,8 @@ impl From<Document> for DocumentRecord {
             seq: document.seq.0,
             metadata: document.metadata.map(super::values::metadata),
             labels: document.labels,
+            date: document.capture.date.map(|date| date.as_str().to_owned()),
+            payload_digest: document.capture.digest.map(|digest| digest.as_str().to_owned()),
             first_seen: super::values::timestamp(document.first_seen),
             id_first_seen: super::values::timestamp(document.id_first_seen),
             last_seen: document.last_seen.map(super::values::timestamp),

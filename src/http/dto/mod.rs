@@ -3,6 +3,7 @@
 
 pub mod backup;
 pub mod buckets;
+pub mod capture;
 pub mod cluster;
 pub mod collection;
 pub mod compare;

@@ -10,7 +10,7 @@ use super::values::{metadata, name, timestamp};
 use crate::collections::{JointParts, JointVerdict};
 use crate::keys::Scores;
 use crate::telemetry::names;
-use crate::types::{CollectionName, Match, Omitted, Previous, ratio};
+use crate::types::{CollectionName, Match, Omitted, Previous, Revisit, ratio};
 
 /// The answer to "have we seen this, or nearly this?".
 #[derive(Debug, Serialize)]
@@ -49,12 +49,23 @@ pub struct VerdictBody {
     explanation: Option<Box<ExplanationBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<Box<PageBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revisit: Option<Box<RevisitBody>>,
     /// The matches in other collections, for an insertion.
     #[serde(skip_serializing_if = "Option::is_none")]
     elsewhere: Option<Vec<MatchBody>>,
     /// The opinion of each collection, if several were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     collections: Option<Vec<SaidBody>>,
+}
+
+/// What a WARC revisit record needs to refer to an earlier capture of the same payload.
+#[derive(Debug, Serialize)]
+struct RevisitBody {
+    profile: &'static str,
+    refers_to_uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refers_to_date: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -121,6 +132,7 @@ impl VerdictBody {
             expected_recall: verdict.expected_recall.map(ratio),
             explanation: None,
             page: verdict.page.map(|page| Box::new(PageBody::from(*page))),
+            revisit: verdict.revisit.map(|revisit| Box::new(RevisitBody::from(*revisit))),
             elsewhere: elsewhere.map(|matches| matches.into_iter().map(MatchBody::from).collect()),
             collections: (!said.is_empty())
                 .then(|| said.into_iter().map(|said| SaidBody::new(said, &request_id)).collect()),
@@ -162,10 +174,21 @@ impl VerdictBody {
                     expected_recall: None,
                     explanation: None,
                     page: None,
+                    revisit: None,
                     elsewhere: None,
                     collections,
                 }
             }
+        }
+    }
+}
+
+impl From<Revisit> for RevisitBody {
+    fn from(revisit: Revisit) -> Self {
+        Self {
+            profile: Revisit::PROFILE,
+            refers_to_uri: revisit.refers_to.as_str().to_owned(),
+            refers_to_date: revisit.date.map(|date| date.as_str().to_owned()),
         }
     }
 }
@@ -204,7 +227,8 @@ mod tests {
     use super::*;
     use crate::collections::{CollectionError, Elsewhere};
     use crate::types::{
-        DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, Verdict, VerdictKind,
+        CaptureDate, DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, Verdict,
+        VerdictKind,
     };
 
     fn body(name: &CollectionName, verdict: Verdict) -> VerdictBody {
@@ -231,7 +255,13 @@ mod tests {
             times: LookupTimes::default(),
             explanation: None,
             page: None,
+            revisit: None,
         }
+    }
+
+    fn revisit(id: &str) -> Option<Box<Revisit>> {
+        let date = CaptureDate::new("2026-11-20T10:00:00.123456789Z").unwrap();
+        Some(Box::new(Revisit { refers_to: DocId::new(id).unwrap(), date: Some(date) }))
     }
 
     fn text(verdict: Verdict) -> String {
@@ -316,6 +346,7 @@ mod tests {
             unread: 7,
             previous: Some(Previous { similarity, first_seen: TimestampMs(0) }),
             expected_recall: Some(0.5),
+            revisit: revisit("a"),
             ..verdict()
         };
         let body = body(&CollectionName::default_collection(), full).seen_with(Scores::Verdict);
@@ -360,6 +391,7 @@ mod tests {
             previous: Some(Previous { similarity, first_seen }),
             expected_recall: Some(0.123_456),
             omitted_matches: u64::MAX,
+            revisit: revisit(hostile().as_str()),
             ..verdict()
         }
     }
@@ -372,7 +404,7 @@ mod tests {
             let bytes = serde_json::to_string(&body(&name, longest.clone())).unwrap().len();
             // 64 bytes for the fields that a line of a bulk answer adds.
             assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
-            assert!(longest.bytes() <= Verdict::bytes_max(matches, true));
+            assert!(longest.bytes() <= Verdict::bytes_max(matches, true) + Revisit::JSON_BYTES_MAX);
         }
     }
 
@@ -388,7 +420,9 @@ mod tests {
                 let failed = || Err(CollectionError::Doubtful { id: hostile() });
                 elsewhere.add(name, if at % 2 == 0 { Ok(plain()) } else { failed() }, 1000);
             }
-            let before = Verdict::bytes_max(matches, true) + JointVerdict::bytes_max(others, 20 * others, true, false);
+            let before = Verdict::bytes_max(matches, true)
+                + JointVerdict::bytes_max(others, 20 * others, true, false)
+                + 2 * Revisit::JSON_BYTES_MAX;
             assert!(plain().bytes() + elsewhere.bytes() <= before);
             let insert = JointVerdict::inserted(&names[0], plain(), elsewhere);
             for joint in [check, insert] {

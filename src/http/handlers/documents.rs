@@ -10,9 +10,7 @@ use futures::{StreamExt, TryStreamExt};
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use super::several;
 use super::told::{Wanted, page_bytes, told};
-use crate::collections::{
-    CheckOptions, Collection, CollectionError, Cursor, DocumentsPage, InsertOptions, PrepareOptions, Purpose,
-};
+use crate::collections::{CheckOptions, Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
@@ -46,14 +44,14 @@ pub async fn check(
     if let Some(asked) = others.asked(&collection, 1)? {
         return Box::pin(several::check(&state, &caller, &asked, stages, subject)).await;
     }
-    let Subject { id, query, content } = subject;
-    let options = options::check_options(&query, &caller)?;
+    let Subject { id, payload_digest, query, content } = subject;
+    let options = CheckOptions { payload_digest, ..options::check_options(&query, &caller)? };
     stages.end(Stage::Extract);
     let mut prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let page = prepared.take_page();
     stages.end(Stage::Sign);
-    let &CheckOptions { limit, with_metadata, explain, .. } = &options;
-    let mut room = state.answer_room(Wanted { limit, with_metadata, explain }.bytes_max())?;
+    let explain = options.explain;
+    let mut room = state.answer_room(Wanted::of_check(&options).bytes_max())?;
     let (content, bytes_max) = (prepared.content(), room.json_bytes_max().saturating_sub(page_bytes(&page)));
     let verdict = collection.check_within(id, prepared, options, bytes_max).await?;
     stages.decided(verdict.times);
@@ -85,8 +83,7 @@ pub async fn insert(
     let page = prepared.take_page();
     let attached = asked.attached(document.attached, page.as_deref())?;
     stages.end(Stage::Sign);
-    let InsertOptions { limit, with_metadata, explain, .. } = options;
-    let mut answer_room = state.answer_room(Wanted { limit, with_metadata, explain }.bytes_max())?;
+    let mut answer_room = state.answer_room(Wanted::of_insert(options, &attached).bytes_max())?;
     let bytes_max = answer_room.json_bytes_max().saturating_sub(page_bytes(&page));
     let content = prepared.content();
     let ticket = collection.insert_within(id, attached, prepared, options, bytes_max).await?;
@@ -95,7 +92,7 @@ pub async fn insert(
     let verdict = Audited::of(&state, &caller, &collection).inserted(ticket, content).await?;
     stages.end(Stage::Commit);
     let verdict = Verdict { page, ..verdict };
-    Ok(Answer::new(told(&collection, &caller, &stages, explain, verdict.into()), answer_room))
+    Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict.into()), answer_room))
 }
 
 /// `GET …/documents`: the document of `?id=`, or a page of all documents.

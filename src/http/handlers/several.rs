@@ -2,7 +2,7 @@
 //! `?collections=`.
 
 use super::told::{Wanted, page_bytes, told};
-use crate::collections::{AskedCollections, CheckOptions, InsertOptions, PrepareOptions, Purpose};
+use crate::collections::{AskedCollections, CheckOptions, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::audited::{Audited, AuditedChecks};
 use crate::http::body;
@@ -23,14 +23,14 @@ pub(super) async fn check(
     mut stages: Stages,
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
-    let Subject { id, query, content } = subject;
-    let options = options::check_options(&query, caller)?;
-    let &CheckOptions { limit, with_metadata, explain, .. } = &options;
+    let Subject { id, payload_digest, query, content } = subject;
+    let options = CheckOptions { payload_digest, ..options::check_options(&query, caller)? };
+    let explain = options.explain;
     stages.end(Stage::Extract);
     let mut prepared = content.prepare_for_all(asked).await?;
     let page = prepared[0].take_page();
     stages.end(Stage::Sign);
-    let mut room = state.answer_room(Wanted { limit, with_metadata, explain }.joint_bytes_max(asked))?;
+    let mut room = state.answer_room(Wanted::of_check(&options).joint_bytes_max(asked))?;
     let bytes_max = room.json_bytes_max().saturating_sub(page_bytes(&page));
     let audited = AuditedChecks::of(state, caller, asked);
     let said = |at, verdict: &_, content| audited.checked(at, verdict, content);
@@ -51,7 +51,7 @@ pub(super) async fn insert(
 ) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, mut room } = body;
     let insert = options::insert_options(&query, caller)?;
-    let InsertOptions { limit, with_metadata, explain, .. } = insert.options();
+    let options = insert.options();
     let id = document.required_id()?;
     body::fit_asked_content(&mut room, &document.content, asked, Purpose::Insert)?;
     stages.end(Stage::Extract);
@@ -61,10 +61,11 @@ pub(super) async fn insert(
     let page = own.take_page();
     let attached = insert.attached(document.attached, page.as_deref())?;
     stages.end(Stage::Sign);
-    let mut answer_room = state.answer_room(Wanted { limit, with_metadata, explain }.joint_bytes_max(asked))?;
+    let others_options = insert.elsewhere(attached.capture.digest.clone());
+    let mut answer_room = state.answer_room(Wanted::of_insert(options, &attached).joint_bytes_max(asked))?;
     let bytes_max = answer_room.json_bytes_max().saturating_sub(page_bytes(&page));
     let content = own.content();
-    let ticket = asked.own().insert_within(id, attached, own, insert.options(), bytes_max).await?;
+    let ticket = asked.own().insert_within(id, attached, own, options, bytes_max).await?;
     stages.decided(ticket.lookup_times());
     let own_bytes = ticket.json_bytes();
     // The decision has its line in the audit log even if the client leaves before the others are asked.
@@ -73,7 +74,7 @@ pub(super) async fn insert(
     let said = |at, verdict: &_, content| audited.checked(at + 1, verdict, content);
     // It is outside of the decision lock, and meanwhile the write becomes durable.
     let left = bytes_max.saturating_sub(own_bytes);
-    let elsewhere = asked.elsewhere(others, insert.elsewhere(), left, said).await;
+    let elsewhere = asked.elsewhere(others, others_options, left, said).await;
     answer_room.is_made(own_bytes + page_bytes(&page) + elsewhere.bytes());
     stages.end(Stage::Elsewhere);
     let verdict = durable.await?;
@@ -81,5 +82,5 @@ pub(super) async fn insert(
     not_asked(&elsewhere);
     let mut joint = asked.inserted(verdict, elsewhere);
     joint.verdict_mut().page = page;
-    Ok(Answer::new(told(asked.own(), caller, &stages, explain, joint), answer_room))
+    Ok(Answer::new(told(asked.own(), caller, &stages, options.explain, joint), answer_room))
 }

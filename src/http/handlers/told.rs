@@ -1,12 +1,12 @@
 //! A verdict on one document -> the answer, for the handlers of single documents.
 
-use crate::collections::{AskedCollections, Collection, JointVerdict};
+use crate::collections::{AskedCollections, Attached, CheckOptions, Collection, InsertOptions, JointVerdict};
 use crate::http::caller::Caller;
 use crate::http::dto::explanation::ExplanationBody;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::stages::Stages;
 use crate::telemetry::request::current_id;
-use crate::types::{Explanation, PageFacts, Verdict};
+use crate::types::{Explanation, PageFacts, Revisit, Verdict};
 
 /// How much of a verdict a client asked for.
 #[derive(Clone, Copy, Debug)]
@@ -14,19 +14,37 @@ pub(super) struct Wanted {
     pub limit: usize,
     pub with_metadata: bool,
     pub explain: bool,
+    /// Whether a revisit may be in the verdict: only if the payload's digest is known.
+    pub revisit: bool,
 }
 
 impl Wanted {
+    pub(super) fn of_check(options: &CheckOptions) -> Self {
+        let &CheckOptions { limit, with_metadata, explain, .. } = options;
+        Self { limit, with_metadata, explain, revisit: options.payload_digest.is_some() }
+    }
+
+    pub(super) fn of_insert(options: InsertOptions, attached: &Attached) -> Self {
+        let InsertOptions { limit, with_metadata, explain, .. } = options;
+        Self { limit, with_metadata, explain, revisit: attached.capture.digest.is_some() }
+    }
+
     /// Returns the most bytes of a verdict as JSON.
     pub(super) fn bytes_max(self) -> usize {
         let explanation = if self.explain { Explanation::BYTES_MAX } else { 0 };
-        Verdict::bytes_max(self.limit, self.with_metadata) + explanation + PageFacts::JSON_BYTES_MAX
+        let (verdict, page) = (Verdict::bytes_max(self.limit, self.with_metadata), PageFacts::JSON_BYTES_MAX);
+        verdict + explanation + page + self.revisit_bytes_max()
     }
 
     /// The same for a verdict of several collections.
     pub(super) fn joint_bytes_max(self, asked: &AskedCollections) -> usize {
-        let Self { limit, with_metadata, explain } = self;
-        self.bytes_max() + JointVerdict::bytes_max(asked.others().len(), limit, with_metadata, explain)
+        let Self { limit, with_metadata, explain, .. } = self;
+        let others = JointVerdict::bytes_max(asked.others().len(), limit, with_metadata, explain);
+        self.bytes_max() + others + self.revisit_bytes_max()
+    }
+
+    fn revisit_bytes_max(self) -> usize {
+        if self.revisit { Revisit::JSON_BYTES_MAX } else { 0 }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::http::options::{InsertAsked, check_options, insert_options, is_defaul
 use crate::http::query::Query;
 use crate::http::requires::OPERATIONS;
 use crate::keys::Scope;
-use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Verdict};
+use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Revisit, Verdict};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
@@ -73,12 +73,13 @@ impl Operation {
     pub(crate) fn answer_bytes_max(&self, asked: Option<&AskedCollections>) -> usize {
         let CheckOptions { limit, with_metadata, explain, .. } = match self {
             Self::Check(options) => options.clone(),
-            Self::Insert(insert) => insert.elsewhere(),
+            Self::Insert(insert) => insert.elsewhere(None),
             Self::Delete => return 64 + ID_JSON_BYTES_MAX,
         };
-        let more =
-            |asked: &AskedCollections| JointVerdict::bytes_max(asked.others().len(), limit, with_metadata, explain);
-        Verdict::bytes_max(limit, with_metadata) + PageFacts::JSON_BYTES_MAX + asked.map_or(0, more)
+        let own = Verdict::bytes_max(limit, with_metadata) + PageFacts::JSON_BYTES_MAX + Revisit::JSON_BYTES_MAX;
+        own + asked.map_or(0, |asked| {
+            JointVerdict::bytes_max(asked.others().len(), limit, with_metadata, explain) + Revisit::JSON_BYTES_MAX
+        })
     }
 }
 

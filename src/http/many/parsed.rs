@@ -25,9 +25,10 @@ impl Parsed {
             Err(error) => return Self::Faulty(None, ill_formed(error)),
         };
         let parsed = match op {
-            Operation::Check(options) => {
-                document::of_fields(text, invalid, extra, caller).map(|document| Self::Check(document, options))
-            }
+            Operation::Check(options) => document::of_fields(text, invalid, extra, caller).map(|document| {
+                let payload_digest = document.attached.capture.digest.clone();
+                Self::Check(document, CheckOptions { payload_digest, ..options })
+            }),
             Operation::Insert(asked) => document::of_fields(text, invalid, extra, caller)
                 .and_then(|document| Ok(Self::Insert(document.required_id()?, document, asked))),
             Operation::Delete => id_alone(text, extra).map(Self::Delete),

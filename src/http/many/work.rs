@@ -101,7 +101,7 @@ struct ReadyDocument<T> {
 /// The prepared part of a document.
 #[expect(clippy::large_enum_variant, reason = "each check is done here, and would need a box")]
 enum Ready {
-    Done(DocumentAnswer),
+    Done(Box<DocumentAnswer>),
     Insert(Box<Insert>),
     Delete(DocId),
 }
@@ -239,10 +239,10 @@ impl DocumentWork {
         let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
         let decided = match ready {
             Ready::Done(mut answer) => {
-                if let DocumentAnswer::Verdict(verdict) = &mut answer {
+                if let DocumentAnswer::Verdict(verdict) = &mut *answer {
                     verdict.fit(bytes_max);
                 }
-                DecidedInTurn::now(answer)
+                DecidedInTurn::now(*answer)
             }
             ready => self.decide_here_or_apart(ready, room, bytes_max).await,
         };
@@ -313,7 +313,7 @@ impl DocumentWork {
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 match self.check(id.clone(), content, options, answer_bytes_max).await {
-                    Ok(verdict) => Ready::Done(DocumentAnswer::Verdict(verdict)),
+                    Ok(verdict) => Ready::Done(Box::new(DocumentAnswer::Verdict(verdict))),
                     Err(error) => failed(id, error.into()),
                 }
             }
@@ -362,7 +362,7 @@ impl DocumentWork {
 
     async fn decide(self, ready: Ready, bytes_max: usize) -> DecidedInTurn {
         match ready {
-            Ready::Done(answer) => DecidedInTurn::now(answer),
+            Ready::Done(answer) => DecidedInTurn::now(*answer),
             Ready::Insert(insert) => self.insert(*insert, bytes_max).await,
             Ready::Delete(id) => match self.collection.delete(id.clone()).await {
                 Ok(ticket) => {
@@ -380,7 +380,8 @@ impl DocumentWork {
 
     async fn insert(self, insert: Insert, bytes_max: usize) -> DecidedInTurn {
         let Insert { id, attached, prepared, others, asked, page } = insert;
-        let (content, page_bytes) = (prepared.content(), page_bytes(&page));
+        let (content, page_bytes, payload_digest) =
+            (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
         let bytes_max = bytes_max.saturating_sub(page_bytes);
         let ticket =
             match self.collection.insert_within(id.clone(), attached, prepared, asked.options(), bytes_max).await {
@@ -397,7 +398,7 @@ impl DocumentWork {
         };
         // The decision is made, and becomes durable meanwhile.
         let left = bytes_max.saturating_sub(json_bytes);
-        let elsewhere = Box::pin(several.elsewhere(others, asked.elsewhere(), left)).await;
+        let elsewhere = Box::pin(several.elsewhere(others, asked.elsewhere(payload_digest), left)).await;
         json_bytes += elsewhere.bytes();
         let answer = durable.map(move |verdict| {
             let joint = verdict.map(|verdict| several.inserted(Verdict { page, ..verdict }, elsewhere));
@@ -452,5 +453,5 @@ pub(crate) fn ahead() -> usize {
 }
 
 fn failed(id: Option<DocId>, problem: Problem) -> Ready {
-    Ready::Done(DocumentAnswer::Failed { id, problem })
+    Ready::Done(Box::new(DocumentAnswer::Failed { id, problem }))
 }

@@ -5,14 +5,16 @@ use axum::http::request::Parts;
 use bytes::Bytes;
 
 use super::parsing::utf8;
+use crate::collections::Attached;
 use crate::http::caller::Caller;
+use crate::http::dto::capture;
 use crate::http::dto::document::{self, DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::media_type::{PageType, expect, page};
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::state::AppState;
-use crate::types::DocId;
+use crate::types::{Capture, DocId};
 
 /// The form of a body.
 pub(super) enum Form {
@@ -27,6 +29,8 @@ pub(super) enum Form {
 pub(super) struct Announced {
     pub(super) form: Form,
     pub(super) id: Option<DocId>,
+    /// The capture of a raw body.
+    pub(super) capture: Capture,
     pub(super) invalid: Invalid,
     pub(super) query: Query,
 }
@@ -42,19 +46,20 @@ impl Form {
         }
     }
 
-    /// Makes a document of a whole body. `id` is that of the query.
+    /// Makes a document of a whole body. `id` and `capture` are those of the query.
     pub(super) fn document(
         self,
         bytes: Bytes,
-        id: Option<DocId>,
+        (id, capture): (Option<DocId>, Capture),
         invalid: Invalid,
         caller: &Caller,
     ) -> Result<DocumentInput, Problem> {
-        match self {
-            Self::Json => document::from_json(utf8(&bytes)?, invalid, caller),
-            Self::Text => document::from_raw(id, bytes.into(), invalid),
-            Self::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
-        }
+        let document = match self {
+            Self::Json => return document::from_json(utf8(&bytes)?, invalid, caller),
+            Self::Text => document::from_raw(id, bytes.into(), invalid)?,
+            Self::Page(PageType { syntax, charset }) => document::from_page(id, &bytes, charset.as_deref(), syntax),
+        };
+        Ok(DocumentInput { attached: Attached { capture, ..document.attached }, ..document })
     }
 }
 
@@ -70,12 +75,14 @@ impl Announced {
         };
         let id = query.id()?;
         let invalid = options::invalid(&query)?;
-        if id.is_some() && matches!(form, Form::Json) {
+        let capture = capture::capture(query.get("date"), query.get("payload_digest"))?;
+        let of_raw = ["id", "date", "payload_digest"].into_iter().find(|name| query.get(name).is_some());
+        if let (Some(name), Form::Json) = (of_raw, &form) {
             return Err(Problem::invalid(
-                "id",
+                name,
                 "must be a field of the JSON document; the query parameter is for raw texts and pages only",
             ));
         }
-        Ok(Self { form, id, invalid, query })
+        Ok(Self { form, id, capture, invalid, query })
     }
 }

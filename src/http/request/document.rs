@@ -29,12 +29,12 @@ impl FromRequest<AppState> for DocumentBody {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Announced { form, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let Announced { form, id, capture, invalid, query } = Announced::of(&mut parts, state).await?;
         let caller = caller_of(&parts.extensions).clone();
         let Whole { bytes, room } = read(&parts, body, form.raw(invalid), state).await?;
         Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
-        let read = move || form.document(bytes, id, invalid, &caller);
+        let read = move || form.document(bytes, (id, capture), invalid, &caller);
         let document = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { document, query, when_full: after_parsing(len), room })
     }

@@ -29,7 +29,7 @@ impl FromRequest<AppState> for PageInput {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Announced { form, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let Announced { form, id, capture, invalid, query } = Announced::of(&mut parts, state).await?;
         let extract = match query.get("extract") {
             Some(_) => Some(query.choice("extract", &Extract::ALL.map(|extract| (extract.as_str(), extract)))?),
             None => None,
@@ -38,7 +38,7 @@ impl FromRequest<AppState> for PageInput {
         let Whole { bytes, mut room } = read(&parts, body, form.raw(invalid), state).await?;
         Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
-        let read = move || form.document(bytes, id, invalid, &caller);
+        let read = move || form.document(bytes, (id, capture), invalid, &caller);
         let document = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         let Content::Html(html) = document.content else {
             return Err(Problem::invalid("html", "is required; only pages are extracted"));

@@ -20,11 +20,12 @@ use crate::http::query::Query;
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
-use crate::types::{Content, DocId};
+use crate::types::{Content, DocId, PayloadDigest};
 
 /// One document to check or sign: JSON, or a raw text of any length with its id in the query.
 pub struct Subject {
     pub id: Option<DocId>,
+    pub payload_digest: Option<PayloadDigest>,
     pub query: Query,
     pub(crate) content: SubjectContent,
 }
@@ -59,20 +60,21 @@ impl FromRequest<AppState> for Subject {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Announced { form, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let Announced { form, id, capture, invalid, query } = Announced::of(&mut parts, state).await?;
         let quota = Quota::of(&parts.extensions);
         if let Form::Text = form {
             // In a box, so that JSON does not take room for it.
             let content = Box::pin(raw_text(&parts, body, invalid, state, &quota)).await?;
-            return Ok(Self { id, query, content });
+            return Ok(Self { id, payload_digest: capture.digest, query, content });
         }
         let Whole { bytes, room } = read(&parts, body, form.raw(invalid), state).await?;
         quota.take_documents(1)?;
         let len = bytes.len();
         let caller = caller_of(&parts.extensions).clone();
-        let read = move || form.document(bytes, id, invalid, &caller);
-        let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
-        Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
+        let read = move || form.document(bytes, (id, capture), invalid, &caller);
+        let DocumentInput { id, content, attached } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
+        let content = SubjectContent::Whole { content, when_full: after_parsing(len), room };
+        Ok(Self { id, payload_digest: attached.capture.digest, query, content })
     }
 }
 

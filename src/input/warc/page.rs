@@ -9,6 +9,7 @@ use super::body;
 use super::charset;
 use super::header::{Header, media_type};
 use crate::extract::decode;
+use crate::types::{CaptureDate, PayloadDigest};
 
 /// Kinds of records that have pages.
 const KINDS: [&str; 3] = ["response", "resource", "conversion"];
@@ -114,6 +115,10 @@ struct Document<'a> {
     id: &'a str,
     #[serde(flatten)]
     content: Content,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_digest: Option<&'a str>,
     #[serde(skip_serializing_if = "Metadata::is_empty")]
     metadata: Metadata<'a>,
 }
@@ -126,7 +131,8 @@ enum Content {
     Html(String),
 }
 
-/// The fields of the record's header that stay with the document.
+/// The date and the digest of the record's header, if they are not as WARC says. The API takes no such, so that they stay
+/// with the document in this way.
 #[derive(Serialize)]
 struct Metadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,17 +150,23 @@ impl Metadata<'_> {
 fn line(record: &Header, page: &Page<'_>, bytes_max: usize) -> Result<Vec<u8>, String> {
     let id = uri(record).ok_or("the record has no WARC-Target-URI, which would be the id of the document")?;
     let body: Cow<'_, [u8]> = body::content(&page.header, page.body, bytes_max)?;
-    let kept = |name| record.get(name).filter(|value| value.len() <= KEPT_BYTES_MAX);
-    let document = Document {
-        id,
-        content: content(&body, page),
-        metadata: Metadata { date: kept("warc-date"), payload_digest: kept("warc-payload-digest") },
-    };
+    let (date, odd_date) = apart(record, "warc-date", |text| CaptureDate::new(text).is_ok());
+    let (payload_digest, odd_digest) = apart(record, "warc-payload-digest", |text| PayloadDigest::new(text).is_ok());
+    let metadata = Metadata { date: odd_date, payload_digest: odd_digest };
+    let document = Document { id, content: content(&body, page), date, payload_digest, metadata };
     let json = serde_json::to_vec(&document).expect("strings are JSON");
     if json.len() > JSON_BYTES_MAX {
         return Err(format!("the page has {} bytes as JSON; the most is {JSON_BYTES_MAX}", json.len()));
     }
     Ok(json)
+}
+
+/// Returns the value of a field of the header: first if it is valid, or second if not.
+fn apart<'a>(record: &'a Header, name: &str, is_valid: fn(&str) -> bool) -> (Option<&'a str>, Option<&'a str>) {
+    match record.get(name) {
+        Some(value) if is_valid(value) => (Some(value), None),
+        value => (None, value.filter(|value| value.len() <= KEPT_BYTES_MAX)),
+    }
 }
 
 fn content(body: &[u8], page: &Page<'_>) -> Content {
@@ -188,7 +200,15 @@ mod tests {
             ),
             serde_json::json!({
                 "id": "http://a.example/", "html": "<p>café\r\n\r\n",
-                "metadata": {"date": "2026-11-01T10:00:00Z", "payload_digest": "sha1:AAA"}
+                "date": "2026-11-01T10:00:00Z", "payload_digest": "sha1:AAA"
+            })
+        );
+        let odd = format!("{http}\nWARC-Date: 20261101100000\nWARC-Payload-Digest: AAA");
+        assert_eq!(
+            made(&odd, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>"),
+            serde_json::json!({
+                "id": "http://a.example/", "html": "<p>",
+                "metadata": {"date": "20261101100000", "payload_digest": "AAA"}
             })
         );
         let bare = made(http, b"HTTP/2 200\nContent-Type: text/plain\n\nwords\r\n\r\nmore");

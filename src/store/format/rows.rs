@@ -11,7 +11,9 @@ use super::columns::{
 };
 use super::verdict;
 use crate::store::record::{Head, Record, StoredVerdict};
-use crate::types::{DocId, Document, Labels, Metadata, PageMark, Seq, TimestampMs, content_prefix};
+use crate::types::{
+    Capture, CaptureDate, DocId, Document, Labels, Metadata, PageMark, PayloadDigest, Seq, TimestampMs, content_prefix,
+};
 
 const LINKED: u8 = 1;
 const GIVEN: u8 = 2;
@@ -28,13 +30,13 @@ pub(in crate::store) use signature_columns;
 macro_rules! document_columns {
     () => {
         "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.id_first_seen_ms, \
-         d.page_hash, d.extractor, d.sum"
+         d.page_hash, d.extractor, d.capture_date, d.payload_digest, d.sum"
     };
 }
 pub(in crate::store) use document_columns;
 
 /// The number of columns of `document`.
-pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 12;
+pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 14;
 
 /// A row of `signature`: the part of a record that the index needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +135,10 @@ pub(in crate::store) struct DocumentRow<'a> {
     pub(in crate::store) id_first_seen_ms: Option<i64>,
     /// Absent if the text did not come from a page, as in all rows of formats 1 to 4.
     pub(in crate::store) page: Option<PageMark>,
+    /// Absent if the client gave none, as in all rows of formats 1 to 4.
+    pub(in crate::store) capture_date: Option<&'a [u8]>,
+    /// As `capture_date`.
+    pub(in crate::store) payload_digest: Option<&'a [u8]>,
 }
 
 impl<'a> DocumentRow<'a> {
@@ -148,6 +154,19 @@ impl<'a> DocumentRow<'a> {
             verdict: verdict.as_bytes(),
             id_first_seen_ms: (record.id_first_seen != record.first_seen).then_some(record.id_first_seen.0),
             page: record.page,
+            capture_date: None,
+            payload_digest: None,
+        }
+        .with_capture(&record.capture)
+    }
+
+    /// Returns the same row with this capture.
+    pub(in crate::store) fn with_capture(self, capture: &'a Capture) -> Self {
+        let Capture { date, digest } = capture;
+        Self {
+            capture_date: date.as_ref().map(|date| date.as_str().as_bytes()),
+            payload_digest: digest.as_ref().map(|digest| digest.as_str().as_bytes()),
+            ..self
         }
     }
 
@@ -176,6 +195,12 @@ impl<'a> DocumentRow<'a> {
             buffer.extend_from_slice(&hash.to_be_bytes());
             buffer.extend_from_slice(&extractor.to_le_bytes());
         }
+        for (tag, text) in [(2, self.capture_date), (3, self.payload_digest)] {
+            if text.is_some() {
+                buffer.push(tag);
+                push_text(buffer, text);
+            }
+        }
         xxh3_64_with_seed(buffer, DOCUMENT_SEED)
     }
 
@@ -197,18 +222,24 @@ impl<'a> DocumentRow<'a> {
             verdict: bytes(row, first + 7)?,
             id_first_seen_ms: if is_null(row, first + 8)? { None } else { Some(integer(row, first + 8)?) },
             page: page_mark(row, first + 9)?,
+            capture_date: if is_null(row, first + 11)? { None } else { Some(bytes(row, first + 11)?) },
+            payload_digest: if is_null(row, first + 12)? { None } else { Some(bytes(row, first + 12)?) },
         };
-        let sum = integer(row, first + 11)? as u64;
+        let sum = integer(row, first + 13)? as u64;
         if this.sum(buffer) == sum { Ok(this) } else { Err(WRONG_SUM) }
     }
 
     pub(in crate::store) fn head(&self, with_metadata: bool) -> Result<Head, Flaw> {
-        self.head_within(&mut if with_metadata { Some(usize::MAX) } else { None })
+        self.head_within(&mut if with_metadata { Some(usize::MAX) } else { None }, false)
     }
 
     /// Includes the metadata if it is requested and not longer than the bytes that are left, and subtracts its length
     /// from them. If it is too long, no bytes are left for later records.
-    pub(in crate::store) fn head_within(&self, metadata_bytes: &mut Option<usize>) -> Result<Head, Flaw> {
+    pub(in crate::store) fn head_within(
+        &self,
+        metadata_bytes: &mut Option<usize>,
+        with_capture: bool,
+    ) -> Result<Head, Flaw> {
         let (mut metadata, mut metadata_left) = (None, false);
         if let (Some(left), Some(json)) = (metadata_bytes, self.metadata) {
             match left.checked_sub(json.len()) {
@@ -221,6 +252,7 @@ impl<'a> DocumentRow<'a> {
             id: self.id()?,
             metadata,
             metadata_left,
+            capture: if with_capture { self.capture()? } else { Capture::default() },
             content: self.content(),
             given: self.given(),
             linked: self.linked(),
@@ -237,6 +269,7 @@ impl<'a> DocumentRow<'a> {
             seq: self.seq,
             metadata: self.metadata()?,
             labels: None,
+            capture: self.capture()?,
             first_seen: TimestampMs(self.first_seen_ms),
             id_first_seen: self.id_first_seen(),
             last_seen: None,
@@ -260,6 +293,7 @@ impl<'a> DocumentRow<'a> {
             linked: self.linked(),
             metadata: self.metadata()?,
             labels: signature.labels()?,
+            capture: self.capture()?,
             first_seen: TimestampMs(self.first_seen_ms),
             id_first_seen: self.id_first_seen(),
             seen: signature.seen,
@@ -278,6 +312,15 @@ impl<'a> DocumentRow<'a> {
     fn metadata(&self) -> Result<Option<Metadata>, Flaw> {
         let Some(json) = self.metadata else { return Ok(None) };
         Metadata::new(utf8(json)?).map(Some).map_err(|_| "its metadata is too long")
+    }
+
+    fn capture(&self) -> Result<Capture, Flaw> {
+        let date = |date| CaptureDate::new(utf8(date)?).map_err(|_| "the date of its capture is invalid");
+        let digest = |digest| PayloadDigest::new(utf8(digest)?).map_err(|_| "the digest of its payload is invalid");
+        Ok(Capture {
+            date: self.capture_date.map(date).transpose()?,
+            digest: self.payload_digest.map(digest).transpose()?,
+        })
     }
 
     fn verdict(&self) -> Result<StoredVerdict, Flaw> {

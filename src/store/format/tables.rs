@@ -54,7 +54,9 @@ CREATE TABLE document (
     sum            INTEGER NOT NULL,
     id_first_seen_ms INTEGER,
     page_hash      BLOB,
-    extractor      INTEGER
+    extractor      INTEGER,
+    capture_date   TEXT,
+    payload_digest TEXT
 ) STRICT;
 INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
 ";

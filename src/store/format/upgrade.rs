@@ -34,13 +34,15 @@ ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 ";
 
-/// Format 4 -> 5. Checksums stay valid: older files hold no page and no labels, so they have the values that checksums
+/// Format 4 -> 5. Checksums stay valid: older files hold no page, no labels and no capture, so they have the values that checksums
 /// leave out.
 const UPGRADE_FROM_4: &str = "
 ALTER TABLE meta ADD COLUMN extract TEXT NOT NULL DEFAULT 'article';
 ALTER TABLE meta ADD COLUMN extractor INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE document ADD COLUMN page_hash BLOB;
 ALTER TABLE document ADD COLUMN extractor INTEGER;
+ALTER TABLE document ADD COLUMN capture_date TEXT;
+ALTER TABLE document ADD COLUMN payload_digest TEXT;
 ALTER TABLE signature ADD COLUMN labels TEXT;
 ";
 

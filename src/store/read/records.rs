@@ -33,8 +33,9 @@ pub(in crate::store) fn head_within(
     snapshot: &mut Snapshot<'_>,
     seq: Seq,
     metadata_bytes: &mut Option<usize>,
+    with_capture: bool,
 ) -> Result<Option<Head>> {
-    document(snapshot, seq, |row| row.head_within(metadata_bytes))
+    document(snapshot, seq, |row| row.head_within(metadata_bytes, with_capture))
 }
 
 fn document<T>(

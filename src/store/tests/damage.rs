@@ -73,6 +73,11 @@ fn a_changed_document_row_is_an_error_that_names_it() {
         "shingles = 0",
         "verdict = '{}'",
         "id = CAST(x'ff' AS TEXT)",
+        "capture_date = '2026'",
+        "capture_date = CAST(x'ff' AS TEXT)",
+        "capture_date = 2026",
+        "payload_digest = 'sha1:8'",
+        "payload_digest = ''",
         "sum = 0",
     ] {
         let place = filled(10);
@@ -81,7 +86,7 @@ fn a_changed_document_row_is_an_error_that_names_it() {
         let errors = [
             store.record(Seq(8)).map(drop),
             store.head(Seq(8), false).map(drop),
-            store.heads(&[Seq(7), Seq(8)], Some(usize::MAX)).map(drop),
+            store.heads(&[Seq(7), Seq(8)], Some(usize::MAX), false).map(drop),
             store.cluster(ClusterStart::Of(Seq(7)), 9).map(drop),
             store.clusters(ClusterPlace::default(), 9).map(drop),
             store.page(Seq(0), 100).map(drop),
@@ -100,7 +105,7 @@ fn a_lost_document_row_is_an_error_and_not_an_absence() {
     let (store, mut writer, _) = Store::open(&place.path).unwrap();
     let errors = [
         store.record(Seq(8)).map(drop),
-        store.heads(&[Seq(8)], None).map(drop),
+        store.heads(&[Seq(8)], None, true).map(drop),
         store.page(Seq(0), 100).map(drop),
         writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8), promoted: None }], Seq(11)),
     ];
@@ -189,6 +194,7 @@ fn remains_of_two_torn_commits_add_up_to_no_damage() {
 fn sums_are_frozen() {
     let of_format_3 = Record { cluster: Seq(21), ..record(42) };
     let of_format_5 = Record { page: Some(PageMark { hash: 7 << 90, extractor: 2 }), ..of_format_3.clone() };
+    let captured = Record { capture: capture(Some(1), Some(2)), ..of_format_5.clone() };
     let record = Record { id_first_seen: of_format_3.first_seen, ..of_format_3.clone() };
     let mut buffer = Vec::new();
     let of_format_1 = Record { cluster: Seq(0), seen: TimestampMs(0), ..record.clone() };
@@ -201,6 +207,7 @@ fn sums_are_frozen() {
         meta_sum(&Meta { changeable: Changeable { banding_by_hand: true, ..meta().changeable }, ..meta() }),
         DocumentRow::of(&of_format_5, &verdict::to_json(&record.verdict)).sum(&mut buffer),
         meta_sum(&Meta { extract: Extract::Visible, ..meta() }),
+        DocumentRow::of(&captured, &verdict::to_json(&record.verdict)).sum(&mut buffer),
     ];
     assert_eq!(
         sums,
@@ -212,7 +219,8 @@ fn sums_are_frozen() {
             12536837265343022632,
             16402566722863039472,
             1950117814275752026,
-            17152489500599412719
+            17152489500599412719,
+            4523902937532875595
         ]
     );
 }

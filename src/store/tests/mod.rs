@@ -32,8 +32,8 @@ use crate::store::format::verdict;
 use crate::store::write::checkpoint;
 use crate::store::write::log_bound::WAKE_BYTES;
 use crate::types::{
-    ClusterPlace, CollectionName, DocId, Document, Extract, Keep, Label, Labels, Metadata, Overlap, PageMark, Payload,
-    PayloadKind, Seq, TimestampMs, VerdictKind, Verify,
+    Capture, CaptureDate, ClusterPlace, CollectionName, DocId, Document, Extract, Keep, Label, Labels, Metadata,
+    Overlap, PageMark, Payload, PayloadDigest, PayloadKind, Seq, TimestampMs, VerdictKind, Verify,
 };
 
 fn meta() -> Meta {
@@ -69,6 +69,8 @@ fn record(seq: u64) -> Record {
         metadata: seq.is_multiple_of(2).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
         // Every fourth document has labels.
         labels: seq.is_multiple_of(4).then(|| Labels::parse(&format!("crawl:{}\nsite:a.example", seq % 3)).unwrap()),
+        // Every fifth document has the date and the digest of a capture.
+        capture: capture((seq % 5 == 1).then_some(seq), (seq % 5 == 1).then_some(seq)),
         first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
         // Every seventh id had other content before.
         id_first_seen: TimestampMs(1_700_000_000_000 + seq as i64 - i64::from(seq.is_multiple_of(7))),
@@ -89,6 +91,13 @@ fn record(seq: u64) -> Record {
             matches: Vec::new(),
         },
         payload: None,
+    }
+}
+
+fn capture(date: Option<u64>, digest: Option<u64>) -> Capture {
+    Capture {
+        date: date.map(|date| CaptureDate::new(&format!("2026-11-20T10:00:00.{date}Z")).unwrap()),
+        digest: digest.map(|digest| PayloadDigest::new(&format!("sha1:{digest}")).unwrap()),
     }
 }
 
@@ -185,7 +194,7 @@ fn hostile_ids_and_metadata_come_back_as_they_were() {
     }
     let wanted: Vec<_> = records.iter().map(|record| Some(record.id.clone())).chain([None]).collect();
     let asked: Vec<_> = (1..=records.len() as u64 + 1).map(Seq).collect();
-    let heads = store.heads(&asked, None).unwrap();
+    let heads = store.heads(&asked, None, true).unwrap();
     assert!(heads.iter().flatten().all(|head| head.metadata.is_none()));
     assert_eq!(heads.into_iter().map(|head| head.map(|head| head.id)).collect::<Vec<_>>(), wanted);
     let head = store.head(Seq(1), true).unwrap().unwrap();

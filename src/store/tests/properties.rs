@@ -42,7 +42,17 @@ fn any_labels() -> impl Strategy<Value = Option<Labels>> {
 }
 
 fn any_additions() -> impl Strategy<Value = Additions> {
-    (any_metadata(), any_labels(), any_page()).prop_map(|(metadata, labels, page)| Additions { metadata, labels, page })
+    (any_metadata(), any_labels(), any_capture(), any_page()).prop_map(|(metadata, labels, capture, page)| Additions {
+        metadata,
+        labels,
+        capture,
+        page,
+    })
+}
+
+fn any_capture() -> impl Strategy<Value = Capture> {
+    let digit = || prop::option::of(0..10u64);
+    (digit(), digit()).prop_map(|(date, digest)| capture(date, digest))
 }
 
 fn any_page() -> impl Strategy<Value = Option<PageMark>> {
@@ -59,7 +69,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             id,
             id_fingerprint,
             signature,
-            Additions { metadata, labels, page },
+            Additions { metadata, labels, capture, page },
             (given, linked, content, [first_seen, id_first_seen], shingles),
             (seen, cluster),
             verdict,
@@ -73,6 +83,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             linked,
             metadata,
             labels,
+            capture,
             first_seen: TimestampMs(first_seen),
             id_first_seen: TimestampMs(id_first_seen),
             seen: TimestampMs(seen),
@@ -150,7 +161,7 @@ proptest! {
                     let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
                     let held = model.get_mut(&target).unwrap();
                     *held = held.clone().with_additions(additions.clone());
-                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), additions });
+                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), additions: Box::new(additions) });
                 }
                 Step::Replace(..) | Step::Delete(_) | Step::Update(..) => {}
                 Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),

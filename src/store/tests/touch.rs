@@ -45,7 +45,7 @@ fn a_sight_of_a_damaged_record_costs_no_writes() {
 fn update(seq: u64, target: u64, metadata: Option<&str>) -> Change {
     let metadata = metadata.map(|json| Metadata::new(json).unwrap());
     let additions = Additions { metadata, ..record(target).additions() };
-    Change::Update { seq: Seq(seq), target: Seq(target), additions }
+    Change::Update { seq: Seq(seq), target: Seq(target), additions: Box::new(additions) }
 }
 
 #[test]

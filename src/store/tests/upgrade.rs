@@ -81,7 +81,7 @@ fn of_format_2(seq: u64) -> Record {
 
 /// Returns the parts of a document that formats 3 and 4 could store.
 fn of_format_4(seq: u64) -> Record {
-    Record { labels: None, page: None, ..record(seq) }
+    Record { labels: None, capture: Capture::default(), page: None, ..record(seq) }
 }
 
 fn old_records(format: i32) -> Vec<Record> {
@@ -112,6 +112,7 @@ fn write_format_4(path: &Path, meta: &Meta, records: &[Record]) {
     let connection = Connection::open(path).unwrap();
     let without = "ALTER TABLE meta DROP COLUMN extract; ALTER TABLE meta DROP COLUMN extractor;
                    ALTER TABLE document DROP COLUMN page_hash; ALTER TABLE document DROP COLUMN extractor;
+                   ALTER TABLE document DROP COLUMN capture_date; ALTER TABLE document DROP COLUMN payload_digest;
                    ALTER TABLE signature DROP COLUMN labels;
                    PRAGMA user_version = 4";
     connection.execute_batch(without).unwrap();

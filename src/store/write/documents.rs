@@ -7,7 +7,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::format::rows::{DocumentRow, SignatureRow};
 use crate::store::format::{payload, verdict};
 use crate::store::record::Record;
-use crate::types::{Keep, Seq};
+use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
 /// Stores a document, at its own `seq`.
 pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
@@ -30,31 +30,7 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
             sum as i64
         ],
     )?;
-    let verdict = verdict::to_json(&record.verdict);
-    let document = DocumentRow::of(record, &verdict);
-    let sum = document.sum(batch.buffer());
-    batch.ledger().documents.add(sum);
-    batch.run(
-        record.seq,
-        "INSERT INTO document
-         (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, page_hash,
-          extractor, sum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        params![
-            document.seq.0 as i64,
-            record.id.as_str(),
-            record.metadata.as_ref().map(|metadata| metadata.as_str()),
-            document.content,
-            document.flags,
-            document.first_seen_ms,
-            document.shingles.map(|shingles| shingles as i64),
-            verdict,
-            document.id_first_seen_ms,
-            document.page.map(|page| page.hash.to_be_bytes()),
-            document.page.map(|page| page.extractor),
-            sum as i64
-        ],
-    )?;
+    insert_document(batch, record)?;
     match (&record.payload, batch.keep()) {
         (None, Keep::Signature) => Ok(()),
         (Some(payload), Keep::Shingles | Keep::Text) => {
@@ -69,6 +45,37 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
                 .out_of_order(record.seq, format!("it has {brought}, but the collection keeps `{}`", keep.as_str())))
         }
     }
+}
+
+/// Stores the row of `document`.
+fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
+    let verdict = verdict::to_json(&record.verdict);
+    let document = DocumentRow::of(record, &verdict);
+    let sum = document.sum(batch.buffer());
+    batch.ledger().documents.add(sum);
+    batch.run(
+        record.seq,
+        "INSERT INTO document
+         (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, page_hash,
+          extractor, capture_date, payload_digest, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        params![
+            document.seq.0 as i64,
+            record.id.as_str(),
+            record.metadata.as_ref().map(|metadata| metadata.as_str()),
+            document.content,
+            document.flags,
+            document.first_seen_ms,
+            document.shingles.map(|shingles| shingles as i64),
+            verdict,
+            document.id_first_seen_ms,
+            document.page.map(|page| page.hash.to_be_bytes()),
+            document.page.map(|page| page.extractor),
+            record.capture.date.as_ref().map(CaptureDate::as_str),
+            record.capture.digest.as_ref().map(PayloadDigest::as_str),
+            sum as i64
+        ],
+    )
 }
 
 /// Removes a document as part of the change at `seq`.

@@ -1,4 +1,4 @@
-//! Writes what is stored with the content of a document (metadata, labels, the mark of a page) to its rows, and updates
+//! Writes what is stored with the content of a document (metadata, labels, its capture, the mark of a page) to its rows, and updates
 //! the checksums and the ledger.
 
 use rusqlite::params;
@@ -8,7 +8,7 @@ use crate::store::additions::Additions;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
 use crate::store::format::rows::{DocumentRow, SignatureRow, document_columns, signature_columns};
-use crate::types::{Labels, Metadata, Seq};
+use crate::types::{Capture, CaptureDate, Labels, Metadata, PayloadDigest, Seq};
 
 /// The checksum of a row as it is, and as it will be.
 type Sums = (u64, u64);
@@ -20,10 +20,14 @@ pub(super) fn update(batch: &mut Batch<'_>, target: Seq, additions: &Additions, 
     let (old, new) = known(batch, sums, target, seq)?;
     if old != new {
         batch.ledger().documents.exchange(old, new);
-        let Additions { metadata, page, .. } = additions;
+        let Additions { metadata, capture, page, .. } = additions;
         let (metadata, hash) = (metadata.as_ref().map(Metadata::as_str), page.map(|page| page.hash.to_be_bytes()));
-        let sql = "UPDATE document SET metadata = ?2, page_hash = ?3, extractor = ?4, sum = ?5 WHERE seq = ?1";
-        batch.run(seq, sql, params![target.0 as i64, metadata, hash, page.map(|page| page.extractor), new as i64])?;
+        let sql = "UPDATE document SET metadata = ?2, page_hash = ?3, extractor = ?4, capture_date = ?5,
+                   payload_digest = ?6, sum = ?7 WHERE seq = ?1";
+        let Capture { date, digest } = capture;
+        let (date, digest) = (date.as_ref().map(CaptureDate::as_str), digest.as_ref().map(PayloadDigest::as_str));
+        let extractor = page.map(|page| page.extractor);
+        batch.run(seq, sql, params![target.0 as i64, metadata, hash, extractor, date, digest, new as i64])?;
     }
     let sums = signature_sums(batch, target, additions);
     let (old, new) = known(batch, sums, target, seq)?;
@@ -55,7 +59,10 @@ fn document_sums(
     let buffer = batch.buffer();
     Ok(Some(DocumentRow::read(row, 0, buffer).map(|row| {
         let metadata = additions.metadata.as_ref().map(|metadata| metadata.as_str().as_bytes());
-        (row.sum(buffer), DocumentRow { metadata, page: additions.page, ..row }.sum(buffer))
+        (
+            row.sum(buffer),
+            DocumentRow { metadata, page: additions.page, ..row.with_capture(&additions.capture) }.sum(buffer),
+        )
     })))
 }
 

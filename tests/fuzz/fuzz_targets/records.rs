@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arbitrary::{Result, Unstructured};
 use hapax::store::{Change, Changeable, Meta, Record, Store, StoredMatch, StoredVerdict, Writer, path_of};
 use hapax::types::{
-    CollectionName, DocId, Extract, Keep, Label, Labels, Metadata, Overlap, PageMark, Seq, TimestampMs, VerdictKind,
-    Verify,
+    Capture, CaptureDate, CollectionName, DocId, Extract, Keep, Label, Labels, Metadata, Overlap, PageMark,
+    PayloadDigest, Seq, TimestampMs, VerdictKind, Verify,
 };
 use hapax_core::{ContentHash, ShingleSet};
 use rusqlite::{Connection, params};
@@ -71,8 +71,8 @@ impl Place {
     fn overwrite(&self, row: &Row, wrong: u64) {
         let id_first_seen = row.id_first_seen;
         let change = "UPDATE document SET id = ?2, metadata = ?3, content_hash = ?4, flags = ?5, first_seen_ms = ?6,
-                      shingles = ?7, verdict = ?8, id_first_seen_ms = ?9, page_hash = ?11, extractor = ?12, sum = ?10
-                      WHERE seq = ?1";
+                      shingles = ?7, verdict = ?8, id_first_seen_ms = ?9, page_hash = ?11, extractor = ?12,
+                      capture_date = ?13, payload_digest = ?14, sum = ?10 WHERE seq = ?1";
         let sum = row.sum(self.seq) ^ wrong;
         let values = params![
             self.seq as i64,
@@ -86,7 +86,9 @@ impl Place {
             id_first_seen,
             sum as i64,
             row.page.map(|page| page.hash.to_be_bytes()),
-            row.page.map(|page| page.extractor)
+            row.page.map(|page| page.extractor),
+            row.capture_date,
+            row.payload_digest
         ];
         self.outside.prepare_cached(change).unwrap().execute(values).unwrap();
     }
@@ -103,6 +105,8 @@ struct Row {
     verdict: String,
     id_first_seen: Option<i64>,
     page: Option<PageMark>,
+    capture_date: Option<String>,
+    payload_digest: Option<String>,
 }
 
 impl Row {
@@ -123,6 +127,11 @@ impl Row {
         bytes.extend(self.id_first_seen.iter().flat_map(|time| time.to_le_bytes()));
         if let Some(PageMark { hash, extractor }) = self.page {
             bytes.extend([&[1][..], &hash.to_be_bytes(), &extractor.to_le_bytes()].concat());
+        }
+        for (tag, text) in [(2, &self.capture_date), (3, &self.payload_digest)] {
+            if let Some(text) = text {
+                bytes.extend([&[tag, 1][..], &(text.len() as u64).to_le_bytes(), text.as_bytes()].concat());
+            }
         }
         xxh3_64_with_seed(&bytes, 2)
     }
@@ -167,6 +176,7 @@ fn record(from: &mut Unstructured<'_>, seq: u64) -> Result<Record> {
         given: from.arbitrary()?,
         linked: from.arbitrary()?,
         labels: labels(from)?,
+        capture: capture(from)?,
         metadata: (!metadata.is_empty()).then(|| Metadata::new(metadata).expect("short")),
         first_seen: TimestampMs(from.arbitrary()?),
         id_first_seen: TimestampMs(from.arbitrary()?),
@@ -190,9 +200,27 @@ fn labels(from: &mut Unstructured<'_>) -> Result<Option<Labels>> {
     Ok(Labels::new(labels).ok().filter(|labels| !labels.is_empty()))
 }
 
+fn capture(from: &mut Unstructured<'_>) -> Result<Capture> {
+    let date = from.choose(&[None, Some("2026"), Some("2026-11-20T10:00:00.123456789Z")])?;
+    let digest = from.choose(&[None, Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"), Some("md5:00")])?;
+    Ok(Capture {
+        date: date.map(|date| CaptureDate::new(date).expect("valid")),
+        digest: digest.map(|digest| PayloadDigest::new(digest).expect("valid")),
+    })
+}
+
 fn page(from: &mut Unstructured<'_>) -> Result<Option<PageMark>> {
     let page = PageMark { hash: from.arbitrary()?, extractor: from.arbitrary()? };
     Ok(from.arbitrary::<bool>()?.then_some(page))
+}
+
+/// Returns a text or none. Often it is the valid one.
+fn foreign(from: &mut Unstructured<'_>, valid: &str) -> Result<Option<String>> {
+    Ok(match from.int_in_range(0..=3)? {
+        0 => Some(text(from, 40)?),
+        1 => Some(valid.to_owned()),
+        _ => None,
+    })
 }
 
 fn foreign_row(from: &mut Unstructured<'_>) -> Result<Row> {
@@ -203,6 +231,9 @@ fn foreign_row(from: &mut Unstructured<'_>) -> Result<Row> {
         shingles: from.arbitrary()?,
         id_first_seen: from.arbitrary()?,
         page: page(from)?,
+        // Some of them are valid.
+        capture_date: foreign(from, "2026-11")?,
+        payload_digest: foreign(from, "sha1:A")?,
         id: text(from, 4096)?,
         metadata: from.arbitrary::<bool>()?.then(|| text(from, 200)).transpose()?,
         // The rest, so that a fuzzer can write JSON.

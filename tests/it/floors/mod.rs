@@ -62,7 +62,8 @@ const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetr
 /// The crates that each child of `src` may use. Most need not know that there are disks, clients and clocks.
 const OTHER_CRATES: [(&str, &str); 17] = [
     ("plain_file", "libc"),
-    ("types", "hapax_core thiserror"),
+    // The calendar, for the dates of captures.
+    ("types", "hapax_core jiff thiserror"),
     (
         "telemetry",
         "metrics metrics_process metrics_util parking_lot thiserror tikv_jemalloc_sys tracing tracing_subscriber",
@@ -89,7 +90,7 @@ const OTHER_CRATES: [(&str, &str); 17] = [
     (
         "cli",
         "anyhow clap flate2 glob hapax_core indicatif jiff listenfd metrics plotters rayon rustix rustls rustls_native_certs \
-         rustls_pki_types sd_notify serde serde_json thiserror tokio tokio_util tracing ureq zstd",
+         rustls_pki_types sd_notify serde serde_json signal_hook thiserror tokio tokio_util tracing ureq zstd",
     ),
 ];
 

@@ -1,5 +1,5 @@
-//! Example values for messages on files that are imported, and on the verb `hapax collection`. `examples.rs` says how they
-//! are found.
+//! Example values for messages on files that are imported, and on the verbs `hapax collection` and `hapax audit`.
+//! `examples.rs` says how they are found.
 
 /// A part of a path, or an error; the expression; an example.
 pub const OF_FILES: &[(&str, &str, &str)] = &[
@@ -12,6 +12,15 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("cli/collection/mod.rs", "setting", "shingle"),
     ("cli/collection/settings.rs", "ttl", "30"),
     ("cli/collection/settings.rs", "detail", "must be a whole number with ms, s, m, h or d, such as 60s"),
+    ("cli/audit.rs", "path", "/srv/hapax/audit"),
+    ("cli/audit.rs", "file", "/srv/hapax/audit/audit-20261123T210000.123Z.jsonl"),
+    ("cli/audit.rs", "text", "yesterday"),
+    ("cli/audit.rs", "flag", "--since"),
+    ("cli/audit.rs", "self.unreadable", "2"),
+    ("cli/audit.rs", "plural(self.unreadable)", "s"),
+    ("cli/audit.rs", "number", "17"),
+    ("cli/audit.rs", "why", "it is not UTF-8"),
+    ("cli/audit.rs", "place()", "/srv/hapax/audit/audit-20261123T210000.123Z.jsonl line 17"),
     ("input/reason.rs", "one", "\"content\""),
     ("input/reason.rs", "field", "text"),
     ("UnitError::Damaged", "io::Error", "corrupt deflate stream"),
@@ -26,4 +35,6 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("input/warc/stream.rs", "HEADER_BYTES_MAX", "65536"),
     ("input/warc/stream.rs", "left", "5"),
     ("input/warc/stream.rs", "missing", "5"),
+    ("types/capture.rs", "ALGORITHM_BYTES_MAX", "32"),
+    ("types/capture.rs", "VALUE_BYTES_MAX", "128"),
 ];

@@ -66,7 +66,7 @@ pub(crate) const fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) 
 
 /// At most `limit` matches, without metadata.
 pub(crate) const fn look(limit: usize) -> CheckOptions {
-    CheckOptions { threshold: None, limit, with_metadata: false, explain: false, scope: None }
+    CheckOptions { threshold: None, limit, with_metadata: false, explain: false, payload_digest: None, scope: None }
 }
 
 /// Decides an insert; wait for the result to have the verdict on disk.
