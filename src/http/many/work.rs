@@ -99,7 +99,6 @@ struct ReadyDocument<T> {
 }
 
 /// The prepared part of a document.
-#[expect(clippy::large_enum_variant, reason = "each check is done here, and would need a box")]
 enum Ready {
     Done(Box<DocumentAnswer>),
     Insert(Box<Insert>),
