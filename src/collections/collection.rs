@@ -190,10 +190,11 @@ impl Collection {
         }
     }
 
-    /// Returns each label that documents have, sorted, and how many documents have it.
-    pub fn labels(&self) -> Vec<(Label, u64)> {
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each: all of
+    /// them, or those with this name, after a label if one is given.
+    pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         match self {
-            Self::Local(collection) => collection.labels(),
+            Self::Local(collection) => collection.labels(name, after, limit),
         }
     }
 

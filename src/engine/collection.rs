@@ -189,11 +189,10 @@ impl LocalCollection {
         lookup::scoped_documents_within(&self.lookup, scope, after, limit, bytes_max).await
     }
 
-    /// Returns each label that documents have, sorted, and how many documents have it.
-    pub fn labels(&self) -> Vec<(Label, u64)> {
-        let mut labels = self.lookup.index().label_counts();
-        labels.sort_unstable();
-        labels
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each: all of
+    /// them, or those with this name, after a label if one is given.
+    pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
+        self.lookup.index().label_counts(name, after, limit)
     }
 
     /// Returns a page of the cluster of document `id`. With `after`, returns the next page of that cluster, even if

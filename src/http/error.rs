@@ -412,7 +412,9 @@ impl From<CollectionError> for Problem {
             CollectionError::MemoryBudget { .. } | CollectionError::MemoryShort { .. } => {
                 Self::new(Code::MemoryBudgetReached, detail)
             }
-            CollectionError::LabelsFull { .. } => Self::new(Code::LabelsFull, detail),
+            CollectionError::LabelsFull { .. } | CollectionError::LabelSetsFull { .. } => {
+                Self::new(Code::LabelsFull, detail)
+            }
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Damaged { .. } => {
                 tracing::error!(cause = detail, "a collection is damaged");

@@ -116,6 +116,12 @@ pub(super) fn scope(
 fn joined(sent: Option<Labels>, added: &[Label]) -> Result<Labels, Problem> {
     let sent = sent.iter().flat_map(Labels::iter).map(|(name, value)| Label::new(name, value));
     let all = sent.chain(added.iter().cloned().map(Ok)).collect::<Result<Vec<_>, _>>();
+    let all = all.map(|mut all| {
+        // The same label in a document and in the request is given once.
+        all.sort_unstable();
+        all.dedup();
+        all
+    });
     all.and_then(Labels::new).map_err(|error| invalid_label("label", &error))
 }
 

@@ -64,6 +64,11 @@ impl BandTables {
         self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect()
     }
 
+    /// Locks the shard of a key of one band for reading.
+    pub(super) fn shard(&self, band: usize, key: u64) -> RwLockReadGuard<'_, Shard> {
+        self.tables[band].read(key)
+    }
+
     /// Returns the bytes of all postings, lists and groups.
     pub(super) fn bytes(&self) -> u64 {
         self.pool.bytes() + self.equals.bytes()

@@ -28,6 +28,8 @@ pub(super) struct Equals {
     /// Groups of two or more documents, by leader.
     groups: DashMap<Place, Arc<Group>>,
     flags: Flags,
+    /// How often another document became the leader of some.
+    handed_over: AtomicU64,
     group_count: AtomicU64,
     member_bytes: AtomicU64,
 }
@@ -69,6 +71,7 @@ impl Equals {
             seed,
             groups: DashMap::new(),
             flags: Flags::new(),
+            handed_over: AtomicU64::new(0),
             group_count: AtomicU64::new(0),
             member_bytes: AtomicU64::new(0),
         }
@@ -94,6 +97,12 @@ impl Equals {
     #[inline]
     pub(super) fn any(&self) -> bool {
         self.group_count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns how often another document became a leader. If postings moved, that was counted while their shards were
+    /// locked.
+    pub(super) fn handed_over(&self) -> u64 {
+        self.handed_over.load(Ordering::Acquire)
     }
 
     /// Returns whether a place leads a group.
@@ -199,6 +208,7 @@ impl Equals {
     /// Makes `to` the leader of the group that `from` leads. If the postings move too, the caller holds the locks of
     /// their shards.
     pub(super) fn hand_over(&self, arena: &Arena, pool: &Pool, from: Place, to: Place) {
+        self.handed_over.fetch_add(1, Ordering::Release);
         let keys = self.keys(arena);
         let key = keys.key(from);
         // The lock is held until the group is stored under its new leader: a lookup of the signature finds it under the

@@ -1,35 +1,38 @@
 //! The labels of documents: each different set of labels has a number, which lies beside the row of each document that
 //! has it. Scopes are decided by these numbers, without a lock.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
+use slab::Slab;
+use smallvec::SmallVec;
 
 use super::chunks::Chunks;
 use super::place::Place;
 use super::sync::{AtomicU64, Ordering};
 use crate::types::{InvalidLabel, LABELS_MAX, Label, Labels, SCOPE_TERMS_MAX, Scope};
 
-/// The cells of a set: the numbers of its labels, two in each.
-const CELLS: usize = LABELS_MAX / 2;
+/// The cells of a set: how many sets there had been when it was made, and then the numbers of its labels.
+const CELLS: usize = 1 + LABELS_MAX;
 
-/// The most sets of labels for each label that documents may have. Sets that no document has any more count too, until
-/// the index is loaded again.
-const SETS_PER_LABEL: usize = 16;
+/// The most sets of labels for each label that documents may have.
+pub const SETS_PER_LABEL: usize = 16;
 
-/// The number of a set of labels; 0 for no labels.
+/// A set of labels: the row of its cells in the lower half, and in the upper half how many sets there had been, which
+/// tells it from an earlier one in the same row. 0 for no labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LabelSet(u32);
+pub struct LabelSet(u64);
 
-impl LabelSet {
-    /// The set of a document without labels.
-    pub const NONE: Self = Self(0);
+/// Why the index has no room for labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelsFull {
+    /// There are too many labels.
+    Labels,
+    /// There are too many sets of labels.
+    Sets,
 }
-
-/// The index has no room for another label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LabelsFull;
 
 /// The labels of all documents.
 pub(super) struct AllLabels {
@@ -37,74 +40,145 @@ pub(super) struct AllLabels {
     of_places: OnceLock<Chunks>,
     /// The labels of each set.
     of_sets: Chunks,
-    numbers: Mutex<Numbers>,
+    held: Mutex<Held>,
 }
 
-/// The numbers that have been given, from 1. None is given twice, because a reader may still have it.
+/// The sets and labels that some document has, or will have if its write succeeds.
 #[derive(Default)]
-struct Numbers {
-    sets: HashMap<Labels, u32>,
-    labels: HashMap<Label, u32>,
-    /// The number of documents that have each label, at the place before its number.
-    documents: Vec<u64>,
-    /// How many labels some document has.
-    used: usize,
+struct Held {
+    numbers: HashMap<Labels, u32>,
+    /// A set has the number after its key.
+    sets: Slab<HeldSet>,
+    keys: BTreeMap<Label, usize>,
+    labels: Slab<HeldLabel>,
+    /// How many sets there have been.
+    sets_before: u32,
+    /// How many labels there have been. A label that is held again gets a new number, because a reader may still have the
+    /// former one.
+    labels_before: u64,
     bytes: u64,
+}
+
+struct HeldSet {
+    labels: Labels,
+    keys: SmallVec<[usize; LABELS_MAX]>,
+    /// See [`LabelSet`].
+    set: LabelSet,
+    holders: u64,
+}
+
+struct HeldLabel {
+    /// From 1.
+    number: u64,
+    /// The number of sets with it.
+    sets: u32,
+    /// The number of documents with it that are on disk.
+    documents: u64,
 }
 
 /// The sets of labels that a scope takes.
 pub struct InScope<'a> {
     all: &'a AllLabels,
     /// The numbers of labels, and whether documents must lack them.
-    terms: [(u32, bool); SCOPE_TERMS_MAX],
+    terms: [(u64, bool); SCOPE_TERMS_MAX],
     count: usize,
     /// No document has a label that the scope requires.
     is_empty: bool,
 }
 
-impl AllLabels {
-    pub(super) fn new() -> Self {
-        Self { of_places: OnceLock::new(), of_sets: Chunks::new(CELLS), numbers: Mutex::default() }
+impl LabelSet {
+    /// The set of a document without labels.
+    pub const NONE: Self = Self(0);
+
+    fn new(number: u32, before: u32) -> Self {
+        Self(u64::from(before) << 32 | u64::from(number))
     }
 
-    /// Returns the number of a set of labels. Fails if documents have `labels_max` labels already and the set has another
-    /// one, or if there are too many sets.
-    pub(super) fn number(&self, labels: &Labels, labels_max: usize) -> Result<LabelSet, LabelsFull> {
+    fn number(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The key in the slab.
+    fn key(self) -> usize {
+        self.number() as usize - 1
+    }
+
+    fn before(self) -> u64 {
+        self.0 >> 32
+    }
+}
+
+impl AllLabels {
+    pub(super) fn new() -> Self {
+        Self { of_places: OnceLock::new(), of_sets: Chunks::new(CELLS), held: Mutex::default() }
+    }
+
+    /// Returns a set of labels, which has one holder more from now on. Fails if the set has a new label and there are
+    /// `labels_max` labels already, or if there are too many sets.
+    pub(super) fn hold(&self, labels: &Labels, labels_max: usize) -> Result<LabelSet, LabelsFull> {
         if labels.is_empty() {
             return Ok(LabelSet::NONE);
         }
-        let mut numbers = self.numbers.lock();
-        let parts: Vec<Label> = labels.iter().filter_map(|(name, value)| Label::new(name, value).ok()).collect();
-        let unused = parts.iter().filter(|&label| numbers.documents_of(label) == 0).count();
-        if unused > 0 && numbers.used + unused > labels_max {
-            return Err(LabelsFull);
+        let held = &mut *self.held.lock();
+        if let Some(&number) = held.numbers.get(labels) {
+            return Ok(held.hold_again(number));
         }
-        if let Some(&number) = numbers.sets.get(labels) {
-            return Ok(LabelSet(number));
+        let parts: SmallVec<[Label; LABELS_MAX]> =
+            labels.iter().filter_map(|(name, value)| Label::new(name, value).ok()).collect();
+        let new = parts.iter().filter(|&label| !held.keys.contains_key(label)).count();
+        if new > 0 && held.labels.len() + new > labels_max {
+            return Err(LabelsFull::Labels);
         }
-        if numbers.sets.len() >= labels_max.saturating_mul(SETS_PER_LABEL) {
-            return Err(LabelsFull);
+        if held.sets.len() >= labels_max.saturating_mul(SETS_PER_LABEL) {
+            return Err(LabelsFull::Sets);
         }
-        let number = numbers.sets.len() as u32 + 1;
-        let mut own = [0; LABELS_MAX];
-        for (own, label) in own.iter_mut().zip(parts) {
-            *own = numbers.number(label);
-        }
-        for (cell, pair) in self.of_sets.make(number).iter().zip(own.chunks(2)) {
-            cell.store(u64::from(pair[0]) | u64::from(pair[1]) << 32, Ordering::Relaxed);
-        }
-        numbers.bytes += (labels.as_str().len() + size_of::<(Labels, u32)>() + CELLS * size_of::<u64>()) as u64;
-        numbers.sets.insert(labels.clone(), number);
-        Ok(LabelSet(number))
+        Ok(self.make(held, labels, parts))
     }
 
-    /// Returns the number of the set of labels with this text, and counts a document that has it. Fails if the text is
-    /// not that of labels.
+    /// Makes a set with one holder.
+    fn make(&self, held: &mut Held, labels: &Labels, parts: SmallVec<[Label; LABELS_MAX]>) -> LabelSet {
+        held.sets_before = held.sets_before.wrapping_add(1);
+        let entry = held.sets.vacant_key();
+        let set = LabelSet::new(entry as u32 + 1, held.sets_before);
+        let keys: SmallVec<_> = parts.into_iter().map(|label| held.take_label(label)).collect();
+        let cells = self.of_sets.make(set.number());
+        // A reader that sees any of the labels below also sees this.
+        cells[0].store(set.before(), Ordering::Release);
+        let numbers = keys.iter().map(|&key| held.labels[key].number).chain(std::iter::repeat(0));
+        for (cell, number) in cells[1..].iter().zip(numbers) {
+            cell.store(number, Ordering::Release);
+        }
+        held.bytes += set_bytes(labels);
+        held.numbers.insert(labels.clone(), set.number());
+        held.sets.insert(HeldSet { labels: labels.clone(), keys, set, holders: 1 });
+        set
+    }
+
+    /// A set has one holder less from now on. No place may have the set of this holder any more.
+    pub(super) fn release(&self, set: LabelSet) {
+        if set == LabelSet::NONE {
+            return;
+        }
+        let held = &mut *self.held.lock();
+        held.sets[set.key()].holders -= 1;
+        if held.sets[set.key()].holders == 0 {
+            let HeldSet { labels, keys, .. } = held.sets.remove(set.key());
+            held.numbers.remove(&labels);
+            held.bytes -= set_bytes(&labels);
+            keys.into_iter().zip(labels.as_str().lines()).for_each(|(key, label)| held.give_label(key, label));
+        }
+    }
+
+    /// Returns the set of labels with this text, which has one holder and one document more from now on. Fails if the
+    /// text is not that of labels.
     pub(super) fn load(&self, text: &str) -> Result<LabelSet, InvalidLabel> {
-        let known = self.numbers.lock().sets.get(text).copied();
+        let known = {
+            let held = &mut *self.held.lock();
+            held.numbers.get(text).copied().map(|number| held.hold_again(number))
+        };
         let set = match known {
-            Some(number) => LabelSet(number),
-            None => self.number(&Labels::parse(text)?, usize::MAX).expect("there is no limit"),
+            Some(set) => set,
+            None => self.hold(&Labels::parse(text)?, usize::MAX).expect("there is no limit"),
         };
         self.count(set, true);
         Ok(set)
@@ -113,7 +187,7 @@ impl AllLabels {
     /// Sets the labels of the document at a place.
     pub(super) fn set(&self, place: Place, set: LabelSet) {
         if set != LabelSet::NONE {
-            self.of_places.get_or_init(|| Chunks::new(1)).make(place.0)[0].store(set.0.into(), Ordering::Release);
+            self.of_places.get_or_init(|| Chunks::new(1)).make(place.0)[0].store(set.0, Ordering::Release);
         } else if let Some(cells) = self.of_places.get().and_then(|places| places.row(place.0)) {
             cells[0].store(0, Ordering::Release);
         }
@@ -123,47 +197,51 @@ impl AllLabels {
     #[inline]
     pub(super) fn of(&self, place: Place) -> LabelSet {
         let cells = self.of_places.get().and_then(|places| places.row(place.0));
-        LabelSet(cells.map_or(0, |cells| cells[0].load(Ordering::Acquire) as u32))
+        LabelSet(cells.map_or(0, |cells| cells[0].load(Ordering::Acquire)))
     }
 
-    /// Counts a document that has a set of labels from now on, or no longer.
+    /// Counts a document on disk that has a set of labels from now on, or no longer.
     pub(super) fn count(&self, set: LabelSet, is_new: bool) {
         if set == LabelSet::NONE {
             return;
         }
-        let numbers = &mut *self.numbers.lock();
-        for label in self.labels_of(set).into_iter().filter(|&label| label != 0) {
-            let documents = &mut numbers.documents[label as usize - 1];
-            let before = *documents;
-            *documents = if is_new { before + 1 } else { before.saturating_sub(1) };
-            match (before, *documents) {
-                (0, 1) => numbers.used += 1,
-                (1, 0) => numbers.used -= 1,
-                _ => {}
-            }
+        let Held { sets, labels, .. } = &mut *self.held.lock();
+        for &key in &sets[set.key()].keys {
+            let documents = &mut labels[key].documents;
+            *documents = if is_new { *documents + 1 } else { documents.saturating_sub(1) };
         }
     }
 
-    /// Returns each label that documents have, and how many have it.
-    pub(super) fn counts(&self) -> Vec<(Label, u64)> {
-        let numbers = self.numbers.lock();
-        let counted = numbers.labels.iter().map(|(label, &number)| (label, numbers.documents[number as usize - 1]));
-        counted.filter(|&(_, documents)| documents > 0).map(|(label, documents)| (label.clone(), documents)).collect()
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each: all of
+    /// them, or those with this name, after a label if one is given.
+    pub(super) fn counts(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
+        let of_name = name.map(|name| format!("{name}:"));
+        let of_name = of_name.as_deref().unwrap_or_default();
+        let from = match after {
+            Some(after) if after.as_str() >= of_name => Bound::Excluded(after.as_str()),
+            _ => Bound::Included(of_name),
+        };
+        let held = self.held.lock();
+        let found = held.keys.range::<str, _>((from, Bound::Unbounded));
+        let found = found.take_while(|(label, _)| label.as_str().starts_with(of_name));
+        let counted = found.map(|(label, &key)| (label, held.labels[key].documents));
+        let counted = counted.filter(|&(_, documents)| documents > 0);
+        counted.take(limit).map(|(label, documents)| (label.clone(), documents)).collect()
     }
 
-    /// Returns how many labels documents have.
+    /// Returns how many labels are held.
     pub(super) fn used(&self) -> u64 {
-        self.numbers.lock().used as u64
+        self.held.lock().labels.len() as u64
     }
 
     /// Returns the sets of labels that a scope takes.
     pub(super) fn scope(&self, scope: &Scope) -> InScope<'_> {
-        let numbers = self.numbers.lock();
+        let held = self.held.lock();
         let mut scoped = InScope { all: self, terms: [(0, false); SCOPE_TERMS_MAX], count: 0, is_empty: false };
         for term in scope.terms() {
-            match numbers.labels.get(&term.label) {
-                Some(&number) => {
-                    scoped.terms[scoped.count] = (number, term.lacks);
+            match held.keys.get(&term.label) {
+                Some(&key) => {
+                    scoped.terms[scoped.count] = (held.labels[key].number, term.lacks);
                     scoped.count += 1;
                 }
                 None => scoped.is_empty |= !term.lacks,
@@ -172,58 +250,80 @@ impl AllLabels {
         scoped
     }
 
-    /// Returns the bytes that labels take, if `places` places are in use.
-    pub(super) fn bytes(&self, places: u64) -> u64 {
-        self.numbers.lock().bytes + places * self.bytes_of_place()
+    /// Returns the bytes that labels take, without those of places.
+    pub(super) fn bytes(&self) -> u64 {
+        self.held.lock().bytes
     }
 
-    /// Returns the bytes that the labels of one more place take.
+    /// Returns the bytes that the labels of one place take.
     pub(super) fn bytes_of_place(&self) -> u64 {
         if self.of_places.get().is_some() { size_of::<AtomicU64>() as u64 } else { 0 }
     }
 
-    fn labels_of(&self, set: LabelSet) -> [u32; LABELS_MAX] {
-        let mut labels = [0; LABELS_MAX];
-        if let Some(cells) = self.of_sets.row(set.0) {
-            for (pair, cell) in labels.chunks_mut(2).zip(cells) {
-                let both = cell.load(Ordering::Relaxed);
-                (pair[0], pair[1]) = (both as u32, (both >> 32) as u32);
+    /// Returns the numbers of the labels that the document at a place has.
+    #[inline]
+    fn labels_at(&self, place: Place) -> [u64; LABELS_MAX] {
+        loop {
+            let set = self.of(place);
+            let Some(cells) = self.of_sets.row(set.number()).filter(|_| set != LabelSet::NONE) else {
+                return [0; LABELS_MAX];
+            };
+            let labels = std::array::from_fn(|at| cells[1 + at].load(Ordering::Acquire));
+            if cells[0].load(Ordering::Acquire) == set.before() {
+                return labels;
             }
+            // Another set has the row by now, so the place has other labels.
+            std::hint::spin_loop();
         }
-        labels
     }
 }
 
-impl Numbers {
-    fn documents_of(&self, label: &Label) -> u64 {
-        self.labels.get(label).map_or(0, |&number| self.documents[number as usize - 1])
+impl Held {
+    fn hold_again(&mut self, number: u32) -> LabelSet {
+        let known = &mut self.sets[number as usize - 1];
+        known.holders += 1;
+        known.set
     }
 
-    fn number(&mut self, label: Label) -> u32 {
-        let (bytes, next) = (label.as_str().len() + size_of::<(Label, u32, u64)>(), self.documents.len() as u32 + 1);
-        match self.labels.entry(label) {
-            std::collections::hash_map::Entry::Occupied(known) => *known.get(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                self.documents.push(0);
-                self.bytes += bytes as u64;
-                *new.insert(next)
-            }
+    /// Returns the key of a label, which one set more has from now on.
+    fn take_label(&mut self, label: Label) -> usize {
+        if let Some(&key) = self.keys.get(&label) {
+            self.labels[key].sets += 1;
+            return key;
+        }
+        self.labels_before += 1;
+        self.bytes += label_bytes(label.as_str());
+        let key = self.labels.insert(HeldLabel { number: self.labels_before, sets: 1, documents: 0 });
+        self.keys.insert(label, key);
+        key
+    }
+
+    /// One set less has a label from now on.
+    fn give_label(&mut self, key: usize, label: &str) {
+        self.labels[key].sets -= 1;
+        if self.labels[key].sets == 0 {
+            self.labels.remove(key);
+            self.keys.remove(label);
+            self.bytes -= label_bytes(label);
         }
     }
+}
+
+fn set_bytes(labels: &Labels) -> u64 {
+    let entries = size_of::<(Labels, u32)>() + size_of::<HeldSet>() + CELLS * size_of::<u64>();
+    (labels.as_str().len() + entries) as u64
+}
+
+fn label_bytes(label: &str) -> u64 {
+    (label.len() + size_of::<(Label, usize)>() + size_of::<HeldLabel>()) as u64
 }
 
 impl InScope<'_> {
-    /// Returns whether a set of labels is in the scope.
-    #[inline]
-    pub(super) fn takes(&self, set: LabelSet) -> bool {
-        let labels = self.all.labels_of(set);
-        !self.is_empty && self.terms[..self.count].iter().all(|&(label, lacks)| labels.contains(&label) != lacks)
-    }
-
     /// Returns whether the document at a place is in the scope.
     #[inline]
     pub fn takes_place(&self, place: Place) -> bool {
-        self.takes(self.all.of(place))
+        let labels = self.all.labels_at(place);
+        !self.is_empty && self.terms[..self.count].iter().all(|&(label, lacks)| labels.contains(&label) != lacks)
     }
 }
 
@@ -240,16 +340,26 @@ mod tests {
         Scope::new(terms.iter().map(|term| ScopeTerm::parse(term).unwrap()).collect()).unwrap()
     }
 
+    fn counted(all: &AllLabels, name: Option<&str>, after: Option<&str>, limit: usize) -> Vec<(String, u64)> {
+        let after = after.map(|after| Label::parse(after).unwrap());
+        let counts = all.counts(name, after.as_ref(), limit);
+        counts.into_iter().map(|(label, count)| (label.as_str().to_owned(), count)).collect()
+    }
+
     #[test]
-    fn a_scope_takes_the_sets_that_meet_all_its_terms() {
+    fn a_scope_takes_the_places_that_meet_all_its_terms() {
         let all = AllLabels::new();
-        let number = |text: &str| all.number(&labels(text), 100).unwrap();
-        let (one, two, none) = (number("crawl:1\nsite:a"), number("crawl:2\nsite:a"), number(""));
-        assert_eq!(number("site:a\ncrawl:1"), one, "the order does not matter");
+        let put = |place: u32, text: &str| {
+            let set = all.hold(&labels(text), 100).unwrap();
+            all.set(Place(place), set);
+            set
+        };
+        let (one, _, none) = (put(0, "crawl:1\nsite:a"), put(1, "crawl:2\nsite:a"), put(2, ""));
+        assert_eq!(put(3, "site:a\ncrawl:1"), one, "the order does not matter");
         assert_eq!(none, LabelSet::NONE);
         let taken = |terms: &[&str]| {
             let in_scope = all.scope(&scope(terms));
-            [one, two, none].map(|set| in_scope.takes(set))
+            [0, 1, 2].map(|place| in_scope.takes_place(Place(place)))
         };
         assert_eq!(taken(&["site:a"]), [true, true, false]);
         assert_eq!(taken(&["site:a", "!crawl:2"]), [true, false, false]);
@@ -260,36 +370,75 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_documents_have_are_counted_and_bounded() {
+    fn labels_are_bounded_by_those_held_and_counted_by_documents_on_disk() {
         let all = AllLabels::new();
-        let one = all.number(&labels("crawl:1\nsite:a"), 2).unwrap();
+        let one = all.hold(&labels("crawl:1\nsite:a"), 2).unwrap();
+        assert_eq!((all.used(), counted(&all, None, None, 9)), (2, vec![]), "nothing is on disk yet");
+        assert_eq!(all.hold(&labels("crawl:2"), 2), Err(LabelsFull::Labels));
         all.count(one, true);
+        assert_eq!(all.hold(&labels("crawl:1\nsite:a"), 2), Ok(one));
         all.count(one, true);
-        assert_eq!(all.number(&labels("crawl:2"), 2), Err(LabelsFull));
-        assert_eq!(all.number(&labels("site:a"), 2).map(|set| all.count(set, true)), Ok(()));
-        let mut counts = all.counts();
-        counts.sort();
-        assert_eq!(
-            counts.iter().map(|(label, count)| (label.as_str(), *count)).collect::<Vec<_>>(),
-            [("crawl:1", 2), ("site:a", 3)]
-        );
+        let other = all.hold(&labels("site:a"), 2).unwrap();
+        all.count(other, true);
+        assert_eq!(counted(&all, None, None, 9), [("crawl:1".into(), 2), ("site:a".into(), 3)]);
         // A label that no document has any more makes room.
-        all.count(one, false);
-        all.count(one, false);
-        assert_eq!((all.used(), all.counts().len()), (1, 1));
-        assert!(all.number(&labels("crawl:2"), 2).is_ok());
+        for _ in 0..2 {
+            all.count(one, false);
+            all.release(one);
+        }
+        assert_eq!((all.used(), counted(&all, None, None, 9).len()), (1, 1));
+        assert!(all.hold(&labels("crawl:2"), 2).is_ok());
+    }
+
+    #[test]
+    fn sets_that_no_document_has_make_room() {
+        let all = AllLabels::new();
+        let mut held = Vec::new();
+        let text = |number: usize| -> String {
+            (0..8).filter(|bit| number >> bit & 1 == 1).map(|bit| format!("n{bit}:x\n")).collect()
+        };
+        for number in 1..=8 * SETS_PER_LABEL {
+            held.push(all.hold(&labels(&text(number)), 8).unwrap());
+        }
+        assert_eq!(all.hold(&labels(&text(255)), 8), Err(LabelsFull::Sets));
+        let bytes = all.bytes();
+        for _ in 0..1000 {
+            all.release(held.pop().unwrap());
+            held.push(all.hold(&labels(&text(255)), 8).unwrap());
+        }
+        assert!(all.bytes() < bytes + 1000);
+        held.into_iter().for_each(|set| all.release(set));
+        assert_eq!((all.used(), all.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn counts_come_in_pages_of_one_name() {
+        let all = AllLabels::new();
+        for text in ["a:1", "a-b:1", "a:2\nb:1", "a:3"] {
+            all.count(all.hold(&labels(text), 9).unwrap(), true);
+        }
+        let page = |name, after, limit| {
+            let counted = counted(&all, name, after, limit);
+            counted.into_iter().map(|(label, _)| label).collect::<Vec<_>>()
+        };
+        assert_eq!(page(None, None, 9), ["a-b:1", "a:1", "a:2", "a:3", "b:1"]);
+        assert_eq!(page(None, Some("a:1"), 2), ["a:2", "a:3"]);
+        assert_eq!(page(Some("a"), None, 2), ["a:1", "a:2"]);
+        assert_eq!(page(Some("a"), Some("a:2"), 2), ["a:3"]);
+        assert_eq!(page(Some("a"), Some("a-b:1"), 1), ["a:1"]);
+        assert!(page(Some("a"), Some("b:1"), 9).is_empty() && page(Some("c"), None, 9).is_empty());
     }
 
     #[test]
     fn places_without_labels_take_no_memory() {
         let all = AllLabels::new();
         all.set(Place(7), LabelSet::NONE);
-        assert_eq!(all.bytes(1000), 0);
-        let set = all.number(&labels("a:b"), 9).unwrap();
+        assert_eq!((all.bytes(), all.bytes_of_place()), (0, 0));
+        let set = all.hold(&labels("a:b"), 9).unwrap();
         all.set(Place(7), set);
         assert_eq!((all.of(Place(7)), all.of(Place(8))), (set, LabelSet::NONE));
         all.set(Place(7), LabelSet::NONE);
         assert_eq!(all.of(Place(7)), LabelSet::NONE);
-        assert!(all.bytes(1000) > 8000);
+        assert!(all.bytes() > 0 && all.bytes_of_place() == 8);
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Holding {
     pub part: PartBytes,
     /// The bytes of the table of ids.
     pub id_bytes: u64,
+    /// The bytes of the sets of labels.
+    pub label_bytes: u64,
     pub documents: u64,
     /// Whether there are places that are not in use.
     pub any_empty: bool,
@@ -58,7 +60,7 @@ impl Holding {
         let tables = self.grown_bytes(self.documents).min(held * GROWN_PERCENT / 100);
         // Tables take whole pages, which matters if there are few entries.
         let tables = if self.any_empty { tables } else { tables.max(held) };
-        self.documents * self.row_bytes() + tables
+        self.documents * self.row_bytes() + tables + self.label_bytes
     }
 
     /// Returns the most bytes that one more document takes.

@@ -63,7 +63,7 @@ use crate::types::{InvalidLabel, Label, Labels, Scope, Seq, TimestampMs};
 
 pub use arena::{Entry, Occupant, PLACES_MAX};
 pub use fullest::FullBucket;
-pub use labels::{InScope, LabelSet, LabelsFull};
+pub use labels::{InScope, LabelSet, LabelsFull, SETS_PER_LABEL};
 pub use last_seen::{Due, LastSeen, overdue};
 pub use leaving::Reading;
 pub use memory::IndexBytes;
@@ -148,6 +148,7 @@ impl Index {
         self.part.unpost(place);
         self.directory.leave(rows, place);
         rows.free(place);
+        self.set_labels(place, LabelSet::NONE);
         self.directory.give_back(place);
         occupant.seq
     }
@@ -330,14 +331,19 @@ impl Index {
 
     // Labels.
 
-    /// Returns the number of a set of labels, for an [`Entry`]. Fails if documents have `labels_max` labels already and the
-    /// set has another one.
-    pub fn label_set(&self, labels: Option<&Labels>, labels_max: usize) -> Result<LabelSet, LabelsFull> {
-        labels.map_or(Ok(LabelSet::NONE), |labels| self.part.rows().labels().number(labels, labels_max))
+    /// Holds a set of labels, for an [`Entry`] or for [`set_labels`](Self::set_labels). Fails if documents have
+    /// `labels_max` labels already and the set has another one, or if they have too many sets. Counts as a change.
+    pub fn hold_labels(&self, labels: Option<&Labels>, labels_max: usize) -> Result<LabelSet, LabelsFull> {
+        labels.map_or(Ok(LabelSet::NONE), |labels| self.part.rows().labels().hold(labels, labels_max))
     }
 
-    /// Returns the number of the set of labels with this text, for an [`Entry`] to [`load`](Self::load), and counts the
-    /// document. May be called from several threads at once.
+    /// Gives up a set of labels that no place was given. Counts as a change.
+    pub fn release_labels(&self, set: LabelSet) {
+        self.part.rows().labels().release(set);
+    }
+
+    /// Holds the set of labels with this text, for an [`Entry`] to [`load`](Self::load), and counts the document. May be
+    /// called from several threads at once.
     pub fn load_labels(&self, text: Option<&str>) -> Result<LabelSet, InvalidLabel> {
         text.map_or(Ok(LabelSet::NONE), |text| self.part.rows().labels().load(text))
     }
@@ -347,22 +353,26 @@ impl Index {
         self.part.rows().labels().of(place)
     }
 
-    /// Sets the labels of the document at a place. Counts as a change.
+    /// Gives the document at a place other labels, and gives up those that it had. Counts as a change.
     pub fn set_labels(&self, place: Place, set: LabelSet) {
-        self.part.rows().labels().set(place, set);
+        let labels = self.part.rows().labels();
+        let had = labels.of(place);
+        labels.set(place, set);
+        labels.release(had);
     }
 
-    /// Counts a document with these labels, or no longer counts one.
+    /// Counts a document on disk with these labels, or no longer counts one.
     pub fn count_labels(&self, set: LabelSet, is_new: bool) {
         self.part.rows().labels().count(set, is_new);
     }
 
-    /// Returns each label that documents have, and how many have it.
-    pub fn label_counts(&self) -> Vec<(Label, u64)> {
-        self.part.rows().labels().counts()
+    /// Returns the first `limit` labels that documents on disk have, in the order of their texts, and how many have each:
+    /// all of them, or those with this name, after a label if one is given.
+    pub fn label_counts(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
+        self.part.rows().labels().counts(name, after, limit)
     }
 
-    /// Returns how many labels documents have.
+    /// Returns how many labels documents have, also those that are not on disk yet.
     pub fn labels_used(&self) -> u64 {
         self.part.rows().labels().used()
     }
@@ -398,7 +408,7 @@ impl Index {
             postings: part.table_bytes,
             ids: self.directory.bytes(),
             last_seen: used * part.last_seen_bytes,
-            labels: self.part.rows().labels().bytes(used),
+            labels: self.part.rows().labels().bytes() + used * part.labels_bytes,
         }
     }
 
@@ -421,6 +431,7 @@ impl Index {
         Holding {
             part: self.part.bytes(),
             id_bytes: self.directory.bytes(),
+            label_bytes: self.part.rows().labels().bytes(),
             documents: self.documents(),
             any_empty: self.empty() > 0,
         }

@@ -68,7 +68,8 @@ pub(super) struct GroupHit {
 impl Probe {
     /// Finds the places that share a key with a packed signature, and the places with the same signature. Reads at most
     /// `bucket_read_max` postings of a key, spread evenly over its list. Each band takes different members of the list.
-    /// Places outside the scope are left out.
+    /// Places outside the scope are left out. If there is one, many postings may be read, and no shard is locked for longer
+    /// than it takes to read one bucket.
     pub(super) fn all_bands(
         &mut self,
         tables: &BandTables,
@@ -81,14 +82,28 @@ impl Probe {
         words_of(signature, &mut self.words);
         bands.keys(&self.words, &mut self.keys);
         let twin_key = equals.prefetch(&self.words);
-        self.probed.unread = 0;
+        self.clear();
+        let in_scope = |place| scope.is_none_or(|scope| scope(place) || equals.leads(place));
+        let handed_over = scope.map(|_| equals.handed_over());
+        if scope.is_some() {
+            for band in 0..self.keys.len() {
+                let shard = [tables.shard(band, self.keys[band])];
+                self.tagged((band, &shard), bucket_read_max);
+                self.of_the_keys(bands, arena, (band, &shard), bucket_read_max, in_scope);
+            }
+            self.count_bands();
+        }
         // The locks are held until the groups are known: meanwhile a leader keeps its postings and its group.
         let shards = tables.shards(&self.keys);
-        self.tagged(&shards, bucket_read_max);
-        equals.prefetch_home(twin_key);
-        let in_scope = |place| scope.is_none_or(|scope| scope(place) || equals.leads(place));
-        self.of_the_keys(bands, arena, &shards, bucket_read_max, in_scope);
-        self.together(tables, arena);
+        // If a leader has changed since the first bucket was read, its group may be missing.
+        if handed_over.is_none_or(|handed_over| handed_over != equals.handed_over()) {
+            self.clear();
+            self.tagged((0, &shards), bucket_read_max);
+            equals.prefetch_home(twin_key);
+            self.of_the_keys(bands, arena, (0, &shards), bucket_read_max, in_scope);
+            self.count_bands();
+        }
+        self.groups(tables, arena);
         if let Some(scope) = scope {
             self.probed.groups_in(scope, bucket_read_max);
         }
@@ -100,17 +115,26 @@ impl Probe {
         &mut self.probed
     }
 
-    /// Collects the entries that may have the query's keys, judged by their tags alone.
+    fn clear(&mut self) {
+        let Self { probed: Probed { unread, sizes, .. }, keys, places, .. } = self;
+        *unread = 0;
+        places.clear();
+        sizes.clear();
+        sizes.resize(keys.len(), 0);
+    }
+
+    /// Collects the entries that may have the query's keys, judged by their tags alone, in the bands from `first` on.
     #[inline]
-    fn tagged(&mut self, shards: &[RwLockReadGuard<'_, Shard>], bucket_read_max: usize) {
+    fn tagged(&mut self, (first, shards): (usize, &[RwLockReadGuard<'_, Shard>]), bucket_read_max: usize) {
         let Self { probed: Probed { unread, .. }, keys, entries, .. } = self;
         entries.clear();
+        let keys = &keys[first..];
         let homes = prefetch_homes(shards, keys);
         for (band, (shard, &key)) in shards.iter().zip(&*keys).enumerate() {
             let (from, most) = (entries.len(), bucket_read_max.saturating_add(OTHERS_MAX));
             shard.tagged(key, homes[band], |entry| {
                 if entries.len() - from < most {
-                    entries.push((band as u32, entry));
+                    entries.push(((first + band) as u32, entry));
                 } else {
                     *unread += 1;
                 }
@@ -124,21 +148,18 @@ impl Probe {
         &mut self,
         bands: &Bands,
         arena: &Arena,
-        shards: &[RwLockReadGuard<'_, Shard>],
+        (first, shards): (usize, &[RwLockReadGuard<'_, Shard>]),
         bucket_read_max: usize,
         in_scope: impl Fn(Place) -> bool,
     ) {
         let Self { probed: Probed { unread, sizes, .. }, keys, words, entries, places } = self;
-        places.clear();
-        sizes.clear();
-        sizes.resize(keys.len(), 0);
         let rows = bands.rows();
         for &(band, entry) in &*entries {
-            rows[band as usize].prefetch(arena, shards[band as usize].first(entry));
+            rows[band as usize].prefetch(arena, shards[band as usize - first].first(entry));
         }
         // The entries of one key are adjacent: either a few places, or one list.
         for &(band, entry) in &*entries {
-            let (shard, rows) = (&shards[band as usize], &rows[band as usize]);
+            let (shard, rows) = (&shards[band as usize - first], &rows[band as usize]);
             if !rows.equal(arena, shard.first(entry), words) {
                 continue;
             }
@@ -160,15 +181,21 @@ impl Probe {
         }
     }
 
-    /// Counts the bands of each place, turns leaders into groups, and adds the members of these to the sizes of buckets.
+    /// Counts the bands of each place.
     #[inline]
-    fn together(&mut self, tables: &BandTables, arena: &Arena) {
-        let Self { probed: Probed { hits, groups, sizes, .. }, words, places, .. } = self;
-        let equals = tables.equals();
+    fn count_bands(&mut self) {
+        let Self { probed: Probed { hits, .. }, places, .. } = self;
         places.sort_unstable();
-        groups.clear();
         hits.clear();
         hits.extend(places.chunk_by(|a, b| a == b).map(|same| Hit { place: same[0], bands: same.len() as u32 }));
+    }
+
+    /// Turns leaders into groups, and adds the members of these to the sizes of buckets.
+    #[inline]
+    fn groups(&mut self, tables: &BandTables, arena: &Arena) {
+        let Self { probed: Probed { hits, groups, sizes, .. }, words, .. } = self;
+        let equals = tables.equals();
+        groups.clear();
         if equals.any() {
             hits.retain(|&Hit { place: leader, bands }| {
                 let Some(group) = equals.led_by(leader) else { return true };

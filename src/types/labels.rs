@@ -48,16 +48,27 @@ impl Borrow<str> for Labels {
     }
 }
 
+impl Borrow<str> for Label {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Label {
     pub fn new(name: &str, value: &str) -> Result<Self, InvalidLabel> {
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
-        if !(1..=LABEL_NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(fits) {
+        if !Self::is_name(name) {
             return Err(InvalidLabel::Name);
         }
         if !(1..=LABEL_VALUE_BYTES_MAX).contains(&value.len()) || value.chars().any(char::is_control) {
             return Err(InvalidLabel::Value);
         }
         Ok(Self(format!("{name}:{value}").into()))
+    }
+
+    /// Returns whether a label may have this name.
+    pub fn is_name(name: &str) -> bool {
+        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+        (1..=LABEL_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
     }
 
     /// Reads `name:value`. The name ends at the first colon.

@@ -96,10 +96,16 @@ pub enum CollectionError {
     MemoryBudget { used: u64, max: u64 },
     /// Documents have as many labels as they may. Nothing was stored.
     #[error(
-        "documents of this collection have {max} different labels, the most that `limits.labels_max` allows, or too many \
-         combinations of them; use labels again, delete documents with labels that are no longer needed, or raise the limit"
+        "documents of this collection have {max} different labels, the most that `limits.labels_max` allows; use labels \
+         again, delete documents with labels that are no longer needed, or raise the limit"
     )]
     LabelsFull { max: usize },
+    /// Documents have as many different sets of labels as they may. Nothing was stored.
+    #[error(
+        "the documents of this collection have {max} different combinations of labels, and no more are possible; give \
+         documents fewer labels of their own, or raise `limits.labels_max`, which allows 16 combinations for each label"
+    )]
+    LabelSetsFull { max: usize },
     /// The process takes as much memory as it may. Nothing was stored.
     #[error(
         "the process takes {taken} of the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it again \

@@ -188,6 +188,38 @@ fn what_is_not_a_label_or_a_scope_is_refused_with_its_reason() {
     assert_eq!(problem["errors"][0]["field"], "scope");
     client.get(&format!("{DOCUMENTS}?id=a&label=site:a")).problem(422, "invalid_value");
     client.get(&format!("{LABELS}?cursor=x")).problem(422, "invalid_value");
+    client.get(&format!("{LABELS}?name=Site")).problem(422, "invalid_value");
+    // The same label twice is one label.
+    insert(&client, "label=site:a&label=site:a", "a", 1, json!({"site": "a", "n": "x"}));
+    assert_eq!(labels_of(&client, "a"), json!({"n": "x", "site": "a"}));
+}
+
+#[test]
+fn labels_that_no_document_has_any_more_are_forgotten() {
+    let dir = dir();
+    let mut setup = Setup::new(&dir);
+    setup.collections.limits.labels_max = 12;
+    let server = setup.start();
+    let client = Client::of(&server);
+    // More different sets than there may be at once, and more labels.
+    for number in 0..400_u32 {
+        let labels: serde_json::Map<String, Value> =
+            (0..8).map(|bit| (format!("n{bit}"), json!(format!("{}", number >> bit & 1)))).take(6).collect();
+        let outcome = insert(&client, "", "a", 1, Value::Object(labels))["outcome"].clone();
+        assert!(outcome != "unchanged" || number == 0, "{number}");
+    }
+    for number in 0..20 {
+        insert(&client, "", "b", 2, json!({"only": number.to_string()}));
+        client.delete(&format!("{DOCUMENTS}?id=b")).ok();
+    }
+    assert_eq!(counts(&client).len(), 6);
+    // Each document has a label of its own: at the limit, no other one is stored, however many come at once.
+    let lines: String = (10..100)
+        .map(|number| json!({"id": format!("m{number}"), "text": text(number), "labels": {"m": number.to_string()}}))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let refused = client.bulk("op=insert", &lines).iter().filter(|line| line["kind"] == "error").count();
+    assert_eq!((counts(&client).len(), refused), (12, 84));
 }
 
 #[test]

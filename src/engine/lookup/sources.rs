@@ -15,7 +15,7 @@ use super::payloads::{set_of, text_of};
 use super::records::{Mentions, Records};
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
-use crate::index::{Bounds, Index, LabelSet, LabelsFull, NeedsDisk, Query, Reading, Search, View};
+use crate::index::{Bounds, Index, LabelSet, LabelsFull, NeedsDisk, Query, Reading, SETS_PER_LABEL, Search, View};
 use crate::store::Record;
 use crate::types::{Keep, Labels, Overlap, Seq, Similarity, StoredText, TimestampMs};
 use crate::verdicts::{CollectionError, Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
@@ -142,10 +142,13 @@ impl Lookup {
         self.index.search(view, query, Bounds { bucket_read_max, candidates_max: self.limits.candidates_max })
     }
 
-    /// Returns the number of a set of labels. Fails if documents have too many labels.
-    pub(crate) fn label_set(&self, labels: Option<&Labels>) -> Result<LabelSet> {
+    /// Holds a set of labels for a document that is stored. Fails if documents have too many labels.
+    pub(crate) fn hold_labels(&self, labels: Option<&Labels>) -> Result<LabelSet> {
         let max = self.limits.labels_max;
-        self.index.label_set(labels, max).map_err(|LabelsFull| CollectionError::LabelsFull { max })
+        self.index.hold_labels(labels, max).map_err(|full| match full {
+            LabelsFull::Labels => CollectionError::LabelsFull { max },
+            LabelsFull::Sets => CollectionError::LabelSetsFull { max: max.saturating_mul(SETS_PER_LABEL) },
+        })
     }
 
     /// Returns the limits on reading from disk to compare.

@@ -263,6 +263,9 @@ impl Committer {
     fn publish_labels(&self, decisions: &[QueuedWrite]) {
         let index = self.writes.lookup().index();
         let count = |place: Place, is_new: bool| index.count_labels(index.labels_at(place), is_new);
+        let changes = |decision: &QueuedWrite| matches!(decision.step, Step::Updated { labels: Some(_), .. });
+        // The index allows one writer at a time.
+        let _order = decisions.iter().any(changes).then(|| self.writes.order());
         for decision in decisions {
             match decision.step {
                 Step::None | Step::Updated { labels: None, .. } => {}

@@ -42,7 +42,10 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
         labels: new.labels,
         last_seen: now,
     };
-    let place = lookup.index().enter(entry).ok_or_else(full)?;
+    let Some(place) = lookup.index().enter(entry) else {
+        lookup.index().release_labels(new.labels);
+        return Err(full());
+    };
     order.next();
     let left = replaces.map(|(existing, departure)| leave_cluster(lookup, order, existing.record.seq, departure));
     let cluster = joins.map(|found| order.clusters_mut().join(seq, place, found));

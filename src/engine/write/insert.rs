@@ -270,9 +270,11 @@ impl<'a> Deciding<'a> {
             full = order.memory_mut().admit(lookup.index()).err();
             lookup.meters().memory_refused.increment(u64::from(full.is_some()));
             full = full.or_else(|| self.writes.disk().admit().err());
-            match lookup.label_set(insertion.attached.labels.as_ref()) {
-                Ok(set) => labels = set,
-                Err(error) => full = full.or(Some(error)),
+            if full.is_none() {
+                match lookup.hold_labels(insertion.attached.labels.as_ref()) {
+                    Ok(held) => labels = held,
+                    Err(error) => full = Some(error),
+                }
             }
             plan = if full.is_some() { plan.without_room() } else { plan };
         }

@@ -91,7 +91,7 @@ pub(super) enum Step {
     /// A document got other metadata or labels.
     Updated {
         seq: Seq,
-        /// Its place and its new labels, if they change.
+        /// Its place and its new labels, which it holds, if they change.
         labels: Option<(Place, LabelSet)>,
     },
 }

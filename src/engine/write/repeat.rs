@@ -36,7 +36,7 @@ pub(super) fn repeat(
         unreachable!("content that is held is answered before the lookup")
     };
     let updates = effect == Effect::Update;
-    let set = if updates && *labels != held.labels { Some(lookup.label_set(labels.as_ref())?) } else { None };
+    let set = if updates && *labels != held.labels { Some(lookup.hold_labels(labels.as_ref())?) } else { None };
     see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
     // The same text in another page, for example with another menu: its mark is stored, so that the page is recognised

@@ -39,7 +39,10 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
 fn undo_step(lookup: &Lookup, order: &mut Order, step: Step, in_doubt: bool) {
     match step {
         Step::None => {}
-        Step::Updated { seq, .. } => lookup.records().not_updated(seq),
+        Step::Updated { seq, labels } => {
+            lookup.records().not_updated(seq);
+            labels.into_iter().for_each(|(_, set)| lookup.index().release_labels(set));
+        }
         Step::Added { place, replaced, .. } => {
             withdraw(lookup, order, place);
             if let Some((replaced, left)) = replaced {

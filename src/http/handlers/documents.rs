@@ -26,7 +26,7 @@ use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target, Targets};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Label, ScopeTerm, StoredText, Verdict, json_bytes};
+use crate::types::{DocId, Document, InvalidLabel, Label, ScopeTerm, StoredText, Verdict, json_bytes};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
@@ -144,11 +144,11 @@ pub async fn labels(
     let after = after.map_err(|_| Problem::invalid("cursor", "is not a cursor from a page of labels"))?;
     let mut room = state.answer_room(limit * LabelCount::BYTES_MAX)?;
     let name = query.get("name");
-    let wanted = |label: &Label| {
-        name.is_none_or(|name| label.name() == name) && after.as_ref().is_none_or(|after| label > after)
-    };
-    let mut labels = collection.labels();
-    labels.retain(|(label, _)| wanted(label));
+    if name.is_some_and(|name| !Label::is_name(name)) {
+        return Err(Problem::invalid("name", InvalidLabel::Name.to_string()));
+    }
+    // One more than are shown tells whether there is another page.
+    let labels = collection.labels(name, after.as_ref(), limit + 1);
     let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
     let counted: Vec<LabelCount> =
         labels.iter().take(limit).map(|(label, documents)| LabelCount::new(label, *documents)).collect();

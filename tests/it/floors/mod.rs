@@ -72,7 +72,7 @@ const OTHER_CRATES: [(&str, &str); 17] = [
     ("cpu", "libc metrics parking_lot rustix thiserror tokio tracing"),
     // Parsers and tables. It reads bytes that strangers sent, and nothing else.
     ("extract", "chardetng encoding_rs html5gum memchr xxhash_rust"),
-    ("index", "arc_swap bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
+    ("index", "arc_swap bytemuck dashmap hapax_core parking_lot rayon rustix slab smallvec tracing"),
     // Hashes of keys, random ones, a file of them, and its changes. It never waits for a client.
     ("keys", "arc_swap getrandom jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),
     ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
