@@ -2,20 +2,12 @@
 //! answer for each of its lines, in the order in which they come. It must never know what is done with the answers.
 
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::client::{Client, ClientError, Problem};
+use super::patience::Patience;
 use crate::input::Chunk;
-
-/// Most requests in a row for one chunk without an answer to any of its lines. Inserts are idempotent, so sending a line
-/// again is safe.
-const ATTEMPTS_MAX: u32 = 10;
-/// First pause before a line is sent again. It doubles each time.
-const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// Longest pause, even if the server asks for more.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// Statuses of errors that may pass by themselves: a slow client, a quota, a full queue.
 const PASSING: [u16; 3] = [408, 429, 503];
@@ -58,25 +50,24 @@ pub enum BulkError {
     Foreign { url: String, line: String },
 }
 
-/// Sends all lines of `chunk` to `path`, and passes each answer line to `answered`, with its place in the chunk.
+/// Sends all lines of `chunk` to `path`, and passes each answer line to `answered`, with its place in the chunk. Sends
+/// lines again until there is an answer or `patience` is over; that is safe, because inserts are idempotent.
 pub fn send(
     client: &Client,
     path: &str,
     chunk: &Chunk,
+    mut patience: Patience<'_>,
     mut answered: impl FnMut(usize, &str),
 ) -> Result<(), BulkError> {
     let mut open: Vec<usize> = (0..chunk.lines.len()).collect();
     let mut body = Vec::new();
-    let mut pause = PAUSE_FIRST;
-    let mut attempt = 0;
     while !open.is_empty() {
-        attempt += 1;
         body.clear();
         for &place in &open {
             body.extend_from_slice(&chunk.lines[place]);
             body.push(b'\n');
         }
-        let last = attempt == ATTEMPTS_MAX;
+        let last = patience.is_over();
         let mut done = vec![false; open.len()];
         let result = send_once(client, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
@@ -101,10 +92,9 @@ pub fn send(
             return Ok(());
         }
         if open.len() < before {
-            (attempt, pause) = (0, PAUSE_FIRST);
+            patience.renew();
         }
-        std::thread::sleep(wanted.unwrap_or(pause).min(PAUSE_MAX));
-        pause *= 2;
+        patience.wait(wanted);
     }
     Ok(())
 }

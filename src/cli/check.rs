@@ -13,6 +13,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, unreadable};
 use super::in_use::{ASK_THE_SERVER, advise};
+use super::patience::Patience;
 use super::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use super::plural::plural;
 use crate::collections::{
@@ -233,7 +234,7 @@ fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Re
     // so that the output keeps the order of the input.
     let mut answers: Vec<Option<String>> = vec![None; chunk.lines.len()];
     let mut next = 0;
-    bulk::send(client, path, chunk, |place, line| {
+    bulk::send(client, path, chunk, Patience::usual(), |place, line| {
         answers[place] = Some(line.to_owned());
         while let Some(line) = answers.get_mut(next).and_then(Option::take) {
             report.answer(&chunk.origins[next], &line);

@@ -18,7 +18,7 @@ pub struct Route {
     pub path: &'static str,
     /// The query parameters. Any other is refused.
     pub query: &'static [&'static str],
-    /// What the key of a request must allow.
+    /// The scope that the key of a request must have.
     pub requires: Requires,
     /// All statuses that it may answer.
     pub statuses: &'static [u16],

@@ -1,4 +1,4 @@
-//! The labels of documents: each different set of labels has a number, which lies beside the row of each document that
+//! The labels of documents: each different set of labels has a number, which is kept with the row of each document that
 //! has it. Scopes are decided by these numbers, without a lock.
 
 use std::collections::{BTreeMap, HashMap};

@@ -130,7 +130,7 @@ impl Probe {
         entries.clear();
         let keys = &keys[first..];
         let homes = prefetch_homes(shards, keys);
-        for (band, (shard, &key)) in shards.iter().zip(&*keys).enumerate() {
+        for (band, (shard, &key)) in shards.iter().zip(keys).enumerate() {
             let (from, most) = (entries.len(), bucket_read_max.saturating_add(OTHERS_MAX));
             shard.tagged(key, homes[band], |entry| {
                 if entries.len() - from < most {

@@ -82,7 +82,7 @@ pub struct Search {
     pub examined: Option<Box<Examined>>,
 }
 
-/// What a search examined.
+/// The documents that a search examined.
 #[derive(Clone, Debug)]
 pub struct Examined {
     /// The banding that it used.

@@ -76,7 +76,7 @@ fn warn_of_no_key(path: &Path) {
     tracing::warn!(%path, "no key is valid, so every request is refused; add one with `hapax keys add`");
 }
 
-/// What the last look found.
+/// The findings of the last look.
 #[derive(PartialEq, Eq)]
 enum Seen {
     /// The content that the keys in use come from.

@@ -1,4 +1,4 @@
-//! What is stored with the content of a document.
+//! The data that is stored with the content of a document.
 
 use crate::types::{Capture, Labels, Metadata, PageMark};
 

@@ -34,7 +34,7 @@ pub enum Change {
         /// The position of the update in the commit order.
         seq: Seq,
         target: Seq,
-        /// What is stored with the content from now on.
+        /// The data that is stored with the content from now on.
         additions: Box<Additions>,
     },
     /// Notes that a document was seen again. Ignored if the document is gone.

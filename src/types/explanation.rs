@@ -12,7 +12,7 @@ const BUCKET_BYTES: usize = 64;
 /// The most bytes of a document as JSON, without its id.
 const BELOW_BYTES: usize = 160;
 
-/// What a lookup looked at.
+/// The documents and buckets that a lookup looked at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     pub bands: u32,

@@ -7,7 +7,7 @@ use crate::types::{
     Similarity,
 };
 
-/// What a client stores with a content. Anything that is absent stays as it is if the content is stored already.
+/// The data that a client stores with a content. Anything that is absent stays as it is if the content is stored already.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     pub metadata: Option<Metadata>,

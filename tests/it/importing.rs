@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -133,6 +133,40 @@ fn an_interrupted_import_ends_its_files() {
     let lines = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
     assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count() as u64, stored());
     assert_eq!(row(&output, "unique"), stored());
+}
+
+#[test]
+fn an_import_whose_server_is_gone_ends_when_it_is_told_to_or_has_no_patience() {
+    let gone = |patience: &str, end: fn(&Child)| {
+        let dir = tempfile::tempdir().unwrap();
+        let (server, url) = started(dir.path());
+        let arguments = ["import", "--server", &url, "--patience", patience, "-"];
+        let mut import =
+            hapax(&arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let client = Client::new(server.url(""));
+        let mut stdin = import.stdin.take().unwrap();
+        let chunk: String =
+            (0..4000).map(|n| format!("{}\n", json!({"id": n.to_string(), "text": words(n)}))).collect();
+        stdin.write_all(chunk.as_bytes()).unwrap();
+        until("something is stored", || client.get("/v1/collections/default").ok()["documents"] != 0);
+        server.kill();
+        // More, which only a server could take. The import may have ended.
+        drop(stdin.write_all(chunk.as_bytes()));
+        drop(stdin);
+        end(&import);
+        let output = import.wait_with_output().unwrap();
+        assert_eq!(code(&output), 2, "{output:?}");
+        text(&output.stderr).to_owned()
+    };
+    // What the chunk on its way is told, or the next one.
+    let lost = |told: &str| ["cannot reach", "ended early"].iter().any(|lost| told.contains(lost));
+    let told = gone("0s", |_| {});
+    assert!(lost(&told), "{told}");
+    let told = gone("1h", |import| {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert!(Command::new("kill").args(["-INT", &import.id().to_string()]).status().unwrap().success());
+    });
+    assert!(lost(&told) || told.contains("interrupted"), "{told}");
 }
 
 #[test]

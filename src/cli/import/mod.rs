@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;
@@ -18,8 +18,10 @@ use signal_hook::flag::{register, register_conditional_shutdown};
 use super::bulk::{self, BulkError};
 use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
+use super::duration::duration;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, matching, unreadable};
+use super::patience::Patience;
 use super::progress;
 use super::signals::EXIT_INTERRUPTED;
 use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
@@ -31,7 +33,7 @@ use tally::Tally;
 ///
 /// FILE has lines of JSON, or is a WARC file of web pages; its first bytes tell which. Each line of JSON is an object
 /// with an `id` and a `text`. Fields that the API does not know are left out, as a bulk request with extra=ignore does.
-/// The pages of a WARC file have their address as `id`, and the date and the payload digest of their record as metadata.
+/// The pages of a WARC file have their address as `id`, and the date and the payload digest of their record.
 /// Records without a page, such as requests and images, are skipped.
 ///
 /// By default, a document that has a near duplicate is not stored; see --on-duplicate. You can import the same file
@@ -75,6 +77,9 @@ pub struct Args {
     /// than in the file
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     connections: u32,
+    /// How long to wait for a server that does not answer, for example because it restarts
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    patience: Duration,
     // The last, because its heading is that of all arguments after it.
     #[command(flatten)]
     create: CreateArgs,
@@ -155,6 +160,8 @@ struct Import<'a> {
     tally: Mutex<Tally>,
     /// The error that ends the import.
     error: Mutex<Option<anyhow::Error>>,
+    /// How long to wait for a server that does not answer.
+    patience: Duration,
     /// Set by SIGINT or SIGTERM.
     interrupted: Arc<AtomicBool>,
 }
@@ -177,6 +184,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         outputs,
         tally: Mutex::default(),
         error: Mutex::default(),
+        patience: args.patience,
         interrupted: interruption()?,
     };
     let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
@@ -245,7 +253,8 @@ impl Import<'_> {
         if self.outputs.is_some() {
             answers.resize_with(chunk.lines.len(), || None);
         }
-        let sent = bulk::send(self.client, &self.path, chunk, |place, line| {
+        let patience = Patience::new(self.patience, Some(&*self.interrupted));
+        let sent = bulk::send(self.client, &self.path, chunk, patience, |place, line| {
             let answer = serde_json::from_str(line).ok();
             locked(&self.tally).answer(&chunk.origins[place], answer.as_ref());
             if let Some(slot) = answers.get_mut(place) {
@@ -273,7 +282,7 @@ impl Import<'_> {
         // If a file or the collection does not exist, nothing was sent, and the error says everything.
         if error.is_none() || tally.documents() > 0 {
             let written = tally.write_summary(self.begun.elapsed(), &mut std::io::stdout().lock());
-            // Whoever reads the summary may have seen enough of it. What was stored stays stored.
+            // The reader of the summary may have closed the pipe early. The documents stay stored.
             if let Err(error) = written
                 && error.kind() != std::io::ErrorKind::BrokenPipe
             {

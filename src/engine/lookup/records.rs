@@ -75,7 +75,7 @@ pub(crate) struct Mentions {
     read: u64,
 }
 
-/// What an answer says about a document that it names.
+/// The facts about a document that an answer names.
 #[derive(Debug)]
 pub(crate) struct Mention {
     pub identity: Identity,

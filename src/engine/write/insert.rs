@@ -98,7 +98,7 @@ enum Missing {
     Index(NeedsDisk),
     /// The shingles of these documents.
     Shingles(Vec<Seq>),
-    /// What the answer says about these documents.
+    /// The facts about these documents, for the answer.
     Mentions(Vec<Seq>),
     /// Nothing: it only has to be tried again.
     Nothing,

@@ -58,7 +58,7 @@ impl Commas {
     }
 }
 
-/// What a room must hold at least before a part of it is given back.
+/// The least bytes that a room must hold before a part of it is given back.
 const GIVEN_BACK_FROM: usize = 64 * 1024;
 
 /// Reserves memory for a content, the only part of the body still in use, and for the shingles prepared from it. A small

@@ -64,7 +64,7 @@ impl From<Invalid> for IllFormed {
 pub struct DocumentInput {
     pub id: Option<DocId>,
     pub content: Content,
-    /// What to store with the document.
+    /// The data to store with the document.
     pub attached: Attached,
 }
 

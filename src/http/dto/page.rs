@@ -6,7 +6,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::extract::Page;
 use crate::http::error::Problem;
 use crate::http::json::Object;
-use crate::types::{Metadata, PageFacts};
+use crate::types::{Metadata, PageFacts, json_bytes};
 
 /// The field of the metadata that holds a page's facts.
 const FIELD: &str = "page";
@@ -50,9 +50,9 @@ impl ExtractedBody {
         6 * page_bytes + PageFacts::JSON_BYTES_MAX
     }
 
-    /// Returns the bytes of the text.
-    pub fn text_bytes(&self) -> usize {
-        self.text.len()
+    /// Returns the most bytes of this one as JSON.
+    pub fn json_bytes(&self) -> usize {
+        json_bytes(&self.text) + PageFacts::JSON_BYTES_MAX
     }
 }
 

@@ -59,7 +59,7 @@ pub struct VerdictBody {
     collections: Option<Vec<SaidBody>>,
 }
 
-/// What a WARC revisit record needs to refer to an earlier capture of the same payload.
+/// The facts with which a WARC revisit record refers to an earlier capture of the same payload.
 #[derive(Debug, Serialize)]
 struct RevisitBody {
     profile: &'static str,

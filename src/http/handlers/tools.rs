@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::collections::Purpose;
-use crate::http::answer::Answer;
+use crate::http::answer::{Answer, scarce};
 use crate::http::caller::Caller;
 use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
@@ -46,7 +46,18 @@ pub async fn extract(
     let PageInput { html, extract, when_full, room: _room } = page;
     let mut room = state.answer_room(ExtractedBody::bytes_max(html.markup.len()))?;
     let body = ExtractedBody::new(collection.extract(html, extract, when_full).await?);
-    room.is_made(ExtractedBody::bytes_max(body.text_bytes()));
+    let (bytes, max) = (body.json_bytes(), state.whole_answer_bytes_max());
+    if bytes > max {
+        let detail = format!(
+            "has a text that is too long: an answer with it has {bytes} bytes, and at most {max} are possible; raise \
+             `server.answer_bytes_max` and `server.answers_bytes_max`"
+        );
+        return Err(Problem::invalid("html", detail));
+    }
+    if bytes > room.json_bytes_max() {
+        return Err(scarce());
+    }
+    room.is_made(bytes);
     Ok(Answer::new(body, room))
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Bulk {
     pub(crate) place: StreamPlace,
     /// The memory reserved for its decoder.
     pub(crate) window: Window,
-    /// What the client still may do. The stream waits for it.
+    /// The rights that the client has left. The stream waits for them.
     pub(crate) quota: Quota,
 }
 
@@ -87,7 +87,7 @@ async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Un
     drop(place);
 }
 
-/// What is answered so far.
+/// The answers so far.
 #[derive(Default)]
 struct Done {
     summary: Summary,

@@ -19,7 +19,7 @@ const JSON_BYTES_MAX: usize = 32 << 20;
 /// The longest value of a record's header that is kept with its document.
 const KEPT_BYTES_MAX: usize = 256;
 
-/// What became of a record.
+/// The result of reading a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// JSON, one line.

@@ -46,6 +46,22 @@ fn pages_and_texts_are_duplicates_of_each_other() {
 }
 
 #[test]
+fn an_extracted_text_that_is_longer_than_an_answer_may_be_is_refused() {
+    const BOUND: usize = 1 << 17;
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.answer_bytes_max = BOUND).start();
+    let client = Client::of(&server);
+    let html = [("content-type", "text/html")];
+    let answer = client.send("POST", EXTRACT, &html, page(&TEXT.repeat(400), "Harbour").as_bytes());
+    assert!(answer.ok()["text"].as_str().unwrap().len() > BOUND / 2);
+    // Each quotation mark is two bytes of JSON.
+    let quoted = page(&TEXT.replace(' ', " \"").repeat(500), "Harbour");
+    let problem = client.send("POST", EXTRACT, &html, quoted.as_bytes()).problem(422, "invalid_value");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains(&BOUND.to_string()) && detail.contains("server.answer_bytes_max"), "{problem}");
+}
+
+#[test]
 fn pages_are_decoded_by_their_charset() {
     let dir = dir();
     let server = Local::plain(&dir);
