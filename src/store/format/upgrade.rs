@@ -34,8 +34,8 @@ ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 ";
 
-/// Format 4 -> 5. Checksums stay valid: older files hold no page, no labels and no capture, so they have the values that checksums
-/// leave out.
+/// Format 4 -> 5. Checksums stay valid: older files hold no page, no labels and no capture, so they have the values that
+/// checksums leave out.
 const UPGRADE_FROM_4: &str = "
 ALTER TABLE meta ADD COLUMN extract TEXT NOT NULL DEFAULT 'article';
 ALTER TABLE meta ADD COLUMN extractor INTEGER NOT NULL DEFAULT 1;
