@@ -250,6 +250,21 @@ impl io::Write for Pieces {
         Ok(written)
     }
 
+    // JSON is written in dozens of tiny parts, which nearly always fit.
+    #[inline]
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() <= self.last.capacity().min(PIECE_BYTES) - self.last.len() {
+            self.last.extend_from_slice(bytes);
+            self.bytes += bytes.len();
+            return Ok(());
+        }
+        while !bytes.is_empty() {
+            let written = self.write(bytes)?;
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -43,16 +43,17 @@ struct Commas {
 impl Commas {
     fn count(&mut self, piece: &[u8]) {
         let mut rest = piece;
-        while let Some((&byte, after)) = rest.split_first() {
-            rest = after;
+        if self.escaped {
+            (self.escaped, rest) = (rest.is_empty(), rest.get(1..).unwrap_or_default());
+        }
+        // Nothing else matters within strings, and nothing else outside of them.
+        while let Some(at) = memchr::memchr2(b'"', if self.quoted { b'\\' } else { b',' }, rest) {
+            let byte = rest[at];
+            rest = &rest[at + 1..];
             match byte {
-                _ if self.escaped => self.escaped = false,
                 b'"' => self.quoted = !self.quoted,
-                b'\\' if self.quoted => self.escaped = true,
-                b',' if !self.quoted => self.outside += 1,
-                // Strings are most of a text's JSON, and nothing in them matters before the next of these.
-                _ if self.quoted => rest = memchr::memchr2(b'"', b'\\', rest).map_or(&[], |at| &rest[at..]),
-                _ => {}
+                b',' => self.outside += 1,
+                _ => (self.escaped, rest) = (rest.is_empty(), rest.get(1..).unwrap_or_default()),
             }
         }
     }
