@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hapax::collections::{BackupSettings, Collections, CollectionsConfig, Limits, Medium, MemoryConfig, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
+use hapax::types::LabelLimits;
 
 /// The writes that may be under way at a time.
 pub(crate) const WRITES_MAX: usize = 1024;
@@ -29,7 +30,7 @@ pub(crate) fn config(dir: &Path, default_settings: Settings, id_cache_bytes_max:
         limits: Limits {
             bucket_read_max: 256,
             scoped_reads_max: 100_000,
-            labels_max: 100_000,
+            labels: LabelLimits { labels_max: 100_000, source_documents_max: None },
             candidates_max: 4096,
             exact_reads_max: 256,
             exact_bytes_max: 32 << 20,

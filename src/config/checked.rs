@@ -12,7 +12,7 @@ use super::default_collection::default_collection;
 use super::error::ConfigError;
 use super::http_limits::HttpLimits;
 use super::memory;
-use super::ranges::{count, impossible, milliseconds, within, word, zero_or_within};
+use super::ranges::{count, impossible, milliseconds, optional, within, word, zero_or_within};
 use super::raw::{Raw, RawAudit, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawScrub};
 use super::secrets::{keys_file, secret};
 use super::server::Server;
@@ -23,6 +23,7 @@ use crate::cpu::{self, CpuConfig};
 use crate::keys::KeysFile;
 use crate::telemetry::logs;
 use crate::telemetry::memory::Bound;
+use crate::types::LabelLimits;
 
 /// All settings of `hapax serve`.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ pub struct LogSettings {
 impl Config {
     /// Checks every value, and reads the files that hold secrets.
     pub fn check(raw: Raw) -> Result<Self, ConfigError> {
-        let server = Server::check(&raw.server, &raw.address_limits)?;
+        let server = Server::check(&raw.server, &raw.address_limits, &raw.limits)?;
         let api_key =
             secret("auth.api_key", "auth.api_key_file", raw.auth.api_key, raw.auth.api_key_file, ApiKey::new)?;
         let keys_file = raw.auth.keys_file.map(keys_file).transpose()?;
@@ -111,7 +112,10 @@ fn limits(raw: &RawLimits, commit: &RawCommit) -> Result<Limits, ConfigError> {
     let limits = Limits {
         bucket_read_max: count("limits.bucket_read_max", raw.bucket_read_max, MILLION)?,
         scoped_reads_max: count("limits.scoped_reads_max", raw.scoped_reads_max, MILLION)?,
-        labels_max: count("limits.labels_max", raw.labels_max, 1..=10_000_000)?,
+        labels: LabelLimits {
+            labels_max: count("limits.labels_max", raw.labels_max, 1..=10_000_000)?,
+            source_documents_max: optional("limits.source_documents_max", raw.source_documents_max, 1..=1 << 32)?,
+        },
         candidates_max: count("limits.candidates_max", raw.candidates_max, MILLION)?,
         exact_reads_max: count("limits.exact_reads_max", raw.exact_reads_max, MILLION)?,
         exact_bytes_max: within("limits.exact_bytes_max", raw.exact_bytes_max, 1 << 10..=1 << 40)?,

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::error::ConfigError;
-use super::ranges::{count, impossible, milliseconds, within};
-use super::raw::RawServer;
+use super::ranges::{count, impossible, milliseconds, optional, within};
+use super::raw::{RawLimits, RawServer};
 
 /// The limits of the HTTP floor. A request over a size limit is answered 413; one over a limit on concurrency, 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct HttpLimits {
     pub drain_idle: Duration,
     /// How long a request waits for its collection to be opened at the start.
     pub start_wait: Duration,
+    /// Most documents with the same label `source` that a collection takes in a second.
+    pub source_documents_per_second: Option<u64>,
     /// Most connections at once. If all are taken, the connection that has been idle the longest is closed for a new
     /// one.
     pub connections_max: usize,
@@ -79,7 +81,7 @@ pub struct HttpLimits {
 
 impl HttpLimits {
     /// Checks every limit, and the limits that depend on each other.
-    pub(super) fn check(raw: &RawServer) -> Result<Self, ConfigError> {
+    pub(super) fn check(raw: &RawServer, of_all: &RawLimits) -> Result<Self, ConfigError> {
         const KIB: u64 = 1 << 10;
         const MIB: u64 = 1 << 20;
         const GIB: u64 = 1 << 30;
@@ -91,7 +93,9 @@ impl HttpLimits {
                 $check(concat!("server.", stringify!($key)), raw.$key, $range)?
             };
         }
+        let of_source = ("limits.source_documents_per_second", of_all.source_documents_per_second);
         let limits = Self {
+            source_documents_per_second: optional(of_source.0, of_source.1, 1..=1_000_000_000)?,
             connections_max: limit!(count connections_max, 1..=1_000_000),
             requests_concurrent_max: limit!(count requests_concurrent_max, 1..=100_000),
             admin_requests_max: limit!(count admin_requests_max, 1..=100_000),

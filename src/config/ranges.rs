@@ -28,6 +28,11 @@ pub(super) fn zero_or_within(key: &'static str, value: u64, range: RangeInclusiv
     Err(impossible(key, value, format!("must be 0, or between {} and {}", range.start(), range.end())))
 }
 
+/// The same, with `None` for 0.
+pub(super) fn optional(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<Option<u64>, ConfigError> {
+    zero_or_within(key, value, range).map(|value| Some(value).filter(|&value| value > 0))
+}
+
 /// Checks that a number is in `range` and fits this machine's `usize`.
 pub(super) fn count(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<usize, ConfigError> {
     let value = within(key, value, range)?;

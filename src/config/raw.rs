@@ -144,6 +144,8 @@ pub struct RawLimits {
     pub bucket_read_max: u64,
     pub scoped_reads_max: u64,
     pub labels_max: u64,
+    pub source_documents_max: u64,
+    pub source_documents_per_second: u64,
     pub candidates_max: u64,
     pub exact_reads_max: u64,
     pub exact_bytes_max: u64,

@@ -8,7 +8,7 @@ use super::error::ConfigError;
 use super::hosts::{Host, Origin};
 use super::http_limits::HttpLimits;
 use super::ranges::{count, each, impossible};
-use super::raw::{RawAddressLimits, RawServer};
+use super::raw::{RawAddressLimits, RawLimits, RawServer};
 
 /// The section `[server]`. `config/default.toml` describes each field.
 #[derive(Clone, Debug)]
@@ -29,7 +29,11 @@ pub struct Server {
 }
 
 impl Server {
-    pub(super) fn check(raw: &RawServer, address_limits: &RawAddressLimits) -> Result<Self, ConfigError> {
+    pub(super) fn check(
+        raw: &RawServer,
+        address_limits: &RawAddressLimits,
+        limits: &RawLimits,
+    ) -> Result<Self, ConfigError> {
         let (listen, admin_listen) = addresses(raw)?;
         let hosts_allowed = "names or addresses without a port, such as hapax.internal";
         let origins_allowed = "origins without a path, such as https://app.example:8443, or null";
@@ -43,7 +47,7 @@ impl Server {
                 0 => None,
                 threads => Some(threads),
             },
-            limits: HttpLimits::check(raw)?,
+            limits: HttpLimits::check(raw, limits)?,
         })
     }
 }

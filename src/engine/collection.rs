@@ -274,7 +274,7 @@ impl LocalCollection {
         self.writes.account();
         let IndexBytes { signatures, postings, ids, last_seen, labels } = index.bytes();
         set(names::LABELS, index.labels_used() as f64);
-        set(names::LABELS_MAX, limits.labels_max as f64);
+        set(names::LABELS_MAX, limits.labels.labels_max as f64);
         let parts = [
             (value::PART_SIGNATURES, signatures),
             (value::PART_POSTINGS, postings),

@@ -16,6 +16,7 @@ use crate::cpu::Refused;
 use crate::types::InvalidName;
 
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+const FULL: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 /// When to retry a write whose failure may be temporary.
 const RETRY_WRITE: Duration = Duration::from_secs(1);
 /// When to retry if an operator has to look at the disk first.
@@ -85,6 +86,8 @@ pub enum Code {
     MemoryBudgetReached,
     /// Documents have as many labels as they may.
     LabelsFull,
+    /// The source of a document has as many documents as it may.
+    SourceFull,
 }
 
 impl Code {
@@ -121,6 +124,7 @@ impl Code {
         Self::StorageFull,
         Self::MemoryBudgetReached,
         Self::LabelsFull,
+        Self::SourceFull,
     ];
 
     /// The name in the JSON.
@@ -190,11 +194,10 @@ impl Code {
             Self::ShuttingDown => ("shutting_down", UNAVAILABLE, "The server is shutting down"),
             Self::Overloaded => ("overloaded", UNAVAILABLE, "The server is overloaded"),
             Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream made no progress"),
-            Self::StorageFull => ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
-            Self::MemoryBudgetReached => {
-                ("memory_budget_reached", StatusCode::INSUFFICIENT_STORAGE, "The memory budget is used up")
-            }
-            Self::LabelsFull => ("labels_full", StatusCode::INSUFFICIENT_STORAGE, "Documents have too many labels"),
+            Self::StorageFull => ("storage_full", FULL, "The disk is full"),
+            Self::MemoryBudgetReached => ("memory_budget_reached", FULL, "The memory budget is used up"),
+            Self::LabelsFull => ("labels_full", FULL, "Documents have too many labels"),
+            Self::SourceFull => ("source_full", FULL, "A source has too many documents"),
         }
     }
 }
@@ -412,6 +415,7 @@ impl From<CollectionError> for Problem {
             CollectionError::MemoryBudget { .. } | CollectionError::MemoryShort { .. } => {
                 Self::new(Code::MemoryBudgetReached, detail)
             }
+            CollectionError::SourceFull { .. } => Self::new(Code::SourceFull, detail),
             CollectionError::LabelsFull { .. } | CollectionError::LabelSetsFull { .. } => {
                 Self::new(Code::LabelsFull, detail)
             }

@@ -9,7 +9,9 @@ use super::error::Problem;
 use super::query::Query;
 use crate::collections::{Attached, CheckOptions, InsertOptions};
 use crate::keys;
-use crate::types::{InvalidLabel, Label, Labels, OnDuplicate, OnExisting, PageFacts, PayloadDigest, Scope, ScopeTerm};
+use crate::types::{
+    InvalidLabel, Label, Labels, OnDuplicate, OnExisting, PageFacts, PayloadDigest, SOURCE, Scope, ScopeTerm,
+};
 
 /// The most matches in one verdict.
 const MATCHES_MAX: usize = 1000;
@@ -58,6 +60,12 @@ impl InsertAsked {
     pub(super) fn elsewhere(&self, payload_digest: Option<PayloadDigest>) -> CheckOptions {
         let InsertOptions { limit, with_metadata, explain, .. } = self.options;
         CheckOptions { threshold: None, limit, with_metadata, explain, payload_digest, scope: None }
+    }
+
+    /// Returns the source of a document: its label `source`.
+    pub(super) fn source<'a>(&'a self, sent: &'a Attached) -> Option<&'a str> {
+        let of_request = self.labels.iter().find(|label| label.name() == SOURCE).map(Label::value);
+        of_request.or_else(|| sent.labels.as_ref()?.get(SOURCE))
     }
 
     /// Returns what to store with a content: what was sent, the facts of the page if the client asked for that, and the

@@ -12,7 +12,7 @@ use super::answer::{AnswerRoom, Answers};
 use super::body::{Budget, ZSTD_WINDOW_BYTES};
 use super::boot::Boot;
 use super::error::Problem;
-use super::quota::Shares;
+use super::quota::{Shares, Sources};
 use super::refusals::Refusals;
 use super::stream_place::StreamPlace;
 use super::stream_threads::StreamThreads;
@@ -94,7 +94,7 @@ impl AppState {
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
             refusals: Refusals::new(),
-            shares: Shares::new(wiring.addresses.limits),
+            shares: Shares::new(wiring.addresses.limits, limits.source_documents_per_second),
             wiring,
         }))
     }
@@ -184,6 +184,11 @@ impl AppState {
 
     pub(super) fn answers(&self) -> &Answers {
         &self.0.answers
+    }
+
+    /// The rate of each source of documents.
+    pub(super) fn sources(&self) -> &Sources {
+        self.shares().sources()
     }
 
     /// The memory for the lines of bulk answers. It is separate, because a client may leave them unread for long.

@@ -10,7 +10,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::types::{Explanation, ScopeTerm};
+use crate::types::{Explanation, LabelLimits, ScopeTerm};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 const BOUNDS: Bounds = Bounds { bucket_read_max: usize::MAX, candidates_max: usize::MAX };
@@ -96,7 +96,7 @@ impl World {
         let rng = ChaCha8Rng::seed_from_u64(seed);
         let index = index();
         for labels in LABELS {
-            index.hold_labels(Some(&Labels::parse(labels).unwrap()), 3).unwrap();
+            index.hold_labels(Some(&Labels::parse(labels).unwrap()), None, LabelLimits::NONE).unwrap();
         }
         Self { index: Arc::new(index), rng, model: BTreeMap::new(), seq: 0, next: None }
     }
@@ -107,7 +107,8 @@ impl World {
         let signature = signature(&mut self.rng);
         let (id_fingerprint, content) = (self.rng.random_range(0..200), self.rng.random_range(0..4));
         let labels = self.rng.random_range(0..4);
-        let set = self.index.hold_labels(Some(&Labels::parse(LABELS[labels]).unwrap()), 3).unwrap();
+        let set =
+            self.index.hold_labels(Some(&Labels::parse(LABELS[labels]).unwrap()), None, LabelLimits::NONE).unwrap();
         let entry =
             Entry { seq, id_fingerprint, content, linked, signature: &signature, labels: set, last_seen: NEVER };
         let place = self.index.enter(entry).unwrap();
@@ -155,7 +156,10 @@ impl World {
             Some(place) if goes => self.remove(place),
             Some(place) if self.rng.random_bool(0.1) => {
                 let labels = self.rng.random_range(0..4);
-                let set = self.index.hold_labels(Some(&Labels::parse(LABELS[labels]).unwrap()), 3).unwrap();
+                let set = self
+                    .index
+                    .hold_labels(Some(&Labels::parse(LABELS[labels]).unwrap()), None, LabelLimits::NONE)
+                    .unwrap();
                 self.index.set_labels(place, set);
                 self.model.get_mut(&place).unwrap().labels = labels;
             }

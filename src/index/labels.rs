@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::chunks::Chunks;
 use super::place::Place;
 use super::sync::{AtomicU64, Ordering};
-use crate::types::{InvalidLabel, LABELS_MAX, Label, Labels, SCOPE_TERMS_MAX, Scope};
+use crate::types::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TERMS_MAX, SOURCE, Scope};
 
 /// The cells of a set: how many sets there had been when it was made, and then the numbers of its labels.
 const CELLS: usize = 1 + LABELS_MAX;
@@ -32,6 +32,8 @@ pub enum LabelsFull {
     Labels,
     /// There are too many sets of labels.
     Sets,
+    /// The source has too many documents.
+    Source,
 }
 
 /// The labels of all documents.
@@ -72,7 +74,7 @@ struct HeldLabel {
     number: u64,
     /// The number of sets with it.
     sets: u32,
-    /// The number of documents with it that are on disk.
+    /// The number of documents with it as decided.
     documents: u64,
 }
 
@@ -113,13 +115,26 @@ impl AllLabels {
         Self { of_places: OnceLock::new(), of_sets: Chunks::new(CELLS), held: Mutex::default() }
     }
 
-    /// Returns a set of labels, which has one holder more from now on. Fails if the set has a new label and there are
-    /// `labels_max` labels already, or if there are too many sets.
-    pub(super) fn hold(&self, labels: &Labels, labels_max: usize) -> Result<LabelSet, LabelsFull> {
+    /// Returns a set of labels, which has one holder more from now on, for a document that has the labels `had` so far.
+    /// Fails if the set has a new label and there are `labels_max` labels already, if there are too many sets, or if the
+    /// source would have too many documents.
+    pub(super) fn hold(
+        &self,
+        labels: &Labels,
+        had: Option<&Labels>,
+        limits: LabelLimits,
+    ) -> Result<LabelSet, LabelsFull> {
         if labels.is_empty() {
             return Ok(LabelSet::NONE);
         }
+        let LabelLimits { labels_max, source_documents_max } = limits;
         let held = &mut *self.held.lock();
+        if let (Some(max), Some(source)) = (source_documents_max, labels.get(SOURCE)) {
+            let is_new = had.and_then(|had| had.get(SOURCE)) != Some(source);
+            if is_new && held.documents(&format!("{SOURCE}:{source}")) >= max {
+                return Err(LabelsFull::Source);
+            }
+        }
         if let Some(&number) = held.numbers.get(labels) {
             return Ok(held.hold_again(number));
         }
@@ -169,19 +184,17 @@ impl AllLabels {
         }
     }
 
-    /// Returns the set of labels with this text, which has one holder and one document more from now on. Fails if the
-    /// text is not that of labels.
+    /// Returns the set of labels with this text, which has one holder more from now on. Fails if the text is not that of
+    /// labels.
     pub(super) fn load(&self, text: &str) -> Result<LabelSet, InvalidLabel> {
         let known = {
             let held = &mut *self.held.lock();
             held.numbers.get(text).copied().map(|number| held.hold_again(number))
         };
-        let set = match known {
-            Some(set) => set,
-            None => self.hold(&Labels::parse(text)?, usize::MAX).expect("there is no limit"),
-        };
-        self.count(set, true);
-        Ok(set)
+        match known {
+            Some(set) => Ok(set),
+            None => Ok(self.hold(&Labels::parse(text)?, None, LabelLimits::NONE).expect("there is no limit")),
+        }
     }
 
     /// Sets the labels of the document at a place.
@@ -200,7 +213,7 @@ impl AllLabels {
         LabelSet(cells.map_or(0, |cells| cells[0].load(Ordering::Acquire)))
     }
 
-    /// Counts a document on disk that has a set of labels from now on, or no longer.
+    /// Counts a document that is decided to have a set of labels, or no longer.
     pub(super) fn count(&self, set: LabelSet, is_new: bool) {
         if set == LabelSet::NONE {
             return;
@@ -210,6 +223,12 @@ impl AllLabels {
             let documents = &mut labels[key].documents;
             *documents = if is_new { *documents + 1 } else { documents.saturating_sub(1) };
         }
+    }
+
+    /// Returns the set of these labels, which some document has.
+    pub(super) fn known(&self, labels: &Labels) -> LabelSet {
+        let held = self.held.lock();
+        held.numbers.get(labels).map_or(LabelSet::NONE, |&number| held.sets[number as usize - 1].set)
     }
 
     /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each: all of
@@ -279,6 +298,11 @@ impl AllLabels {
 }
 
 impl Held {
+    /// Returns how many documents are decided to have a label.
+    fn documents(&self, label: &str) -> u64 {
+        self.keys.get(label).map_or(0, |&key| self.labels[key].documents)
+    }
+
     fn hold_again(&mut self, number: u32) -> LabelSet {
         let known = &mut self.sets[number as usize - 1];
         known.holders += 1;
@@ -324,121 +348,5 @@ impl InScope<'_> {
     pub fn takes_place(&self, place: Place) -> bool {
         let labels = self.all.labels_at(place);
         !self.is_empty && self.terms[..self.count].iter().all(|&(label, lacks)| labels.contains(&label) != lacks)
-    }
-}
-
-#[cfg(all(test, not(hapax_loom)))]
-mod tests {
-    use super::*;
-    use crate::types::ScopeTerm;
-
-    fn labels(text: &str) -> Labels {
-        Labels::parse(text).unwrap()
-    }
-
-    fn scope(terms: &[&str]) -> Scope {
-        Scope::new(terms.iter().map(|term| ScopeTerm::parse(term).unwrap()).collect()).unwrap()
-    }
-
-    fn counted(all: &AllLabels, name: Option<&str>, after: Option<&str>, limit: usize) -> Vec<(String, u64)> {
-        let after = after.map(|after| Label::parse(after).unwrap());
-        let counts = all.counts(name, after.as_ref(), limit);
-        counts.into_iter().map(|(label, count)| (label.as_str().to_owned(), count)).collect()
-    }
-
-    #[test]
-    fn a_scope_takes_the_places_that_meet_all_its_terms() {
-        let all = AllLabels::new();
-        let put = |place: u32, text: &str| {
-            let set = all.hold(&labels(text), 100).unwrap();
-            all.set(Place(place), set);
-            set
-        };
-        let (one, _, none) = (put(0, "crawl:1\nsite:a"), put(1, "crawl:2\nsite:a"), put(2, ""));
-        assert_eq!(put(3, "site:a\ncrawl:1"), one, "the order does not matter");
-        assert_eq!(none, LabelSet::NONE);
-        let taken = |terms: &[&str]| {
-            let in_scope = all.scope(&scope(terms));
-            [0, 1, 2].map(|place| in_scope.takes_place(Place(place)))
-        };
-        assert_eq!(taken(&["site:a"]), [true, true, false]);
-        assert_eq!(taken(&["site:a", "!crawl:2"]), [true, false, false]);
-        assert_eq!(taken(&["!site:a"]), [false, false, true]);
-        assert_eq!(taken(&["crawl:1", "crawl:2"]), [false; 3]);
-        assert_eq!(taken(&["crawl:3"]), [false; 3]);
-        assert_eq!(taken(&["!crawl:3"]), [true; 3]);
-    }
-
-    #[test]
-    fn labels_are_bounded_by_those_held_and_counted_by_documents_on_disk() {
-        let all = AllLabels::new();
-        let one = all.hold(&labels("crawl:1\nsite:a"), 2).unwrap();
-        assert_eq!((all.used(), counted(&all, None, None, 9)), (2, vec![]), "nothing is on disk yet");
-        assert_eq!(all.hold(&labels("crawl:2"), 2), Err(LabelsFull::Labels));
-        all.count(one, true);
-        assert_eq!(all.hold(&labels("crawl:1\nsite:a"), 2), Ok(one));
-        all.count(one, true);
-        let other = all.hold(&labels("site:a"), 2).unwrap();
-        all.count(other, true);
-        assert_eq!(counted(&all, None, None, 9), [("crawl:1".into(), 2), ("site:a".into(), 3)]);
-        // A label that no document has any more makes room.
-        for _ in 0..2 {
-            all.count(one, false);
-            all.release(one);
-        }
-        assert_eq!((all.used(), counted(&all, None, None, 9).len()), (1, 1));
-        assert!(all.hold(&labels("crawl:2"), 2).is_ok());
-    }
-
-    #[test]
-    fn sets_that_no_document_has_make_room() {
-        let all = AllLabels::new();
-        let mut held = Vec::new();
-        let text = |number: usize| -> String {
-            (0..8).filter(|bit| number >> bit & 1 == 1).map(|bit| format!("n{bit}:x\n")).collect()
-        };
-        for number in 1..=8 * SETS_PER_LABEL {
-            held.push(all.hold(&labels(&text(number)), 8).unwrap());
-        }
-        assert_eq!(all.hold(&labels(&text(255)), 8), Err(LabelsFull::Sets));
-        let bytes = all.bytes();
-        for _ in 0..1000 {
-            all.release(held.pop().unwrap());
-            held.push(all.hold(&labels(&text(255)), 8).unwrap());
-        }
-        assert!(all.bytes() < bytes + 1000);
-        held.into_iter().for_each(|set| all.release(set));
-        assert_eq!((all.used(), all.bytes()), (0, 0));
-    }
-
-    #[test]
-    fn counts_come_in_pages_of_one_name() {
-        let all = AllLabels::new();
-        for text in ["a:1", "a-b:1", "a:2\nb:1", "a:3"] {
-            all.count(all.hold(&labels(text), 9).unwrap(), true);
-        }
-        let page = |name, after, limit| {
-            let counted = counted(&all, name, after, limit);
-            counted.into_iter().map(|(label, _)| label).collect::<Vec<_>>()
-        };
-        assert_eq!(page(None, None, 9), ["a-b:1", "a:1", "a:2", "a:3", "b:1"]);
-        assert_eq!(page(None, Some("a:1"), 2), ["a:2", "a:3"]);
-        assert_eq!(page(Some("a"), None, 2), ["a:1", "a:2"]);
-        assert_eq!(page(Some("a"), Some("a:2"), 2), ["a:3"]);
-        assert_eq!(page(Some("a"), Some("a-b:1"), 1), ["a:1"]);
-        assert!(page(Some("a"), Some("b:1"), 9).is_empty() && page(Some("c"), None, 9).is_empty());
-    }
-
-    #[test]
-    fn places_without_labels_take_no_memory() {
-        let all = AllLabels::new();
-        all.set(Place(7), LabelSet::NONE);
-        assert_eq!((all.bytes(), all.bytes_of_place()), (0, 0));
-        let set = all.hold(&labels("a:b"), 9).unwrap();
-        all.set(Place(7), set);
-        assert_eq!((all.of(Place(7)), all.of(Place(8))), (set, LabelSet::NONE));
-        all.set(Place(7), LabelSet::NONE);
-        assert_eq!(all.of(Place(7)), LabelSet::NONE);
-        assert!(all.bytes() > 0 && all.bytes_of_place() == 8);
     }
 }

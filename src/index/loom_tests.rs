@@ -8,7 +8,7 @@ use loom::thread;
 use super::arena::{Arena, Entry};
 use super::labels::{AllLabels, LabelSet};
 use super::place::Place;
-use crate::types::{Labels, Scope, ScopeTerm, Seq, TimestampMs};
+use crate::types::{LabelLimits, Labels, Scope, ScopeTerm, Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 16, bits: 8 };
 const PLACE: Place = Place(0);
@@ -90,14 +90,14 @@ fn a_removal_is_read_whole_while_it_is_written() {
 fn a_row_of_labels_that_is_used_again_while_it_is_read() {
     loom::model(|| {
         let all = Arc::new(AllLabels::new());
-        let hold = |text: &str| all.hold(&Labels::parse(text).unwrap(), 9).unwrap();
+        let hold = |text: &str| all.hold(&Labels::parse(text).unwrap(), None, LabelLimits::NONE).unwrap();
         // Keeps the label `c:1`, which the place never has.
         hold("c:1\nd:1");
         all.set(PLACE, hold("a:1"));
         let writer = thread::spawn({
             let all = Arc::clone(&all);
             move || {
-                let hold = |text: &str| all.hold(&Labels::parse(text).unwrap(), 9).unwrap();
+                let hold = |text: &str| all.hold(&Labels::parse(text).unwrap(), None, LabelLimits::NONE).unwrap();
                 let had = all.of(PLACE);
                 all.set(PLACE, hold("b:1"));
                 all.release(had);

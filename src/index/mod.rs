@@ -43,6 +43,8 @@ mod view;
 mod concurrency_tests;
 #[cfg(all(test, not(hapax_loom)))]
 mod index_tests;
+#[cfg(all(test, not(hapax_loom)))]
+mod labels_tests;
 #[cfg(all(test, hapax_loom))]
 mod loom_tests;
 #[cfg(all(test, not(hapax_loom)))]
@@ -59,7 +61,7 @@ use self::leaving::Leaving;
 use self::memory::Holding;
 use self::part::MemoryPart;
 use self::seed::Seed;
-use crate::types::{InvalidLabel, Label, Labels, Scope, Seq, TimestampMs};
+use crate::types::{InvalidLabel, Label, LabelLimits, Labels, Scope, Seq, TimestampMs};
 
 pub use arena::{Entry, Occupant, PLACES_MAX};
 pub use fullest::FullBucket;
@@ -331,10 +333,20 @@ impl Index {
 
     // Labels.
 
-    /// Holds a set of labels, for an [`Entry`] or for [`set_labels`](Self::set_labels). Fails if documents have
-    /// `labels_max` labels already and the set has another one, or if they have too many sets. Counts as a change.
-    pub fn hold_labels(&self, labels: Option<&Labels>, labels_max: usize) -> Result<LabelSet, LabelsFull> {
-        labels.map_or(Ok(LabelSet::NONE), |labels| self.part.rows().labels().hold(labels, labels_max))
+    /// Holds a set of labels, for an [`Entry`] or for [`set_labels`](Self::set_labels) of a document that has the labels
+    /// `had` so far. Fails if a limit is reached. Counts as a change.
+    pub fn hold_labels(
+        &self,
+        labels: Option<&Labels>,
+        had: Option<&Labels>,
+        limits: LabelLimits,
+    ) -> Result<LabelSet, LabelsFull> {
+        labels.map_or(Ok(LabelSet::NONE), |labels| self.part.rows().labels().hold(labels, had, limits))
+    }
+
+    /// Returns the set of these labels, which some document has.
+    pub fn known_labels(&self, labels: Option<&Labels>) -> LabelSet {
+        labels.map_or(LabelSet::NONE, |labels| self.part.rows().labels().known(labels))
     }
 
     /// Gives up a set of labels that no place was given. Counts as a change.
@@ -345,7 +357,10 @@ impl Index {
     /// Holds the set of labels with this text, for an [`Entry`] to [`load`](Self::load), and counts the document. May be
     /// called from several threads at once.
     pub fn load_labels(&self, text: Option<&str>) -> Result<LabelSet, InvalidLabel> {
-        text.map_or(Ok(LabelSet::NONE), |text| self.part.rows().labels().load(text))
+        let labels = self.part.rows().labels();
+        let set = text.map_or(Ok(LabelSet::NONE), |text| labels.load(text))?;
+        labels.count(set, true);
+        Ok(set)
     }
 
     /// Returns the labels of the document at a place.
@@ -361,12 +376,12 @@ impl Index {
         labels.release(had);
     }
 
-    /// Counts a document on disk with these labels, or no longer counts one.
+    /// Counts a document that is decided to have these labels, or no longer counts one. Counts as a change.
     pub fn count_labels(&self, set: LabelSet, is_new: bool) {
         self.part.rows().labels().count(set, is_new);
     }
 
-    /// Returns the first `limit` labels that documents on disk have, in the order of their texts, and how many have each:
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each:
     /// all of them, or those with this name, after a label if one is given.
     pub fn label_counts(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         self.part.rows().labels().counts(name, after, limit)

@@ -538,6 +538,15 @@ metrics_table! {
     MEMORY_REFUSED = "hapax_memory_refused_total", Kind::Counter, None, [label::COLLECTION],
         "Documents not stored for want of memory (507).",
         "Delete documents, or raise `limits.memory_max_bytes`.";
+    SOURCE_DOCUMENTS_REFUSED = "hapax_source_documents_refused_total", Kind::Counter, None, [label::COLLECTION],
+        "Documents not stored because their source has as many as it may (507).",
+        "Delete documents of the source, or raise `limits.source_documents_max`.";
+    SOURCE_RATE_REFUSED = "hapax_source_rate_refused_total", Kind::Counter, None, [],
+        "Documents refused because their source sent too many in a second (429).",
+        "Slow the source down, or raise `limits.source_documents_per_second`.";
+    SOURCE_RATE_SLOWED = "hapax_source_rate_slowed_total", Kind::Counter, None, [],
+        "Documents of bulk requests that waited for the rate of their source.",
+        "Slow the source down, or raise `limits.source_documents_per_second`.";
     MEMORY_MAX = "hapax_memory_max_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "`memory.max_bytes`, set or derived: the most anonymous memory of the process.",
         "If it falls, the machine or the container has less memory.";

@@ -12,6 +12,8 @@ pub const LABELS_MAX: usize = 8;
 pub(super) const LABEL_NAME_BYTES_MAX: usize = 64;
 /// The longest value of a label, in bytes of UTF-8.
 pub(super) const LABEL_VALUE_BYTES_MAX: usize = 256;
+/// The name of the label that tells where a document is from, for the limits of sources.
+pub const SOURCE: &str = "source";
 /// The most labels that a scope names.
 pub const SCOPE_TERMS_MAX: usize = 8;
 
@@ -24,6 +26,19 @@ pub struct Labels(Arc<str>);
 /// One label: `name:value`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(Arc<str>);
+
+/// The most of what the documents of a collection may have.
+#[derive(Clone, Copy, Debug)]
+pub struct LabelLimits {
+    pub labels_max: usize,
+    /// The most documents with the same label [`SOURCE`].
+    pub source_documents_max: Option<u64>,
+}
+
+impl LabelLimits {
+    /// Everything is allowed.
+    pub const NONE: Self = Self { labels_max: usize::MAX, source_documents_max: None };
+}
 
 /// The reason why a text is not a label, or labels are not those of a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,6 +145,11 @@ impl Labels {
     /// Returns the most bytes of the labels as JSON.
     pub fn json_bytes(&self) -> usize {
         2 + self.iter().map(|(name, value)| name.len() + json_bytes(value) + 6).sum::<usize>()
+    }
+
+    /// Returns the value of the label with this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 
     /// Returns the name and the value of each label, in the order of the names.

@@ -106,6 +106,12 @@ pub enum CollectionError {
          documents fewer labels of their own, or raise `limits.labels_max`, which allows 16 combinations for each label"
     )]
     LabelSetsFull { max: usize },
+    /// The source of the document has as many documents as it may. Nothing was stored.
+    #[error(
+        "the source `{source_label}` has {max} documents in this collection, the most that `limits.source_documents_max` \
+         allows; delete some of them, let them expire with a `ttl`, or raise the limit"
+    )]
+    SourceFull { source_label: String, max: u64 },
     /// The process takes as much memory as it may. Nothing was stored.
     #[error(
         "the process takes {taken} of the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it again \

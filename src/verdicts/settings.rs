@@ -13,7 +13,7 @@ use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
 use crate::telemetry::memory::Bound;
-use crate::types::{CollectionName, Extract, Keep, TimestampMs, Verify};
+use crate::types::{CollectionName, Extract, Keep, LabelLimits, TimestampMs, Verify};
 
 /// The allowed range of a `ttl`: up to a hundred years.
 const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
@@ -83,8 +83,8 @@ pub struct Limits {
     pub bucket_read_max: usize,
     /// Most postings read for a band key if a check has a scope.
     pub scoped_reads_max: usize,
-    /// Most different labels that the documents of a collection have.
-    pub labels_max: usize,
+    /// Most labels, and documents with the same one.
+    pub labels: LabelLimits,
     /// Most distinct documents verified in one lookup.
     pub candidates_max: usize,
     /// Most candidates whose shingles are compared in one lookup, if matches are verified exactly.

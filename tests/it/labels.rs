@@ -198,7 +198,7 @@ fn what_is_not_a_label_or_a_scope_is_refused_with_its_reason() {
 fn labels_that_no_document_has_any_more_are_forgotten() {
     let dir = dir();
     let mut setup = Setup::new(&dir);
-    setup.collections.limits.labels_max = 12;
+    setup.collections.limits.labels.labels_max = 12;
     let server = setup.start();
     let client = Client::of(&server);
     // More different sets than there may be at once, and more labels.
@@ -226,7 +226,7 @@ fn labels_that_no_document_has_any_more_are_forgotten() {
 fn there_is_a_limit_on_labels_and_labels_in_use_stay_usable() {
     let dir = dir();
     let mut setup = Setup::new(&dir);
-    setup.collections.limits.labels_max = 3;
+    setup.collections.limits.labels.labels_max = 3;
     let server = setup.start();
     let client = Client::of(&server);
     insert(&client, "", "a", 1, json!({"crawl": "1", "site": "a"}));
@@ -248,6 +248,111 @@ fn there_is_a_limit_on_labels_and_labels_in_use_stay_usable() {
     client.delete(&format!("{DOCUMENTS}?id=b")).ok();
     insert(&client, "", "c", 3, json!({"site": "c"}));
     assert_eq!(counts(&client), ["crawl:1=2", "site:a=1", "site:c=1"]);
+}
+
+/// Stores documents of one source from many threads, and returns how many were stored and how many refused.
+fn crowd(local: &Local, threads: u64, each: u64) -> (usize, usize) {
+    let outcomes: Vec<u16> = std::thread::scope(|scope| {
+        let store = |thread: u64| {
+            let client = Client::of(local);
+            (0..each).map(move |number| {
+                let id = format!("t{thread}-{number}");
+                let number = 1000 * (thread + 1) + number;
+                let body = json!({"id": id, "text": text(number), "labels": {"source": "s", "n": number.to_string()}});
+                client.post(DOCUMENTS, &body).status
+            })
+        };
+        let threads: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || store(thread).collect::<Vec<_>>())).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let of = |status: u16| outcomes.iter().filter(|&&outcome| outcome == status).count();
+    assert_eq!(of(200) + of(507), outcomes.len());
+    (of(200), of(507))
+}
+
+#[test]
+fn a_source_has_a_limit_of_documents_that_crowds_reach_exactly() {
+    let dir = dir();
+    let setup = |dir: &Dir| {
+        let mut setup = Setup::new(dir);
+        setup.collections.limits.labels.source_documents_max = Some(50);
+        setup
+    };
+    let server = setup(&dir).start();
+    assert_eq!(crowd(&server, 16, 10), (50, 110));
+    let client = Client::of(&server);
+    let of_source = |client: &Client| counts(client).iter().find(|count| count.starts_with("source:s")).cloned();
+    assert_eq!(of_source(&client), Some("source:s=50".into()));
+    let one_more = |client: &Client, query: &str, id: &str, number: u64, source: &str| {
+        let body = json!({"id": id, "text": text(number), "labels": {"source": source}});
+        client.post(&format!("{DOCUMENTS}?{query}"), &body)
+    };
+    let problem = one_more(&client, "", "more", 1, "s").problem(507, "source_full");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("`s`") && detail.contains("limits.source_documents_max"), "{problem}");
+    // By a parameter, in a batch, and in bulk.
+    client
+        .post(&format!("{DOCUMENTS}?label=source:s"), &json!({"id": "more", "text": text(1)}))
+        .problem(507, "source_full");
+    let more = json!({"id": "more", "text": text(1), "labels": {"source": "s"}});
+    let batch = client.post("/v1/collections/default/batch", &json!({"op": "insert", "documents": [more]})).ok();
+    assert_eq!(batch["results"][0]["error"]["code"], "source_full", "{batch}");
+    assert_eq!(client.bulk("op=insert", &format!("{more}\n"))[0]["error"]["code"], "source_full");
+    // Other sources, and documents without one, are free. Neither do checks and duplicates count.
+    assert_eq!(one_more(&client, "", "other", 2, "o").status, 200);
+    insert(&client, "", "none", 3, Value::Null);
+    let stored = client.get(&format!("{DOCUMENTS}?label=source:s&limit=1")).ok()["documents"][0].clone();
+    let (id, n) = (stored["id"].as_str().unwrap(), stored["labels"]["n"].as_str().unwrap().parse::<u64>().unwrap());
+    assert_eq!(one_more(&client, "", "twin", n, "s").ok()["outcome"], "skipped");
+    // A document that stays in its source may change; one of another may not come.
+    assert_eq!(one_more(&client, "", id, n, "s").ok()["outcome"], "updated");
+    assert_eq!(one_more(&client, "on_existing=replace", id, 4, "s").ok()["outcome"], "replaced");
+    one_more(&client, "", "other", 2, "s").problem(507, "source_full");
+    one_more(&client, "on_existing=replace", "none", 5, "s").problem(507, "source_full");
+    // A document that goes makes room for one.
+    assert_eq!(one_more(&client, "", id, 4, "o").ok()["outcome"], "updated");
+    assert_eq!(one_more(&client, "", "other", 2, "s").ok()["outcome"], "updated");
+    client.delete(&format!("{DOCUMENTS}?id=other")).ok();
+    assert_eq!(one_more(&client, "", "again", 6, "s").status, 200);
+    one_more(&client, "", "more", 1, "s").problem(507, "source_full");
+    drop(client);
+    drop(server);
+    let server = setup(&dir).start();
+    let client = Client::of(&server);
+    assert_eq!(of_source(&client), Some("source:s=50".into()));
+    one_more(&client, "", "more", 1, "s").problem(507, "source_full");
+}
+
+#[test]
+fn a_source_has_a_rate_and_bulk_waits_for_it() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.source_documents_per_second = Some(5)).start();
+    let client = Client::of(&server);
+    let body = |number: u64, source: &str| json!({"id": format!("{source}{number}"), "text": text(number), "labels": {"source": source}});
+    // A second's worth comes at once.
+    let statuses: Vec<u16> = (0..12).map(|number| client.post(DOCUMENTS, &body(number, "s")).status).collect();
+    assert!(statuses[..5].iter().all(|&status| status == 200) && statuses.contains(&429), "{statuses:?}");
+    let refused = (20..40).map(|number| client.post(DOCUMENTS, &body(number, "s"))).find(|answer| answer.status == 429);
+    let refused = refused.unwrap();
+    let problem = refused.problem(429, "rate_limited");
+    assert!(problem["detail"].as_str().unwrap().contains("limits.source_documents_per_second"), "{problem}");
+    assert!(refused.headers.contains_key("retry-after"), "{:?}", refused.headers);
+    // Other sources and checks go on.
+    assert_eq!(client.post(DOCUMENTS, &body(50, "o")).status, 200);
+    assert_eq!(client.post(CHECK, &body(51, "s")).status, 200);
+    // A batch is not made to wait: documents beyond the rate are refused one by one.
+    let batch: Vec<Value> = (60..80).map(|number| body(number, "b")).collect();
+    let answer = client.post("/v1/collections/default/batch", &json!({"op": "insert", "documents": batch})).ok();
+    let results = answer["results"].as_array().unwrap();
+    assert!(results[..5].iter().all(|result| result["outcome"] == "inserted"), "{answer}");
+    assert_eq!(results[19]["error"]["code"], "rate_limited", "{answer}");
+    // A stream waits: the second five take a second.
+    let lines: String = (100..110).map(|number| format!("{}\n", body(number, "w"))).collect();
+    let begun = std::time::Instant::now();
+    let answers = client.bulk("op=insert", &lines);
+    assert!(answers[..10].iter().all(|line| line["outcome"] == "inserted"), "{answers:?}");
+    assert!(begun.elapsed() > std::time::Duration::from_millis(900), "{:?}", begun.elapsed());
 }
 
 /// Makes a collection of `foreign` documents that share most of their bands with [`unlike_others(0)`], and of 100 more that

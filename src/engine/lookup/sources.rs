@@ -17,7 +17,7 @@ use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
 use crate::index::{Bounds, Index, LabelSet, LabelsFull, NeedsDisk, Query, Reading, SETS_PER_LABEL, Search, View};
 use crate::store::Record;
-use crate::types::{Keep, Labels, Overlap, Seq, Similarity, StoredText, TimestampMs};
+use crate::types::{Keep, LabelLimits, Labels, Overlap, SOURCE, Seq, Similarity, StoredText, TimestampMs};
 use crate::verdicts::{CollectionError, Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
 
 /// Everything that lookups need.
@@ -142,12 +142,18 @@ impl Lookup {
         self.index.search(view, query, Bounds { bucket_read_max, candidates_max: self.limits.candidates_max })
     }
 
-    /// Holds a set of labels for a document that is stored. Fails if documents have too many labels.
-    pub(crate) fn hold_labels(&self, labels: Option<&Labels>) -> Result<LabelSet> {
-        let max = self.limits.labels_max;
-        self.index.hold_labels(labels, max).map_err(|full| match full {
-            LabelsFull::Labels => CollectionError::LabelsFull { max },
-            LabelsFull::Sets => CollectionError::LabelSetsFull { max: max.saturating_mul(SETS_PER_LABEL) },
+    /// Holds a set of labels for a document that is stored, and that has the labels `had` so far. Fails if a limit on
+    /// labels is reached.
+    pub(crate) fn hold_labels(&self, labels: Option<&Labels>, had: Option<&Labels>) -> Result<LabelSet> {
+        let LabelLimits { labels_max, source_documents_max } = self.limits.labels;
+        self.index.hold_labels(labels, had, self.limits.labels).map_err(|full| match full {
+            LabelsFull::Labels => CollectionError::LabelsFull { max: labels_max },
+            LabelsFull::Sets => CollectionError::LabelSetsFull { max: labels_max.saturating_mul(SETS_PER_LABEL) },
+            LabelsFull::Source => {
+                self.meters.source_refused.increment(1);
+                let source_label = labels.and_then(|labels| labels.get(SOURCE)).unwrap_or_default().to_owned();
+                CollectionError::SourceFull { source_label, max: source_documents_max.unwrap_or_default() }
+            }
         })
     }
 

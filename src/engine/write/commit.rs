@@ -259,27 +259,17 @@ impl Committer {
         }
     }
 
-    /// Sets new labels that are now on disk, and counts the documents that have each label.
+    /// Sets new labels that are now on disk.
     fn publish_labels(&self, decisions: &[QueuedWrite]) {
-        let index = self.writes.lookup().index();
-        let count = |place: Place, is_new: bool| index.count_labels(index.labels_at(place), is_new);
-        let changes = |decision: &QueuedWrite| matches!(decision.step, Step::Updated { labels: Some(_), .. });
-        // The index allows one writer at a time.
-        let _order = decisions.iter().any(changes).then(|| self.writes.order());
-        for decision in decisions {
-            match decision.step {
-                Step::None | Step::Updated { labels: None, .. } => {}
-                Step::Updated { labels: Some((place, set)), .. } => {
-                    count(place, false);
-                    index.set_labels(place, set);
-                    count(place, true);
-                }
-                Step::Added { place, replaced, .. } => {
-                    count(place, true);
-                    replaced.into_iter().for_each(|(replaced, _)| count(replaced, false));
-                }
-                Step::Removed { place, .. } => count(place, false),
-            }
+        let change = |decision: &QueuedWrite| match decision.step {
+            Step::Updated { labels, .. } => labels,
+            Step::None | Step::Added { .. } | Step::Removed { .. } => None,
+        };
+        let mut changes = decisions.iter().filter_map(change).peekable();
+        if changes.peek().is_some() {
+            // The index allows one writer at a time.
+            let _order = self.writes.order();
+            changes.for_each(|labels| self.writes.lookup().index().set_labels(labels.place, labels.to));
         }
     }
 

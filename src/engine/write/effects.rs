@@ -47,6 +47,10 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
         return Err(full());
     };
     order.next();
+    lookup.index().count_labels(new.labels, true);
+    if let Some(existing) = existing {
+        leave_labels(lookup, &existing.record);
+    }
     let left = replaces.map(|(existing, departure)| leave_cluster(lookup, order, existing.record.seq, departure));
     let cluster = joins.map(|found| order.clusters_mut().join(seq, place, found));
     let record = Arc::new(record(new, entry, cluster.unwrap_or_default()));
@@ -100,11 +104,17 @@ fn full() -> CollectionError {
     }
 }
 
+/// No longer counts a document for the labels that it has as decided.
+fn leave_labels(lookup: &Lookup, record: &Record) {
+    lookup.index().count_labels(lookup.index().known_labels(record.labels.as_ref()), false);
+}
+
 /// Removes a document without replacing it.
 pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, departure: Departure) -> (Change, Step) {
     let Existing { place, ref record } = *existing;
     let seq = order.next();
     lookup.index().leave(place, seq);
+    leave_labels(lookup, record);
     let left = leave_cluster(lookup, order, record.seq, departure);
     lookup.records().leaves(Arc::clone(record));
     (Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() }, Step::Removed { place, left })
@@ -144,6 +154,7 @@ pub(super) fn rejoin_cluster(lookup: &Lookup, order: &mut Order, left: Left) {
 /// Removes a document that was never durable from its cluster, the index and the records. Documents that joined it
 /// later have been undone already.
 pub(super) fn withdraw(lookup: &Lookup, order: &mut Order, place: Place) {
+    lookup.index().count_labels(lookup.index().labels_at(place), false);
     let seq = lookup.index().withdraw(place);
     order.clusters_mut().leave(seq);
     lookup.records().forget(seq);

@@ -271,7 +271,8 @@ impl<'a> Deciding<'a> {
             lookup.meters().memory_refused.increment(u64::from(full.is_some()));
             full = full.or_else(|| self.writes.disk().admit().err());
             if full.is_none() {
-                match lookup.hold_labels(insertion.attached.labels.as_ref()) {
+                let replaced = self.existing.as_ref().and_then(|existing| existing.record.labels.as_ref());
+                match lookup.hold_labels(insertion.attached.labels.as_ref(), replaced) {
                     Ok(held) => labels = held,
                     Err(error) => full = Some(error),
                 }

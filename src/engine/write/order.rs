@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::clusters::{Clusters, Left};
 use super::turn::WriteTurn;
+use crate::engine::lookup::Lookup;
 use crate::engine::memory_budget::BudgetShare;
 use crate::index::{LabelSet, Place};
 use crate::store::{Change, Changeable};
@@ -91,9 +92,27 @@ pub(super) enum Step {
     /// A document got other metadata or labels.
     Updated {
         seq: Seq,
-        /// Its place and its new labels, which it holds, if they change.
-        labels: Option<(Place, LabelSet)>,
+        /// The change of its labels, if they change.
+        labels: Option<Relabelling>,
     },
+}
+
+/// A change of a document's labels that is not on disk yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Relabelling {
+    pub place: Place,
+    /// The labels that it had as decided.
+    pub from: LabelSet,
+    /// The labels that it gets, which are held for it.
+    pub to: LabelSet,
+}
+
+impl Relabelling {
+    /// Counts the document for its new labels as soon as that is decided, or again for the former ones.
+    pub(super) fn decided(&self, lookup: &Lookup, is_new: bool) {
+        lookup.index().count_labels(self.from, !is_new);
+        lookup.index().count_labels(self.to, is_new);
+    }
 }
 
 impl Step {

@@ -4,7 +4,7 @@
 use super::decision::{self, Effect, Held, Plan, SeenAgain, SentBeside};
 use super::effects::touch;
 use super::insertion::Insertion;
-use super::order::Step;
+use super::order::{Relabelling, Step};
 use super::ticket::Ticket;
 use super::turn::WriteTurn;
 use super::writes::Writes;
@@ -36,7 +36,11 @@ pub(super) fn repeat(
         unreachable!("content that is held is answered before the lookup")
     };
     let updates = effect == Effect::Update;
-    let set = if updates && *labels != held.labels { Some(lookup.hold_labels(labels.as_ref())?) } else { None };
+    let set = if updates && *labels != held.labels {
+        Some(lookup.hold_labels(labels.as_ref(), held.labels.as_ref())?)
+    } else {
+        None
+    };
     see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
     // The same text in another page, for example with another menu: its mark is stored, so that the page is recognised
@@ -46,10 +50,16 @@ pub(super) fn repeat(
     if !updates && page == held.page {
         return Ok(Ticket::ready(verdict, lookup.durable()));
     }
+    let had = held.labels.clone();
     let additions = if updates { Additions { page, ..merged } } else { Additions { page, ..held } };
     let change = Change::Update { seq: order.next(), target: seq, additions: Box::new(additions.clone()) };
     lookup.records().updates(seq, additions);
-    let step = Step::Updated { seq, labels: set.map(|set| (existing.place, set)) };
+    let labels = set.map(|to| {
+        let relabelling = Relabelling { place: existing.place, from: lookup.index().known_labels(had.as_ref()), to };
+        relabelling.decided(lookup, true);
+        relabelling
+    });
+    let step = Step::Updated { seq, labels };
     Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))
 }
 

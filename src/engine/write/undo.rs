@@ -41,7 +41,10 @@ fn undo_step(lookup: &Lookup, order: &mut Order, step: Step, in_doubt: bool) {
         Step::None => {}
         Step::Updated { seq, labels } => {
             lookup.records().not_updated(seq);
-            labels.into_iter().for_each(|(_, set)| lookup.index().release_labels(set));
+            if let Some(labels) = labels {
+                labels.decided(lookup, false);
+                lookup.index().release_labels(labels.to);
+            }
         }
         Step::Added { place, replaced, .. } => {
             withdraw(lookup, order, place);
@@ -66,6 +69,7 @@ fn stay(lookup: &Lookup, place: Place, in_doubt: bool) {
         lookup.index().doubt(place);
     } else {
         lookup.index().stay(place);
+        lookup.index().count_labels(lookup.index().known_labels(record.labels.as_ref()), true);
     }
 }
 

@@ -246,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_without_room_counts_for_its_client() {
         let limits_of_key = KeyLimits { bytes_per_second: Some(1000), ..KeyLimits::default() };
-        let share = Shares::new(crate::config::Addresses::default().limits).of_key("crawler", &limits_of_key);
+        let share = Shares::new(crate::config::Addresses::default().limits, None).of_key("crawler", &limits_of_key);
         let headers = HeaderMap::from_iter([(CONTENT_LENGTH, "60000".parse().unwrap())]);
         let (budget, later) = (Budget::new(1000), Deadline::after(SECOND));
         let mut arriving = Quota::new(Arc::clone(&share)).arriving();

@@ -76,6 +76,7 @@ pub async fn insert(
     let asked = options::insert_options(&query, &caller)?;
     let options = asked.options();
     let id = document.required_id()?;
+    state.sources().take(collection.name(), asked.source(&document.attached))?;
     body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
     stages.end(Stage::Extract);

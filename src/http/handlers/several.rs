@@ -53,6 +53,7 @@ pub(super) async fn insert(
     let insert = options::insert_options(&query, caller)?;
     let options = insert.options();
     let id = document.required_id()?;
+    state.sources().take(asked.own().name(), insert.source(&document.attached))?;
     body::fit_asked_content(&mut room, &document.content, asked, Purpose::Insert)?;
     stages.end(Stage::Extract);
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };

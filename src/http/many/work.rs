@@ -29,11 +29,12 @@ use crate::http::caller::Caller;
 use crate::http::dto::document::{DocumentInput, Extra, Invalid};
 use crate::http::error::Problem;
 use crate::http::options::InsertAsked;
+use crate::http::quota::Sources;
 use crate::http::request::parse;
 use crate::http::state::AppState;
 use crate::keys::Scores;
 use crate::telemetry::request::carried;
-use crate::types::{Content, DocId, PageFacts, Verdict};
+use crate::types::{Content, DocId, PageFacts, SOURCE, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
 pub(crate) struct Input<T> {
@@ -85,8 +86,16 @@ pub(crate) struct DocumentWork {
     /// The bytes of JSON that all answers together may still take. Earlier documents are served first. `None`: no
     /// limit.
     answers_left: Option<Arc<AtomicUsize>>,
+    gates: Gates,
+}
+
+/// Where documents wait for each other.
+#[derive(Clone)]
+struct Gates {
     /// The places of which each document takes one while it is worked on. `None`: the request itself has a place.
     places: Option<Arc<Places>>,
+    /// The rates of sources.
+    sources: Sources,
 }
 
 /// A prepared document that waits for its turn.
@@ -132,6 +141,7 @@ impl DocumentWork {
     ) -> Self {
         let (cpu, threads) = (state.cpu().clone(), state.stream_threads().handle().clone());
         let places = Some(Arc::clone(state.admission().of(Class::Bulk)));
+        let gates = Gates { places, sources: state.sources().clone() };
         Self {
             audited: Audited::of(state, &caller, &collection),
             caller,
@@ -144,7 +154,7 @@ impl DocumentWork {
             extra: Extra::Refuse,
             open_max: state.limits().bulk_open_max,
             answers_left: None,
-            places,
+            gates,
         }
     }
 
@@ -159,7 +169,8 @@ impl DocumentWork {
         answers_bytes_max: usize,
     ) -> Self {
         let answers_left = Some(Arc::new(AtomicUsize::new(answers_bytes_max)));
-        Self { answers_left, places: None, ..Self::of_stream(state, caller, collection, op, invalid) }
+        let gates = Gates { places: None, sources: state.sources().clone() };
+        Self { answers_left, gates, ..Self::of_stream(state, caller, collection, op, invalid) }
     }
 
     /// The same work, with other treatment of fields that documents do not have.
@@ -236,6 +247,7 @@ impl DocumentWork {
     /// Decides a document in its turn, and counts its answer.
     async fn decide_in_turn(self, ready: Ready, room: Option<Room>, answer_bytes_max: usize) -> DecidedInTurn {
         let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
+        let ready = self.with_source(ready).await;
         let decided = match ready {
             Ready::Done(mut answer) => {
                 if let DocumentAnswer::Verdict(verdict) = &mut *answer {
@@ -250,6 +262,21 @@ impl DocumentWork {
             left.store(left.load(Ordering::Relaxed).saturating_sub(decided.json_bytes), Ordering::Relaxed);
         }
         decided
+    }
+
+    /// Takes a document from the rate of its source: a stream waits for it, a request is refused.
+    async fn with_source(&self, ready: Ready) -> Ready {
+        let Ready::Insert(insert) = &ready else { return ready };
+        let source = insert.attached.labels.as_ref().and_then(|labels| labels.get(SOURCE));
+        let Gates { places, sources } = &self.gates;
+        if places.is_some() {
+            sources.due(self.collection.name(), source).await;
+            return ready;
+        }
+        match sources.take(self.collection.name(), source) {
+            Ok(()) => ready,
+            Err(problem) => failed(Some(insert.id.clone()), problem),
+        }
     }
 
     /// Decides. A decision that has to wait goes on in a separate task: this stream is not polled while the client reads
@@ -273,7 +300,7 @@ impl DocumentWork {
 
     /// Waits for a place to work on one document.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        match &self.places {
+        match &self.gates.places {
             Some(places) => Some(places.piece().await),
             None => None,
         }

@@ -21,6 +21,15 @@ impl Meters {
         Self { taken: [0; 3].map(noop), refused: [0; 4].map(noop), slowed: Counter::noop() }
     }
 
+    /// Returns the meters that all sources share: there may be very many of them.
+    pub(super) fn of_sources() -> Self {
+        let refused = |limit| match limit {
+            Limit::Documents => counter!(names::SOURCE_RATE_REFUSED),
+            Limit::Requests | Limit::Bytes | Limit::InFlight => Counter::noop(),
+        };
+        Self { refused: Limit::ALL.map(refused), slowed: counter!(names::SOURCE_RATE_SLOWED), ..Self::none() }
+    }
+
     /// Returns the meters of a key name. All its series exist from now on.
     pub(super) fn of_key(name: &str) -> Self {
         let key = || name.to_owned();

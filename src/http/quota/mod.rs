@@ -1,8 +1,9 @@
-//! Limits of clients: of each key name, and of each address without a valid key.
+//! Limits of clients: of each key name, of each address without a valid key, and of each source of documents.
 //! A request takes from its client's [`Share`](share::Share) before work on it begins, or is answered 429. Work that
 //! has begun waits instead. `docs/rate-limits.md` has the rules.
 
 mod addresses;
+mod bounded;
 mod bucket;
 mod fields;
 mod key_shares;
@@ -12,8 +13,10 @@ mod meters;
 mod quota;
 mod share;
 mod shares;
+mod sources;
 
 pub(super) use fields::{RATE_LIMIT, RATE_LIMIT_POLICY, write as write_fields};
 pub(super) use quota::{Arriving, Quota};
 pub(super) use share::{Place, Share};
 pub(super) use shares::Shares;
+pub(super) use sources::Sources;

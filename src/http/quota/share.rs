@@ -19,6 +19,8 @@ const PLACE_WAIT: Duration = Duration::from_secs(1);
 pub(super) enum Owner {
     Key(String),
     Address,
+    /// The label `source` of documents.
+    Source,
 }
 
 /// The buckets and places of one client. All its requests share it.
@@ -36,6 +38,12 @@ impl Share {
     pub(super) fn new(owner: Owner, meters: Meters) -> Self {
         let (in_flight, in_flight_max) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { owner, rates: Default::default(), in_flight, in_flight_max, meters }
+    }
+
+    pub(super) fn limited(owner: Owner, limits: &KeyLimits, meters: Meters) -> Self {
+        let share = Self::new(owner, meters);
+        share.set_limits(limits);
+        share
     }
 
     /// Sets the limits. Debts and requests in flight stay.
@@ -87,8 +95,12 @@ impl Share {
 
     /// Takes `units`; 429 if the bucket is empty or in debt.
     pub(super) fn take(&self, limit: Limit, units: u64) -> Result<(), Problem> {
-        let taken = self.bucket(limit).map_or(Ok(()), |bucket| bucket.take(units, Nanos::now()));
-        taken.map_err(|wait| self.refusal(limit, wait))?;
+        self.try_take(limit, units).map_err(|wait| self.refusal(limit, wait))
+    }
+
+    /// Takes `units`, or returns how long to wait if the bucket is empty or in debt.
+    pub(super) fn try_take(&self, limit: Limit, units: u64) -> Result<(), Duration> {
+        self.bucket(limit).map_or(Ok(()), |bucket| bucket.take(units, Nanos::now()))?;
         self.meters.count(limit, units);
         Ok(())
     }
@@ -125,6 +137,9 @@ impl Share {
             Owner::Address => format!(
                 "the limit of an address without an API key is reached: {most} {words} (`address_limits.{setting}`); \
                  try again later"
+            ),
+            Owner::Source => format!(
+                "the limit of the source is reached: {most} {words} (`limits.source_{setting}`); try again later"
             ),
         };
         Problem { retry_after: Some(wait), ..Problem::new(Code::RateLimited, detail) }

@@ -1,4 +1,4 @@
-//! The shares of all clients: of key names, and of addresses without a valid key.
+//! The shares of all clients: of key names, of addresses without a valid key, and of sources of documents.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::addresses::Addresses;
 use super::key_shares::KeyShares;
 use super::share::Share;
+use super::sources::Sources;
 use crate::config::AddressLimits;
 use crate::keys::{Key, KeyLimits};
 
@@ -13,11 +14,18 @@ pub(crate) struct Shares {
     keys: KeyShares,
     /// `None`: addresses have no limits.
     addresses: Option<Addresses>,
+    sources: Sources,
 }
 
 impl Shares {
-    pub(crate) fn new(address_limits: AddressLimits) -> Self {
-        Self { keys: KeyShares::default(), addresses: Addresses::new(address_limits) }
+    pub(crate) fn new(address_limits: AddressLimits, source_documents_per_second: Option<u64>) -> Self {
+        let (addresses, sources) = (Addresses::new(address_limits), Sources::new(source_documents_per_second));
+        Self { keys: KeyShares::default(), addresses, sources }
+    }
+
+    /// Returns the rates of all sources.
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
     }
 
     /// Returns the share of a key name, with these limits from now on.

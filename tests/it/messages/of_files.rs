@@ -21,6 +21,7 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("cli/audit.rs", "number", "17"),
     ("cli/audit.rs", "why", "it is not UTF-8"),
     ("cli/audit.rs", "place()", "/srv/hapax/audit/audit-20261123T210000.123Z.jsonl line 17"),
+    ("verdicts/error.rs", "source_label", "a.example"),
     ("input/reason.rs", "one", "\"content\""),
     ("input/reason.rs", "field", "text"),
     ("UnitError::Damaged", "io::Error", "corrupt deflate stream"),

@@ -7,7 +7,7 @@ use hapax::collections::{
     BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, MemoryConfig, Settings,
 };
 use hapax::cpu::{CpuConfig, CpuPool, WhenFull};
-use hapax::types::CollectionName;
+use hapax::types::{CollectionName, LabelLimits};
 use hapax_core::{Spec, tuning};
 use tokio::task::JoinHandle;
 
@@ -17,7 +17,7 @@ pub(crate) type Dir = tempfile::TempDir;
 pub(crate) const LIMITS: Limits = Limits {
     bucket_read_max: 1000,
     scoped_reads_max: 100_000,
-    labels_max: 100_000,
+    labels: LabelLimits { labels_max: 100_000, source_documents_max: None },
     candidates_max: 4096,
     exact_reads_max: 256,
     exact_bytes_max: 32 << 20,
