@@ -2,9 +2,10 @@
 //! everything.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hapax_core::{tuning, verify};
+use tokio::sync::Semaphore;
 
 use super::existing::{Existing, representative_of};
 use super::findings::{explanation, findings, revisit};
@@ -14,6 +15,7 @@ use super::records::{Mention, Mentions};
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
 use super::sources::Lookup;
 use super::survivors::{IN_PASSING, Survivors};
+use crate::cpu;
 use crate::engine::long_work::beside;
 use crate::engine::meters::{Bound, Op};
 use crate::index::{NeedsDisk, Place, Query, View};
@@ -22,6 +24,9 @@ use crate::types::{DocId, Outcome, Previous, Revisit, Seq, Verdict, Verify};
 use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, Terms, VerdictContext, empty_verdict,
 };
+
+/// The turns of checks in crowded buckets: half of the processors, so that the others stay free for everything else.
+static CROWDED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new((cpu::cores() / 2).max(1))));
 
 /// Most matches of one signature that a lookup lists that is no client's.
 const UNCOUNTED_LIMIT: usize = 1024;
@@ -80,10 +85,28 @@ pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict>
     let bytes_max = check.bytes_max;
     let mut verdict = match in_memory(lookup, &check) {
         Some(verdict) => verdict,
-        None => Box::pin(beside(lookup, move |lookup| with_disk(lookup, &check))).await?,
+        None => {
+            let turn = if is_crowded(lookup, &check) { Some(Arc::clone(&CROWDED).acquire_owned().await) } else { None };
+            // The turn ends with the work, which goes on if the client leaves.
+            let work = move |lookup: &Lookup| {
+                let _turn = turn;
+                with_disk(lookup, &check)
+            };
+            Box::pin(beside(lookup, work)).await?
+        }
     };
     verdict.fit(bytes_max);
     Ok(verdict)
+}
+
+/// Returns whether the check has a scope and meets buckets that are read whole for it, which takes many milliseconds.
+fn is_crowded(lookup: &Lookup, check: &Check) -> bool {
+    if check.options.scope.is_none() {
+        return false;
+    }
+    let (_reading, view) = lookup.read();
+    let glance = glance(lookup, check, None, view, &Survivors::default(), lookup.limits().bucket_read_max);
+    glance.is_ok_and(|glance| glance.judgement.unread() > 0)
 }
 
 /// Returns the verdict if memory suffices for it.

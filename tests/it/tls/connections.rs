@@ -50,7 +50,8 @@ fn alpn_chooses_the_version_of_http() {
 #[tokio::test(flavor = "multi_thread")]
 async fn http_2_goes_over_tls() {
     let (dir, authority) = (dir(), Authority::new());
-    let server = setup(&dir, &authority).start();
+    // However busy the machine is, none is refused for having waited.
+    let server = setup(&dir, &authority).limits(|limits| limits.queue_delay_max = std::time::Duration::ZERO).start();
     let tcp = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(authority.trusted(&["h2"])));
     let tls = connector.connect("127.0.0.1".try_into().unwrap(), tcp).await.unwrap();
