@@ -30,7 +30,7 @@ impl<'a> Patience<'a> {
         Self { max, waited: Duration::ZERO, pause: PAUSE_FIRST, interrupted }
     }
 
-    /// The patience of a command that nobody asked for another.
+    /// The patience of a command that has no option for it.
     pub(super) fn usual() -> Self {
         Self::new(USUAL, None)
     }

@@ -1,5 +1,5 @@
 //! The shares of clients that name themselves, such as addresses: a bounded number of them.
-//! Comes in: the name of a client. Knows nothing of what it is.
+//! In: the name of a client. Out: its share. Knows nothing of what clients are.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
