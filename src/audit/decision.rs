@@ -6,7 +6,7 @@ use hapax_core::{Banding, ContentHash, Fingerprint};
 use jiff::Timestamp;
 
 use super::line::{AuditLine, AuditMatch};
-use crate::types::{CollectionName, DocId, Match, TimestampMs, Verdict, fitting, ratio};
+use crate::types::{CollectionName, DocId, LabelDeletion, Match, TimestampMs, Verdict, fitting, ratio};
 
 /// Most bytes of the matches in a line. The best match is always in it.
 const MATCHES_BYTES_MAX: usize = 64 << 10;
@@ -34,7 +34,12 @@ pub struct Decision<'a> {
 pub enum Decided<'a> {
     Checked(&'a Verdict),
     Inserted(&'a Verdict),
-    Deleted { id: &'a DocId, was_there: bool },
+    Deleted {
+        id: &'a DocId,
+        was_there: bool,
+    },
+    /// All documents with a label.
+    LabelDeleted(&'a LabelDeletion),
 }
 
 impl<'a> Decision<'a> {
@@ -69,6 +74,8 @@ impl<'a> Decision<'a> {
             matches: None,
             omitted: 0,
             deleted: None,
+            label: None,
+            documents: None,
         };
         match decided {
             Decided::Checked(verdict) => with_verdict(AuditLine { op: "check".into(), ..line }, verdict),
@@ -76,6 +83,12 @@ impl<'a> Decision<'a> {
             Decided::Deleted { id, was_there } => {
                 AuditLine { op: "delete".into(), id: Some(id.as_str().into()), deleted: Some(was_there), ..line }
             }
+            Decided::LabelDeleted(LabelDeletion { label, documents, .. }) => AuditLine {
+                op: "delete".into(),
+                label: Some(label.as_str().into()),
+                documents: Some(*documents),
+                ..line
+            },
         }
     }
 }

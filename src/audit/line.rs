@@ -59,6 +59,12 @@ pub struct AuditLine<'a> {
     /// Whether a deleted id was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<bool>,
+    /// Of a deletion by label: the label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Cow<'a, str>>,
+    /// Of a deletion by label: how many documents it deletes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub documents: Option<u64>,
 }
 
 /// A match, as in the answer.

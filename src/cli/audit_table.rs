@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::audit_compare::Compared;
+use super::plural::plural;
 use crate::audit::AuditLine;
 
 /// The columns of a decision, and of a comparison.
@@ -30,10 +31,18 @@ impl Table {
         let outcome = line.outcome.as_deref().unwrap_or(match line.deleted {
             Some(true) => "deleted",
             Some(false) => "not found",
+            None if line.label.is_some() => "deleted",
             None => "-",
         });
         let similarity = line.similarity.map_or_else(|| "-".to_owned(), |similarity| format!("{similarity:.4}"));
-        let ids = ids(&line.collection, line.id.as_deref(), line.duplicate_of.as_deref());
+        let ids = match &line.label {
+            Some(label) => {
+                let documents = line.documents.unwrap_or_default();
+                let (s, label) = (plural(documents), label.escape_debug());
+                format!("{}: {documents} document{s} with {label}", line.collection)
+            }
+            None => ids(&line.collection, line.id.as_deref(), line.duplicate_of.as_deref()),
+        };
         let (verdict, key) = (line.verdict.as_deref().unwrap_or("-"), line.key.as_deref().unwrap_or("-"));
         row(out, &[&line.time, &line.op, verdict, outcome, &similarity, key, &ids], &WIDTHS)
     }

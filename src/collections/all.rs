@@ -43,6 +43,13 @@ impl Collections {
         }
     }
 
+    /// Returns the collections that are open.
+    pub fn open_ones(&self) -> Vec<Collection> {
+        match self {
+            Self::Local(local) => local.registry().open_ones().into_iter().map(Collection::Local).collect(),
+        }
+    }
+
     /// Creates a collection. False: it exists with equal settings.
     pub async fn create(&self, name: CollectionName, settings: Settings) -> Result<(Collection, bool)> {
         match self {

@@ -14,8 +14,8 @@ use crate::cpu::WhenFull;
 use crate::engine::LocalCollection;
 use crate::extract::Page;
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, Scope, Seq, StoredText,
-    Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Scope,
+    Seq, StoredText, Verdict,
 };
 use hapax_core::IllFormed;
 
@@ -146,6 +146,21 @@ impl Collection {
     pub async fn delete(&self, id: DocId) -> Result<Pending<bool>> {
         match self {
             Self::Local(collection) => collection.delete(id).await.map(Pending::from),
+        }
+    }
+
+    /// Deletes all documents with a label. They count as deleted at once, and are removed in the background.
+    pub async fn delete_labelled(&self, label: Label) -> Result<Pending<LabelDeletion>> {
+        match self {
+            Self::Local(collection) => collection.delete_labelled(label).await.map(Pending::from),
+        }
+    }
+
+    /// Returns the deletions by label that have yet to remove documents, and the last ones that have ended, the newest
+    /// first.
+    pub fn label_deletions(&self) -> Vec<LabelDeletion> {
+        match self {
+            Self::Local(collection) => collection.label_deletions(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! Signatures are read in parallel straight into the index, then each band's postings are built separately. Nothing is
 //! served before both are complete.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -11,6 +12,7 @@ use hapax_core::{SecretKey, Spec};
 use parking_lot::Mutex;
 
 use super::collection::{LocalCollection, Parts};
+use super::deletions::Deletions;
 use super::disk::DataDisk;
 use super::lookup::{DocumentCounts, IdCache, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
@@ -19,7 +21,7 @@ use super::write::{Clusters, Order, PayloadBudget, Writes};
 use crate::cpu::{self, CpuPool};
 use crate::extract::EXTRACTOR_VERSION;
 use crate::index::{Entry, Index, IndexOptions, LabelSet, Place, Walk};
-use crate::store::{Meta, Opened, Store, Writer};
+use crate::store::{self, Meta, Opened, Store, Writer};
 use crate::types::{CollectionName, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Limits, Medium, Preparer, Result, Settings, WriteFailure};
 
@@ -124,9 +126,10 @@ fn assemble(
         id_fingerprint_bits: common.limits.id_fingerprint_bits,
         seed: None,
     });
+    let deletions = store.deletions()?;
     index.keep_last_seen(settings.ttl.map(|_| meta.created));
     let Scanned { linked, joined } =
-        scan(&store, (&index, &meta), |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
+        scan(&store, (&index, &meta), &deletions, |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
     index.build(|share| progress(0.5 + share / 2.0));
     progress(1.0);
     let present =
@@ -141,7 +144,13 @@ fn assemble(
     let from = (last_seq, meta.seen_floor);
     let lookup = Lookup::new((index, records), policy, preparer, common.limits, meters, counts, from);
     let order = Order::new(last_seq, clusters, BudgetShare::new(Arc::clone(&common.memory)));
-    let writes = Arc::new(Writes::new(Arc::new(lookup), order, common.payloads.clone(), Arc::clone(&common.disk)));
+    let writes = Arc::new(Writes::new(
+        Arc::new(lookup),
+        order,
+        common.payloads.clone(),
+        Arc::clone(&common.disk),
+        Deletions::of(deletions),
+    ));
     // A collection over the budget opens all the same, so that its documents can be looked up and deleted.
     writes.account();
     let parts = Parts { name: meta.name, created: meta.created, writes };
@@ -156,7 +165,13 @@ struct Scanned {
 }
 
 /// Reads every signature into the index on all processors. `tell` is called regularly with the number of rows read.
-fn scan(store: &Store, (index, meta): (&Index, &Meta), tell: impl Fn(u64)) -> Result<Scanned> {
+fn scan(
+    store: &Store,
+    (index, meta): (&Index, &Meta),
+    deletions: &store::Deletions,
+    tell: impl Fn(u64),
+) -> Result<Scanned> {
+    let doomed: HashSet<Seq> = deletions.doomed.iter().flat_map(|part| part.seqs.iter().copied()).collect();
     let (linked, joined, flaw) = (AtomicI64::new(0), Mutex::new(Vec::new()), Mutex::new(None));
     let read = AtomicU64::new(0);
     let threads = cpu::cores();
@@ -166,6 +181,9 @@ fn scan(store: &Store, (index, meta): (&Index, &Meta), tell: impl Fn(u64)) -> Re
             let scanned = store.scan(
                 threads,
                 |row| {
+                    if !doomed.is_empty() && doomed.contains(&row.seq) {
+                        return;
+                    }
                     let labels = index.load_labels(row.labels).unwrap_or_else(|error| {
                         flaw.lock().get_or_insert((row.seq, error));
                         LabelSet::NONE

@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::lookup::{self, Check, Lookup};
 use super::meters::CollectionInfo;
-use super::upkeep::{Expiry, Rebanding, Target, UpkeepParts};
+use super::upkeep::{Expiry, LabelDeletions, Rebanding, Target, UpkeepParts};
 use super::write::{self, Insertion, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
 use crate::extract::Page;
@@ -14,8 +14,8 @@ use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Label, Scope, Seq,
-    StoredText, TimestampMs, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Label, LabelDeletion,
+    Scope, Seq, StoredText, TimestampMs, Verdict,
 };
 use crate::verdicts::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
@@ -31,6 +31,7 @@ pub struct LocalCollection {
     lookup: Arc<Lookup>,
     writes: Arc<Writes>,
     expiry: Arc<Expiry>,
+    deletions: Arc<LabelDeletions>,
     rebanding: Arc<Rebanding>,
     /// Held while the golden set is evaluated or changed, because an evaluation takes memory and up to a second.
     golden: Mutex<()>,
@@ -51,6 +52,7 @@ impl LocalCollection {
         start_committer(&writes, &name, writer);
         let lookup = Arc::clone(writes.lookup());
         let expiry = Arc::new(Expiry::new(name.clone(), Arc::clone(&writes)));
+        let deletions = Arc::new(LabelDeletions::new(name.clone(), Arc::clone(&writes)));
         let rebanding = Arc::new(Rebanding::new(Arc::clone(&writes), created));
         Self {
             name,
@@ -58,6 +60,7 @@ impl LocalCollection {
             lookup,
             writes,
             expiry,
+            deletions,
             rebanding,
             golden: Mutex::default(),
             info: CollectionInfo::default(),
@@ -161,6 +164,17 @@ impl LocalCollection {
         write::delete(&self.writes, id).await
     }
 
+    /// Deletes all documents with a label. They count as deleted at once, and are removed in the background.
+    pub async fn delete_labelled(&self, label: Label) -> Result<Ticket<LabelDeletion>> {
+        write::delete_labelled(&self.writes, label).await
+    }
+
+    /// Returns the deletions by label that have yet to remove documents, and the last ones that have ended, the newest
+    /// first.
+    pub fn label_deletions(&self) -> Vec<LabelDeletion> {
+        self.writes.deletions().list()
+    }
+
     /// Returns the document with this id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         lookup::document(&self.lookup, id).await
@@ -256,7 +270,12 @@ impl LocalCollection {
     /// Returns the parts that background threads work on.
     pub(crate) fn upkeep_parts(&self) -> UpkeepParts {
         let target = Target { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
-        UpkeepParts { expiry: Arc::clone(&self.expiry), target, writes: Arc::clone(&self.writes) }
+        UpkeepParts {
+            expiry: Arc::clone(&self.expiry),
+            deletions: Arc::clone(&self.deletions),
+            target,
+            writes: Arc::clone(&self.writes),
+        }
     }
 
     pub fn observe(&self) {
@@ -273,6 +292,7 @@ impl LocalCollection {
         self.info.set(&self.name, &self.lookup.policy().settings);
         self.writes.account();
         let IndexBytes { signatures, postings, ids, last_seen, labels } = index.bytes();
+        set(names::LABEL_DELETIONS_LEFT, self.writes.deletions().left() as f64);
         set(names::LABELS, index.labels_used() as f64);
         set(names::LABELS_MAX, limits.labels.labels_max as f64);
         let parts = [

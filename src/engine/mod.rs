@@ -7,6 +7,7 @@
 
 pub(crate) mod boot;
 mod collection;
+mod deletions;
 pub(crate) mod disk;
 pub(crate) mod long_work;
 mod lookup;

@@ -13,7 +13,7 @@ use super::state::AppState;
 use crate::audit::{AuditLog, Decided, Decision};
 use crate::collections::{AskedCollections, Collection, CollectionError, Pending};
 use crate::telemetry::request::current_id;
-use crate::types::{DocId, Verdict};
+use crate::types::{DocId, LabelDeletion, Verdict};
 
 /// What the lines of one request have in common; empty without an audit log. Cheap to clone.
 #[derive(Clone)]
@@ -81,6 +81,14 @@ impl Audited {
         self.answer(ticket, move |common, at, &was_there| {
             common.record(at, None, Decided::Deleted { id: &id, was_there });
         })
+    }
+
+    /// The same for a deletion by label.
+    pub(super) fn label_deleted(
+        &self,
+        ticket: Pending<LabelDeletion>,
+    ) -> impl Future<Output = Result<LabelDeletion, CollectionError>> + Send + use<> {
+        self.answer(ticket, |common, at, deletion| common.record(at, None, Decided::LabelDeleted(deletion)))
     }
 
     fn answer<T, L>(

@@ -46,6 +46,7 @@ pub enum Code {
     RouteNotFound,
     CollectionNotFound,
     DocumentNotFound,
+    JobNotFound,
     /// The path supports other methods.
     MethodNotAllowed,
     /// The body arrived too slowly.
@@ -104,6 +105,7 @@ impl Code {
         Self::RouteNotFound,
         Self::CollectionNotFound,
         Self::DocumentNotFound,
+        Self::JobNotFound,
         Self::MethodNotAllowed,
         Self::RequestTimeout,
         Self::IdConflict,
@@ -159,6 +161,7 @@ impl Code {
             Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND, "There is no such path"),
             Self::CollectionNotFound => ("collection_not_found", StatusCode::NOT_FOUND, "There is no such collection"),
             Self::DocumentNotFound => ("document_not_found", StatusCode::NOT_FOUND, "There is no such document"),
+            Self::JobNotFound => ("job_not_found", StatusCode::NOT_FOUND, "There is no such job"),
             Self::MethodNotAllowed => {
                 ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "This path does not support the method")
             }

@@ -18,6 +18,8 @@ pub enum Requires {
     Scope(Scope),
     /// A key with this scope that is not limited to some collections.
     ScopeForAll(Scope),
+    /// A key with one of these scopes.
+    OneOf(&'static [Scope]),
     /// A key with the scope of the request's operation. Which one that is, only the request says.
     Operation,
 }
@@ -32,6 +34,7 @@ impl Requires {
             Self::Nothing | Self::Key => Ok(()),
             Self::Scope(scope) => caller.require(scope),
             Self::ScopeForAll(scope) => caller.require(scope).and_then(|()| caller.require_all_collections()),
+            Self::OneOf(scopes) => caller.require_one(scopes),
             Self::Operation => caller.require_one(&OPERATIONS),
         }
     }
@@ -41,6 +44,7 @@ impl Requires {
         match self {
             Self::Nothing | Self::Key => Vec::new(),
             Self::Scope(scope) | Self::ScopeForAll(scope) => vec![scope],
+            Self::OneOf(scopes) => scopes.to_vec(),
             Self::Operation => OPERATIONS.to_vec(),
         }
     }

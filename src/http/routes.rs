@@ -5,8 +5,8 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::admission::Class;
-use super::handlers::{backups, batch, bulk, clusters, collections, documents, golden, ops, tools};
-use super::requires::Requires::{self, Key, Nothing, Operation, Scope, ScopeForAll};
+use super::handlers::{backups, batch, bulk, clusters, collections, documents, golden, jobs, ops, tools};
+use super::requires::Requires::{self, Key, Nothing, OneOf, Operation, Scope, ScopeForAll};
 use super::state::AppState;
 use crate::keys::Scope::{Admin, Check, Delete, Insert, Metrics, Read, Sign};
 
@@ -69,8 +69,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)) },
     route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "label", "with", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),
-    Route { coarse: true, ..route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)) },
+    Route { coarse: true, ..route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id", "label"]
+        -> [200, 202, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)) },
     route!(POST "/v1/collections/{collection}/documents/get" Scope(Read), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::get_many)),
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents/delete" Scope(Delete), ?[]
@@ -106,6 +106,10 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(golden::put)),
     route!(DELETE "/v1/collections/{collection}/golden" Scope(Admin), ?[]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(golden::remove)),
+    Route { coarse: true, ..route!(GET "/v1/jobs" OneOf(&[Read, Delete]), ?["collection", "state", "limit"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::list)) },
+    Route { coarse: true, ..route!(GET "/v1/jobs/{job}" OneOf(&[Read, Delete]), ?[]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::read)) },
     route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),
     route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
     route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),

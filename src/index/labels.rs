@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::OnceLock;
 
+use hashbrown::HashSet;
 use parking_lot::Mutex;
 use slab::Slab;
 use smallvec::SmallVec;
@@ -22,7 +23,7 @@ pub const SETS_PER_LABEL: usize = 16;
 
 /// A set of labels: the row of its cells in the lower half, and in the upper half how many sets there had been, which
 /// tells it from an earlier one in the same row. 0 for no labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LabelSet(u64);
 
 /// Why the index has no room for labels.
@@ -246,6 +247,14 @@ impl AllLabels {
         let counted = found.map(|(label, &key)| (label, held.labels[key].documents));
         let counted = counted.filter(|&(_, documents)| documents > 0);
         counted.take(limit).map(|(label, documents)| (label.clone(), documents)).collect()
+    }
+
+    /// Returns the sets that have a label.
+    pub(super) fn sets_with(&self, label: &Label) -> HashSet<LabelSet> {
+        let held = self.held.lock();
+        let Some(key) = held.keys.get(label) else { return HashSet::new() };
+        let with = held.sets.iter().filter(|(_, held)| held.keys.contains(key));
+        with.map(|(_, held)| held.set).collect()
     }
 
     /// Returns how many labels are held.

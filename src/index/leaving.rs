@@ -58,6 +58,11 @@ impl Leaving {
         place
     }
 
+    /// Returns whether a document can be removed now.
+    pub(super) fn is_removable(&self) -> bool {
+        self.waiting.lock().front().is_some_and(|(readers, _)| Arc::strong_count(readers) == 1)
+    }
+
     pub(super) fn any(&self) -> bool {
         !self.waiting.lock().is_empty()
     }

@@ -50,7 +50,7 @@ mod loom_tests;
 #[cfg(all(test, not(hapax_loom)))]
 mod tables_tests;
 
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use hapax_core::{Banding, SignatureShape};
@@ -199,6 +199,11 @@ impl Index {
     /// oldest.
     pub fn next_removable(&self) -> Option<Place> {
         self.leaving.next_removable()
+    }
+
+    /// Returns whether a document can be removed now.
+    pub fn has_removable(&self) -> bool {
+        self.leaving.is_removable()
     }
 
     /// Returns whether any documents wait to be removed.
@@ -390,6 +395,24 @@ impl Index {
     /// Returns how many labels documents have, also those that are not on disk yet.
     pub fn labels_used(&self) -> u64 {
         self.part.rows().labels().used()
+    }
+
+    /// Returns every place whose document is decided to have a label, with all its labels. `decided` has the labels of
+    /// documents that will get others. Looks at every place. Counts as a change.
+    pub fn labelled(&self, label: &Label, decided: &HashMap<Place, LabelSet>) -> Vec<(Place, LabelSet)> {
+        let labels = self.part.rows().labels();
+        let sets = labels.sets_with(label);
+        if sets.is_empty() {
+            return Vec::new();
+        }
+        let as_decided = |place| decided.get(&place).copied().unwrap_or_else(|| labels.of(place));
+        let all = self.places(Walk::start()).map(|place| (place, as_decided(place)));
+        all.filter(|(_, set)| sets.contains(set)).collect()
+    }
+
+    /// Returns the fingerprint of the id of the document at a place, which must have one. Counts as a change.
+    pub fn id_fingerprint(&self, place: Place) -> u64 {
+        self.part.rows().id_fingerprint(place)
     }
 
     /// Returns the documents that a scope takes, for a [`Query`].

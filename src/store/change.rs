@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::additions::Additions;
+use super::format::deletions::DoomedPart;
 use super::record::Record;
-use crate::types::{Seq, TimestampMs};
+use crate::types::{LabelDeletion, Seq, TimestampMs};
 
 /// A change to the stored documents.
 #[derive(Clone, Debug)]
@@ -37,6 +38,13 @@ pub enum Change {
         /// The data that is stored with the content from now on.
         additions: Box<Additions>,
     },
+    /// Deletes documents by label: they count as deleted from here on, and are removed later.
+    DeleteLabelled {
+        deletion: Arc<LabelDeletion>,
+        doomed: Arc<[DoomedPart]>,
+        /// The links that become ordinary documents, as for a delete.
+        promoted: Vec<Seq>,
+    },
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },
 }
@@ -47,6 +55,7 @@ impl Change {
         match self {
             Self::Insert(record) | Self::Replace { record, .. } => Some(record.seq),
             Self::Delete { seq, .. } | Self::Update { seq, .. } => Some(*seq),
+            Self::DeleteLabelled { deletion, .. } => Some(deletion.number),
             Self::Touch { .. } => None,
         }
     }

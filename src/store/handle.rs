@@ -8,6 +8,7 @@ use super::data_dir::files::{self, name_of};
 use super::error::{Result, StoreError};
 use super::format::columns::Flaw;
 use super::format::creation::create;
+use super::format::deletions::{self, Deletions};
 use super::format::opening::{open_for_writing, peek};
 use super::format::rows::SignatureRow;
 use super::format::{golden, payload};
@@ -42,10 +43,12 @@ impl Store {
     /// Opens a collection's file, including the commits that a crash left in its log.
     pub fn open(path: &Path) -> Result<(Self, Writer, Opened)> {
         let (connection, opened, ledger) = open_for_writing(path)?;
-        payload::check_count(&opened, ledger.payloads.rows)?;
+        payload::check_count(&opened.meta, &ledger)?;
+        let deletions = deletions::read(&connection, opened.meta.name.as_str())?;
         let writer = Writer::new(connection, path, &opened.meta, ledger)?;
         writer.restart_log()?;
         let store = Self { readers: writer.readers() };
+        deletions.doomed_of_each().into_iter().for_each(|(deletion, seqs)| store.hide(deletion, seqs.into()));
         Ok((store, writer, opened))
     }
 
@@ -187,6 +190,21 @@ impl Store {
     /// Reads the golden set.
     pub fn golden(&self) -> Result<Vec<GoldenPair>> {
         self.readers.read(|snapshot| golden::read(snapshot.connection(), snapshot.collection()))
+    }
+
+    /// Reads the deletions by label.
+    pub fn deletions(&self) -> Result<Deletions> {
+        self.readers.read(|snapshot| deletions::read(snapshot.connection(), snapshot.collection()))
+    }
+
+    /// Lists these documents of a deletion no longer, in order of `seq`. Reads by `seq` still find them.
+    pub fn hide(&self, deletion: Seq, seqs: Arc<[Seq]>) {
+        self.readers.set_doomed(|doomed| doomed.with(deletion, seqs));
+    }
+
+    /// Forgets the documents of a deletion, once they are gone from the disk.
+    pub fn forget_hidden(&self, deletion: Seq) {
+        self.readers.set_doomed(|doomed| doomed.without(deletion));
     }
 
     /// Calls `visit` with the signature of every record, from `partitions` threads at once; the order holds only within

@@ -8,6 +8,8 @@
 //! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, id_first_seen, sum
 //! payload    seq, kind, shingles, size_sum, bytes, sum                       shingles or text, if these are kept
 //! golden     pair, name, a, b, duplicate, sum                                labelled pairs of texts, never documents
+//! deletion   number, label, accepted, ended, documents, removed, sum         deletions by label
+//! doomed     first, deletion, seqs, sum                                      the documents that they have yet to remove
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
 //! meta       name, spec, keep, created, the settings that can change, sum
 //! ```
@@ -52,6 +54,7 @@ pub use self::descriptors::out_of_descriptors;
 pub use self::error::{Cause, Result, StoreError};
 pub use self::fingerprint::id_fingerprint;
 pub use self::format::columns::Flaw;
+pub use self::format::deletions::{Deletions, DoomedPart};
 pub use self::format::rows::SignatureRow;
 pub use self::handle::Store;
 pub use self::integrity::inspection::{Finding, Inspection, inspect};

@@ -46,6 +46,6 @@ pub struct Opened {
     pub meta: Meta,
     /// The last position of the commit order that was assigned and is on disk.
     pub last_seq: Seq,
-    /// The number of records, links included.
+    /// The number of documents, links included, without those that a deletion by label has yet to remove.
     pub documents: u64,
 }

@@ -522,6 +522,9 @@ metrics_table! {
     LABELS_MAX = "hapax_labels_max", Kind::Gauge, None, [label::COLLECTION],
         "`limits.labels_max`: beyond it, documents with another label get 507.",
         "Nothing; compare `hapax_labels` with it.";
+    LABEL_DELETIONS_LEFT = "hapax_label_deletions_left", Kind::Gauge, None, [label::COLLECTION],
+        "Documents that were deleted by label and are still on disk.",
+        "If it stays above 0, look for `could not remove documents that were deleted by label` in the log.";
     ID_CACHE = "hapax_id_cache_lookups_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
         "Ids in verdicts that were in the cache of ids (`hit`), or were read from the disk (`miss`). Those of the \
          newest 1,024 documents, and those with metadata, are not counted.",

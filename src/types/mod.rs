@@ -3,6 +3,7 @@
 
 mod capture;
 mod content;
+mod deletion;
 mod document;
 mod explanation;
 mod fit;
@@ -17,6 +18,7 @@ mod verdict;
 
 pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest, Revisit};
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
+pub use deletion::LabelDeletion;
 pub use document::{DOCUMENT_FIELDS, Document, StoredText};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
 pub use fit::fitting;

@@ -51,6 +51,7 @@ mod identity;
 mod idle_clients;
 mod importing;
 mod keys;
+mod label_deletion;
 mod labels;
 mod leftovers;
 mod linearizable;

@@ -234,6 +234,11 @@ impl Registry {
         self.opener.common().disk.is_writable()
     }
 
+    /// Returns the collections that are open.
+    pub(in crate::collections) fn open_ones(&self) -> Vec<Arc<LocalCollection>> {
+        self.opener.cells().open()
+    }
+
     /// Returns the number of documents in the open collections.
     pub(in crate::collections) fn documents(&self) -> u64 {
         self.opener.cells().open().iter().map(|collection| collection.describe().documents).sum()

@@ -8,18 +8,18 @@ use std::collections::HashMap;
 use parking_lot::RwLock;
 
 use crate::index::{Index, Place, Query};
-use crate::store::Stretch;
+use crate::store::{Stretch, id_fingerprint};
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{CollectionError, Result};
 
-/// The documents in doubt, by `seq`. None is ever removed, because the collection takes no more writes.
+/// The documents in doubt, by `seq`, each with its place and the fingerprint of its id. None is ever removed, because the collection takes no more writes.
 #[derive(Default)]
-pub(crate) struct Doubts(RwLock<HashMap<Seq, (Place, DocId)>>);
+pub(crate) struct Doubts(RwLock<HashMap<Seq, (Place, u64)>>);
 
 impl Doubts {
     /// Marks a document as being in doubt.
-    pub(crate) fn add(&self, seq: Seq, place: Place, id: DocId) {
-        self.0.write().insert(seq, (place, id));
+    pub(crate) fn add(&self, seq: Seq, place: Place, id_fingerprint: u64) {
+        self.0.write().insert(seq, (place, id_fingerprint));
     }
 
     /// Returns how many of them the lookup would have found, or asks for by `id`.
@@ -28,13 +28,19 @@ impl Doubts {
         if doubts.is_empty() {
             return 0;
         }
-        let (named, others): (Vec<_>, Vec<_>) = doubts.values().partition(|(_, doubtful)| id == Some(doubtful));
+        let id = id.map(id_fingerprint);
+        let (named, others): (Vec<_>, Vec<_>) = doubts.values().partition(|(_, doubtful)| id == Some(*doubtful));
         (named.len() + index.matching(query, others.iter().map(|(place, _)| *place))) as u64
     }
 
     /// Returns an error if the document with this id is in doubt.
     pub(crate) fn certain(&self, id: &DocId) -> Result<()> {
-        let covers = self.0.read().values().any(|(_, doubtful)| doubtful == id);
+        let doubts = self.0.read();
+        if doubts.is_empty() {
+            return Ok(());
+        }
+        let id_fingerprint = id_fingerprint(id);
+        let covers = doubts.values().any(|&(_, doubtful)| doubtful == id_fingerprint);
         if covers { Err(CollectionError::Doubtful { id: id.clone() }) } else { Ok(()) }
     }
 

@@ -35,6 +35,12 @@ impl Existing {
         Ok(None)
     }
 
+    /// Returns whether decisions still see it. The caller holds the decision lock.
+    pub(crate) fn is_there(&self, lookup: &Lookup) -> bool {
+        let occupant = lookup.index().peek(self.place);
+        occupant.is_some_and(|occupant| occupant.seq == self.record.seq && occupant.removed == Seq(0))
+    }
+
     /// Returns whether the id holds exactly this content, or the text of exactly this page.
     pub(crate) fn holds(&self, made: &Made) -> bool {
         // Another extractor may find another text in the same page. The page has not changed for all that.

@@ -1,4 +1,4 @@
-//! Work in the background: deletes expired documents, reads records again to find damage, changes settings, watches the
+//! Work in the background: deletes expired documents, removes those that were deleted by label, reads records again to find damage, changes settings, watches the
 //! disk.
 
 mod canary;
@@ -6,6 +6,7 @@ mod disk_watch;
 mod drift;
 mod expiry;
 mod golden;
+mod label_deletions;
 mod rebanding;
 mod rounds;
 mod scrub;
@@ -14,6 +15,7 @@ mod targets;
 mod threads;
 
 pub(crate) use expiry::Expiry;
+pub(crate) use label_deletions::LabelDeletions;
 pub(crate) use rebanding::Rebanding;
 pub(crate) use targets::Target;
 pub(crate) use threads::{Background, UpkeepParts};

@@ -6,6 +6,7 @@ use super::canary;
 use super::disk_watch;
 use super::expiry::{self, Expiry};
 use super::golden;
+use super::label_deletions::{self, LabelDeletions};
 use super::rounds::Rounds;
 use super::scrub;
 use super::survey;
@@ -17,6 +18,7 @@ use crate::verdicts::ScrubConfig;
 /// The parts of an open collection that the threads work on.
 pub(crate) struct UpkeepParts {
     pub expiry: Arc<Expiry>,
+    pub deletions: Arc<LabelDeletions>,
     pub target: Target,
     pub writes: Arc<Writes>,
 }
@@ -24,6 +26,7 @@ pub(crate) struct UpkeepParts {
 /// The threads. If they are dropped without [`stop`](Self::stop), each ends after its current step.
 pub(crate) struct Background {
     canary: Rounds,
+    deletions: Rounds,
     disk_watch: Rounds,
     expiry: Rounds,
     golden: Rounds,
@@ -46,11 +49,12 @@ impl Background {
         }
         let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
         let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
+        let deletions = label_deletions::start(of(open.clone(), |parts| parts.deletions));
         let canary = canary::start(of(open.clone(), |parts| parts.target));
         let golden = golden::start(of(open.clone(), |parts| parts.target));
         let survey = survey::start(of(open.clone(), |parts| parts.target));
         let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.target)));
-        Self { canary, disk_watch, expiry, golden, scrub, survey }
+        Self { canary, deletions, disk_watch, expiry, golden, scrub, survey }
     }
 
     /// Lets the threads begin no further step, and waits for those that may hold a collection's file open for reading:
@@ -58,6 +62,7 @@ impl Background {
     /// collections are closed.
     pub(crate) fn stop(&self) {
         self.expiry.stop();
+        self.deletions.stop();
         self.disk_watch.stop();
         self.survey.stop();
         self.golden.stop();
@@ -72,6 +77,7 @@ impl Background {
     /// the thread.
     pub(crate) fn join(&self) {
         self.expiry.join();
+        self.deletions.join();
         self.disk_watch.join();
         self.survey.join();
     }

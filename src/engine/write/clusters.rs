@@ -73,6 +73,11 @@ impl Clusters {
         self.joined.get(&seq).copied().unwrap_or(seq)
     }
 
+    /// Returns whether a document has a cluster with others, or had one.
+    pub(super) fn has(&self, seq: Seq) -> bool {
+        !self.documents.is_empty() && (self.joined.contains_key(&seq) || self.documents.contains_key(&(seq, seq)))
+    }
+
     /// Returns whether a document was promoted: it represents its cluster now but did not found it.
     pub(super) fn is_promoted(&self, seq: Seq) -> bool {
         self.joined.get(&seq).is_some_and(|&cluster| self.first(cluster, None).is_some_and(|(first, _)| first == seq))

@@ -13,14 +13,17 @@ use super::pace::CommitPace;
 use super::undo::{refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
 use crate::cpu;
+use crate::engine::deletions::Part;
 use crate::index::Place;
 use crate::store::{Change, StoreError, Writer};
-use crate::types::{CollectionName, Seq};
+use crate::types::{CollectionName, Seq, TimestampMs};
 use crate::verdicts::Result;
 
 /// How long the memory of a removed document may stay in use after its last reader has left. A write in the meantime
 /// frees it earlier.
 const LEAVING_CHECK: Duration = Duration::from_millis(20);
+/// How long documents are removed from memory before the next writes are looked for.
+const REMOVAL: Duration = Duration::from_millis(2);
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
 pub(crate) fn start(writes: &Arc<Writes>, collection: &CollectionName, writer: Writer) {
@@ -73,6 +76,7 @@ impl Committer {
                     let written = match write {
                         Alone::Settings(changeable) => self.writer.set_changeable(changeable),
                         Alone::Golden(pairs) => self.writer.set_golden(&pairs),
+                        Alone::RemoveDoomed(part) => self.remove_doomed(&part),
                     };
                     if let Err(error) = &written {
                         refuse_if_uncertain(&mut self.writes.order(), error);
@@ -89,10 +93,13 @@ impl Committer {
         }
     }
 
-    /// Removes documents from memory that no reader can see any more.
+    /// Removes documents from memory that no reader can see any more, for a moment at most, because writes wait for this
+    /// thread.
     fn remove_gone(&self) {
-        let lookup = self.writes.lookup();
-        while let Some(place) = lookup.index().next_removable() {
+        let (lookup, started) = (self.writes.lookup(), Instant::now());
+        while started.elapsed() < REMOVAL
+            && let Some(place) = lookup.index().next_removable()
+        {
             // The lock is taken for one document at a time: removing thousands must not keep decisions waiting.
             let _order = self.writes.order();
             lookup.records().forget(lookup.index().remove(place));
@@ -102,7 +109,9 @@ impl Committer {
     /// Returns the next batch of work; `None` once the collection is closed and the queue is empty.
     fn next_batch(&mut self) -> Option<QueuedBatch> {
         // If removed documents still take memory, it does not wait long for work.
-        let wait = self.writes.lookup().index().has_leaving().then_some(LEAVING_CHECK);
+        let index = self.writes.lookup().index();
+        let wait =
+            if index.has_removable() { Some(Duration::ZERO) } else { index.has_leaving().then_some(LEAVING_CHECK) };
         let mut order = self.writes.order();
         while order.queue().is_empty() {
             if order.is_closed() {
@@ -214,6 +223,24 @@ impl Committer {
         }
     }
 
+    /// Removes documents that were deleted by label from the disk. If it is full, the reserve makes room for that.
+    fn remove_doomed(&mut self, part: &Part) -> std::result::Result<(), StoreError> {
+        let now = TimestampMs::now();
+        let deletion = match self.writer.remove_doomed(&part.doomed, now) {
+            Err(StoreError::Full { .. }) if self.writes.disk().make_room() => {
+                self.writer.remove_doomed(&part.doomed, now)
+            }
+            removed => removed,
+        }?;
+        if deletion.ended.is_some() {
+            self.writes.lookup().records().store().forget_hidden(deletion.number);
+            let (label, documents) = (deletion.label.as_str(), deletion.documents);
+            tracing::info!(collection = %self.collection, label, documents, "all documents that were deleted by label are gone from the disk");
+        }
+        self.writes.deletions().removed(deletion);
+        Ok(())
+    }
+
     /// Undoes decisions that the disk refused.
     fn refused(&self, decisions: Vec<QueuedWrite>, error: &StoreError) {
         tracing::error!(collection = %self.collection, %error, decisions = decisions.len(), "a commit failed; its writes are undone");
@@ -227,11 +254,12 @@ impl Committer {
     /// Shows decisions that are on disk to everything that reads.
     fn publish(&self, decisions: &[QueuedWrite], last: Seq) {
         let lookup = self.writes.lookup();
+        self.publish_deletions(decisions);
         self.publish_updates(decisions);
         self.publish_labels(decisions);
         // The promotions are on disk, so lookups may find these documents now. A check that no longer sees the document
         // before them must find them.
-        for left in decisions.iter().filter_map(|decision| decision.step.left()) {
+        for &left in decisions.iter().flat_map(|decision| decision.step.left()) {
             if left.promoted().is_some() {
                 // The index allows one writer at a time.
                 let _order = self.writes.order();
@@ -246,11 +274,24 @@ impl Committer {
         }
     }
 
+    /// Lets no read list documents that are deleted by label on disk.
+    fn publish_deletions(&self, decisions: &[QueuedWrite]) {
+        for decision in decisions {
+            if let Step::Doomed(doomed) = &decision.step {
+                let seqs = doomed.documents.iter().map(|&(seq, ..)| seq).collect();
+                if !doomed.documents.is_empty() {
+                    self.writes.lookup().records().store().hide(doomed.number, seqs);
+                }
+                self.writes.deletions().is_durable(doomed.number);
+            }
+        }
+    }
+
     /// Shows metadata that is now on disk to all lookups.
     fn publish_updates(&self, decisions: &[QueuedWrite]) {
         let updated = |decision: &QueuedWrite| match decision.step {
             Step::Updated { seq, .. } => Some(seq),
-            Step::None | Step::Added { .. } | Step::Removed { .. } => None,
+            Step::None | Step::Added { .. } | Step::Removed { .. } | Step::Doomed(_) => None,
         };
         let mut updated = decisions.iter().filter_map(updated).peekable();
         if updated.peek().is_some() {
@@ -263,13 +304,13 @@ impl Committer {
     fn publish_labels(&self, decisions: &[QueuedWrite]) {
         let change = |decision: &QueuedWrite| match decision.step {
             Step::Updated { labels, .. } => labels,
-            Step::None | Step::Added { .. } | Step::Removed { .. } => None,
+            Step::None | Step::Added { .. } | Step::Removed { .. } | Step::Doomed(_) => None,
         };
         let mut changes = decisions.iter().filter_map(change).peekable();
         if changes.peek().is_some() {
             // The index allows one writer at a time.
-            let _order = self.writes.order();
-            changes.for_each(|labels| self.writes.lookup().index().set_labels(labels.place, labels.to));
+            let mut order = self.writes.order();
+            changes.for_each(|labels| labels.published(self.writes.lookup(), &mut order));
         }
     }
 
@@ -280,14 +321,15 @@ impl Committer {
         let mut gone = Vec::new();
         let (mut documents, mut links) = (0, 0);
         for decision in decisions {
-            links -= i64::from(decision.step.left().is_some_and(|left| left.promoted().is_some()));
-            match decision.step {
+            links -= decision.step.left().iter().filter(|left| left.promoted().is_some()).count() as i64;
+            match &decision.step {
                 Step::None | Step::Updated { .. } => {}
-                Step::Added { linked, replaced, .. } => {
+                &Step::Added { linked, replaced, .. } => {
                     (documents, links) = (documents + 1, links + i64::from(linked));
                     gone.extend(replaced.map(|(replaced, _)| replaced));
                 }
-                Step::Removed { place, .. } => gone.push(place),
+                &Step::Removed { place, .. } => gone.push(place),
+                Step::Doomed(doomed) => gone.extend(doomed.documents.iter().map(|&(_, place, _)| place)),
             }
         }
         documents -= gone.len() as i64;

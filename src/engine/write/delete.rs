@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::decision::{self, Departure, Effect};
 use super::effects::{heir_is_link, held, remove};
+use super::open_order::OpenOrder;
 use super::order::Order;
 use super::ticket::Ticket;
 use super::turn::WriteTurn;
@@ -19,10 +20,9 @@ use crate::verdicts::{Result, empty_verdict};
 pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<bool>> {
     let turn = writes.turns().take(&id).await?;
     beside(writes, move |writes| {
-        let existing = Existing::find(writes.lookup(), &id, View::Decided)?;
         // Opened even if there is nothing to delete: if writes are refused, an insert that failed may still be on disk.
-        let mut order = writes.open_order()?;
-        let leaves = existing.as_ref().map(|existing| heir_is_link(writes.lookup(), &order, existing));
+        let (existing, mut order) = found_and_open(writes, &id)?;
+        let leaves = existing.as_ref().map(|existing| heir_is_link(writes.lookup(), &order, existing.record.seq));
         Ok(match (decision::of_delete(leaves), existing) {
             (Effect::Remove(departure), Some(existing)) => {
                 decide_removal(writes, &mut order, &existing, departure, turn)
@@ -52,9 +52,8 @@ pub(crate) async fn insert_empty(writes: &Arc<Writes>, id: DocId, on_existing: O
 
 fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket<Verdict>> {
     let lookup = writes.lookup();
-    let existing = Existing::find(lookup, &id, View::Decided)?;
     let threshold = lookup.policy().settings.threshold;
-    let mut order = writes.open_order()?;
+    let (existing, mut order) = found_and_open(writes, &id)?;
     let plan = decision::of_empty(OnExisting::Replace, held(lookup, &order, existing.as_ref()));
     let replaced = existing.as_ref().map(|existing| existing.record.first_seen);
     let outcome = plan.result.expect("an empty document is never refused");
@@ -68,6 +67,18 @@ fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket
     }
 }
 
+/// Finds the document that holds an id, and takes the decision lock. The caller holds the id's latch.
+fn found_and_open<'a>(writes: &'a Writes, id: &DocId) -> Result<(Option<Existing>, OpenOrder<'a>)> {
+    loop {
+        let existing = Existing::find(writes.lookup(), id, View::Decided)?;
+        let order = writes.open_order()?;
+        // A deletion by label takes no latch. It takes a document once, so this ends.
+        if existing.as_ref().is_none_or(|existing| existing.is_there(writes.lookup())) {
+            return Ok((existing, order));
+        }
+    }
+}
+
 /// Deletes an expired document. Does nothing if another operation on its id is in progress; the next round comes soon.
 /// `is_due` is asked under the decision lock, so its answer cannot change before the delete.
 pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> bool) -> Result<Option<Ticket<bool>>> {
@@ -76,7 +87,7 @@ pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> 
     if !is_due() {
         return Ok(None);
     }
-    let leaves = heir_is_link(writes.lookup(), &order, existing);
+    let leaves = heir_is_link(writes.lookup(), &order, existing.record.seq);
     let Effect::Remove(departure) = decision::of_delete(Some(leaves)) else {
         unreachable!("an existing document is removed")
     };

@@ -122,19 +122,21 @@ pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, de
 
 /// Returns what the rules need to know about the document that holds an id. Its content is not the one that was sent.
 pub(super) fn held(lookup: &Lookup, order: &Order, existing: Option<&Existing>) -> Held {
-    existing.map_or(Held::Nothing, |existing| Held::Other { heir_is_link: heir_is_link(lookup, order, existing) })
+    existing.map_or(Held::Nothing, |existing| Held::Other {
+        heir_is_link: heir_is_link(lookup, order, existing.record.seq),
+    })
 }
 
 /// Returns whether a document represents a cluster whose next document is a link.
-pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, existing: &Existing) -> bool {
-    let heir = order.clusters().heir(existing.record.seq);
+pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, seq: Seq) -> bool {
+    let heir = order.clusters().heir(seq);
     heir.and_then(|(_, place)| lookup.index().peek(place)).is_some_and(|occupant| occupant.linked)
 }
 
 /// Removes a document from its cluster. If a link is next to represent the cluster, it gets postings at once, because
 /// otherwise a lookup might find nothing of the cluster. Until the disk has it as an ordinary document, checks ignore
 /// it like any change that is not durable.
-fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq, departure: Departure) -> Left {
+pub(super) fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq, departure: Departure) -> Left {
     let (left, next) = order.clusters_mut().leave(seq);
     let promoted = next.filter(|_| departure.promotes);
     if let Some((_, place)) = promoted {

@@ -64,29 +64,43 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
     if disk == Disk::Later && !lookup.index().held_by(id_fingerprint(&insertion.id)).is_empty() {
         return Ok(Decided::Later(insertion, turn));
     }
-    let existing = Existing::find(lookup, &insertion.id, View::Decided)?;
+    let mut turn = Some(turn);
+    loop {
+        if let Some(decided) = decide_once(writes, &insertion, &mut turn, disk)? {
+            return Ok(match decided {
+                Some(ticket) => Decided::Now(ticket),
+                None => Decided::Later(insertion, turn.take().expect("only a ticket uses it up")),
+            });
+        }
+    }
+}
+
+/// Decides, or returns `Some(None)` if that needs the disk, and `None` if the document that holds the id was deleted by
+/// label meanwhile. Such a deletion takes a document once, so that comes to an end.
+fn decide_once(
+    writes: &Writes,
+    insertion: &Insertion,
+    turn: &mut Option<WriteTurn>,
+    disk: Disk,
+) -> Result<Option<Option<Ticket<Verdict>>>> {
+    let existing = Existing::find(writes.lookup(), &insertion.id, View::Decided)?;
     if let Some(existing) = &existing {
         if existing.holds(&insertion.made) {
-            return Ok(Decided::Now(repeat(writes, existing, *insertion, turn)?));
+            return Ok(repeat(writes, existing, insertion, turn)?.map(Some));
         }
         let other = Held::Other { heir_is_link: false };
         if let Some(Plan { result: Err(refusal), .. }) = decision::before_lookup(insertion.terms(false), other) {
             return Err(refused(refusal, &insertion.id));
         }
     }
-    let mut turn = Some(turn);
-    let mut deciding = Deciding::new(writes, &insertion, existing)?;
+    let mut deciding = Deciding::new(writes, insertion, existing)?;
     for attempt in 0..ATTEMPTS {
-        match deciding.attempt(attempt, &mut turn)? {
-            Ok(ticket) => return Ok(Decided::Now(ticket)),
+        match deciding.attempt(attempt, turn)? {
+            Ok(ticket) => return Ok(Some(Some(ticket))),
             Err(Missing::Nothing) => {}
-            Err(missing) => {
-                if disk == Disk::Later {
-                    drop(deciding);
-                    return Ok(Decided::Later(insertion, turn.take().expect("only a ticket uses it up")));
-                }
-                deciding.fetch(missing)?;
-            }
+            Err(Missing::Existing) => return Ok(None),
+            Err(_) if disk == Disk::Later => return Ok(Some(None)),
+            Err(missing) => deciding.fetch(missing)?,
         }
     }
     Err(changing())
@@ -102,6 +116,8 @@ enum Missing {
     Mentions(Vec<Seq>),
     /// Nothing: it only has to be tried again.
     Nothing,
+    /// The document that holds the id: the one that was found has been deleted by label.
+    Existing,
 }
 
 /// A decision in progress, with the data fetched so far.
@@ -150,6 +166,9 @@ impl<'a> Deciding<'a> {
         turn: &mut Option<WriteTurn>,
     ) -> Result<std::result::Result<Ticket<Verdict>, Missing>> {
         let mut order = self.writes.open_order()?;
+        if self.existing.as_ref().is_some_and(|existing| !existing.is_there(self.lookup())) {
+            return Ok(Err(Missing::Existing));
+        }
         let policy = self.lookup().policy();
         let found = self.judge(&order, &policy, attempt).and_then(|judgement| {
             let representatives = self.representatives(&order, &judgement);
@@ -232,7 +251,7 @@ impl<'a> Deciding<'a> {
     fn fetch(&mut self, missing: Missing) -> Result<()> {
         let (lookup, insertion) = (self.lookup(), self.insertion);
         match missing {
-            Missing::Nothing => {}
+            Missing::Nothing | Missing::Existing => {}
             Missing::Index(needs) => lookup.index().fetch(needs),
             Missing::Shingles(seqs) => {
                 // Compares by the threshold that they were requested with, even if the setting has changed since.

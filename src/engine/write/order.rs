@@ -1,13 +1,15 @@
 //! The commit order: the state that the decision lock guards, and the queue for the disk.
 //! Under the lock there is no I/O, no await and no wait for room.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::clusters::{Clusters, Left};
+use super::label_deletion::Doomed;
 use super::turn::WriteTurn;
+use crate::engine::deletions::Part;
 use crate::engine::lookup::Lookup;
 use crate::engine::memory_budget::BudgetShare;
 use crate::index::{LabelSet, Place};
@@ -24,6 +26,8 @@ pub(crate) struct Order {
     /// The length of the queue at which the committer wants to be woken.
     wake_at: usize,
     clusters: Clusters,
+    /// The labels, as decided, of documents whose new labels are not on disk yet.
+    relabelled: HashMap<Place, LabelSet>,
     /// True once the collection takes no more work.
     closed: bool,
     /// The reason for refusing writes until the file is opened again: an earlier write may or may not be on disk.
@@ -50,6 +54,8 @@ pub(super) enum Work {
 pub(super) enum Alone {
     Settings(Changeable),
     Golden(Arc<Vec<GoldenPair>>),
+    /// Removes documents that were deleted by label.
+    RemoveDoomed(Arc<Part>),
 }
 
 /// Last-seen times on their way to the disk.
@@ -69,12 +75,12 @@ pub(super) struct QueuedWrite {
     pub at: Seq,
     /// Receives the outcome of the write.
     pub answer: oneshot::Sender<Result<()>>,
-    /// Returned once the decision has been answered.
-    pub _turn: WriteTurn,
+    /// Returned once the decision has been answered. `None` if the decision is about no single id.
+    pub _turn: Option<WriteTurn>,
 }
 
 /// An effect on the index: finished once it is durable, or undone if the disk refuses it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Step {
     None,
     /// A document was added, and may have replaced another.
@@ -95,6 +101,8 @@ pub(super) enum Step {
         /// The change of its labels, if they change.
         labels: Option<Relabelling>,
     },
+    /// Documents were deleted by label.
+    Doomed(Arc<Doomed>),
 }
 
 /// A change of a document's labels that is not on disk yet.
@@ -108,19 +116,35 @@ pub(super) struct Relabelling {
 }
 
 impl Relabelling {
-    /// Counts the document for its new labels as soon as that is decided, or again for the former ones.
-    pub(super) fn decided(&self, lookup: &Lookup, is_new: bool) {
-        lookup.index().count_labels(self.from, !is_new);
-        lookup.index().count_labels(self.to, is_new);
+    /// Counts the document for its new labels as soon as that is decided.
+    pub(super) fn decided(&self, lookup: &Lookup, order: &mut Order) {
+        order.relabelled.insert(self.place, self.to);
+        lookup.index().count_labels(self.from, false);
+        lookup.index().count_labels(self.to, true);
+    }
+
+    /// Undoes [`Self::decided`].
+    pub(super) fn undone(&self, lookup: &Lookup, order: &mut Order) {
+        order.relabelled.remove(&self.place);
+        lookup.index().count_labels(self.to, false);
+        lookup.index().count_labels(self.from, true);
+        lookup.index().release_labels(self.to);
+    }
+
+    /// Gives the document its new labels, once they are on disk.
+    pub(super) fn published(&self, lookup: &Lookup, order: &mut Order) {
+        order.relabelled.remove(&self.place);
+        lookup.index().set_labels(self.place, self.to);
     }
 }
 
 impl Step {
-    /// Returns how the document that this step removes left its cluster.
-    pub(super) fn left(&self) -> Option<Left> {
-        match *self {
-            Self::None | Self::Updated { .. } | Self::Added { replaced: None, .. } => None,
-            Self::Added { replaced: Some((_, left)), .. } | Self::Removed { left, .. } => Some(left),
+    /// Returns how the documents that this step removes left their clusters.
+    pub(super) fn left(&self) -> &[Left] {
+        match self {
+            Self::None | Self::Updated { .. } | Self::Added { replaced: None, .. } => &[],
+            Self::Added { replaced: Some((_, left)), .. } | Self::Removed { left, .. } => std::slice::from_ref(left),
+            Self::Doomed(doomed) => &doomed.left,
         }
     }
 }
@@ -138,7 +162,16 @@ impl Work {
 impl Order {
     /// Makes the order of a collection that has just been opened.
     pub(crate) fn new(last: Seq, clusters: Clusters, memory: BudgetShare) -> Self {
-        Self { last, queue: VecDeque::new(), wake_at: 1, clusters, closed: false, refused: None, memory }
+        Self {
+            last,
+            queue: VecDeque::new(),
+            wake_at: 1,
+            clusters,
+            relabelled: HashMap::new(),
+            closed: false,
+            refused: None,
+            memory,
+        }
     }
 
     /// Returns the last `seq` assigned.
@@ -163,6 +196,11 @@ impl Order {
 
     pub(super) fn clusters_mut(&mut self) -> &mut Clusters {
         &mut self.clusters
+    }
+
+    /// Returns the labels, as decided, of documents whose new labels are not on disk yet.
+    pub(super) fn relabelled(&self) -> &HashMap<Place, LabelSet> {
+        &self.relabelled
     }
 
     pub(super) fn memory_mut(&mut self) -> &mut BudgetShare {

@@ -15,21 +15,24 @@ use crate::types::{LookupTimes, Outcome, Revisit, Verdict};
 use crate::verdicts::{Attached, Findings, Result, VerdictContext};
 
 /// Answers with the document's first verdict again. If metadata or labels are left out, they stay as they are; `{}`
-/// clears them.
+/// clears them. Returns `None` if the document has been deleted by label since it was found.
 pub(super) fn repeat(
     writes: &Writes,
     existing: &Existing,
-    insertion: Insertion,
-    turn: WriteTurn,
-) -> Result<Ticket<Verdict>> {
+    insertion: &Insertion,
+    turn: &mut Option<WriteTurn>,
+) -> Result<Option<Ticket<Verdict>>> {
     let lookup = writes.lookup();
-    let (findings, context) = first_verdict(lookup, &existing.record, &insertion)?;
+    let (findings, context) = first_verdict(lookup, &existing.record, insertion)?;
     let (seq, held) = (existing.record.seq, existing.record.additions());
     let merged = insertion.additions(Some(held.clone()));
     let sent = sent_beside(&insertion.attached, &merged, &held);
     let Additions { labels, page, .. } = &merged;
     let was_duplicate = existing.record.verdict.duplicate_of.is_some();
     let mut order = writes.open_order()?;
+    if !existing.is_there(lookup) {
+        return Ok(None);
+    }
     let terms = insertion.terms(lookup.policy().settings.touch);
     let plan = decision::before_lookup(terms, Held::Same { sent, was_duplicate });
     let Some(Plan { result: Ok(outcome), effect, seen_again, .. }) = plan else {
@@ -48,7 +51,7 @@ pub(super) fn repeat(
     let is_same_page = page.zip(held.page).is_some_and(|(sent, held)| sent.hash == held.hash);
     let page = if is_same_page { held.page } else { *page };
     if !updates && page == held.page {
-        return Ok(Ticket::ready(verdict, lookup.durable()));
+        return Ok(Some(Ticket::ready(verdict, lookup.durable())));
     }
     let had = held.labels.clone();
     let additions = if updates { Additions { page, ..merged } } else { Additions { page, ..held } };
@@ -56,11 +59,11 @@ pub(super) fn repeat(
     lookup.records().updates(seq, additions);
     let labels = set.map(|to| {
         let relabelling = Relabelling { place: existing.place, from: lookup.index().known_labels(had.as_ref()), to };
-        relabelling.decided(lookup, true);
+        relabelling.decided(lookup, &mut order);
         relabelling
     });
     let step = Step::Updated { seq, labels };
-    Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))
+    Ok(Some(writes.enqueue(&mut order, verdict, (Some(change), step), turn.take())))
 }
 
 /// Returns how what was sent with the content compares with what is held, if `merged` is both together.

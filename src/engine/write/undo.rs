@@ -2,6 +2,7 @@
 //! each decision finds the index as it left it.
 
 use super::effects::{rejoin_cluster, withdraw};
+use super::label_deletion::undo_doom;
 use super::order::{Order, QueuedWrite, Step, Work};
 use super::writes::Writes;
 use crate::engine::lookup::Lookup;
@@ -26,7 +27,7 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     }
     refuse_if_uncertain(&mut order, error);
     for (at, decision) in decisions.iter().enumerate().rev() {
-        undo_step(lookup, &mut order, decision.step, uncertain && at < tried);
+        undo_step(writes, &mut order, &decision.step, uncertain && at < tried);
     }
     // Every decision up to here is settled. Their numbers are not assigned again.
     lookup.set_durable(order.last());
@@ -36,16 +37,17 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     }
 }
 
-fn undo_step(lookup: &Lookup, order: &mut Order, step: Step, in_doubt: bool) {
-    match step {
+fn undo_step(writes: &Writes, order: &mut Order, step: &Step, in_doubt: bool) {
+    let lookup = writes.lookup();
+    match *step {
         Step::None => {}
         Step::Updated { seq, labels } => {
             lookup.records().not_updated(seq);
             if let Some(labels) = labels {
-                labels.decided(lookup, false);
-                lookup.index().release_labels(labels.to);
+                labels.undone(lookup, order);
             }
         }
+        Step::Doomed(ref doomed) => undo_doom(writes, order, doomed, in_doubt),
         Step::Added { place, replaced, .. } => {
             withdraw(lookup, order, place);
             if let Some((replaced, left)) = replaced {
@@ -65,7 +67,7 @@ fn stay(lookup: &Lookup, place: Place, in_doubt: bool) {
     let occupant = lookup.index().peek(place).expect("a leaving document keeps its place until its removal is durable");
     let record = lookup.records().stays(occupant.seq);
     if in_doubt {
-        lookup.doubts().add(occupant.seq, place, record.id.clone());
+        lookup.doubts().add(occupant.seq, place, record.id_fingerprint);
         lookup.index().doubt(place);
     } else {
         lookup.index().stay(place);

@@ -12,6 +12,7 @@ use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
 use super::ticket::Ticket;
 use super::turn::{WriteTurn, WriteTurns};
+use crate::engine::deletions::{Deletions, Part};
 use crate::engine::disk::DataDisk;
 use crate::engine::lookup::Lookup;
 use crate::store::{Change, Changeable};
@@ -31,6 +32,7 @@ pub(crate) struct Writes {
     /// Room for shingles, texts and metadata on their way to the disk.
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
+    deletions: Deletions,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -45,12 +47,18 @@ pub(crate) struct QueueGauges {
 
 impl Writes {
     /// Makes the writes of a collection that has just been opened.
-    pub(crate) fn new(lookup: Arc<Lookup>, order: Order, payloads: PayloadBudget, disk: Arc<DataDisk>) -> Self {
+    pub(crate) fn new(
+        lookup: Arc<Lookup>,
+        order: Order,
+        payloads: PayloadBudget,
+        disk: Arc<DataDisk>,
+        deletions: Deletions,
+    ) -> Self {
         let limits = lookup.limits();
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
-        Self { lookup, order, work, turns, payload_room, disk, committer }
+        Self { lookup, order, work, turns, payload_room, disk, deletions, committer }
     }
 
     pub(crate) fn lookup(&self) -> &Arc<Lookup> {
@@ -63,6 +71,10 @@ impl Writes {
 
     pub(super) fn payload_room(&self) -> &PayloadRoom {
         &self.payload_room
+    }
+
+    pub(crate) fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 
     pub(super) fn disk(&self) -> &DataDisk {
@@ -103,14 +115,14 @@ impl Writes {
         order: &mut Order,
         value: T,
         (change, step): (Option<Change>, Step),
-        turn: WriteTurn,
+        turn: impl Into<Option<WriteTurn>>,
     ) -> Ticket<T> {
         let at = order.last();
         if change.is_none() && self.lookup.durable() >= at {
             return Ticket::ready(value, at);
         }
         let (answer, durable) = oneshot::channel();
-        if order.push(Work::Write(QueuedWrite { change, step, at, answer, _turn: turn })) {
+        if order.push(Work::Write(QueuedWrite { change, step, at, answer, _turn: turn.into() })) {
             self.work.notify_one();
         }
         Ticket::waiting(value, at, durable)
@@ -124,6 +136,11 @@ impl Writes {
     /// Sends a golden set to the disk, in place of the earlier one.
     pub(crate) fn write_golden(&self, pairs: Arc<Vec<GoldenPair>>) -> Result<Written> {
         self.write_alone(Alone::Golden(pairs))
+    }
+
+    /// Removes documents that were deleted by label from the disk.
+    pub(crate) fn remove_doomed(&self, part: Arc<Part>) -> Result<Written> {
+        self.write_alone(Alone::RemoveDoomed(part))
     }
 
     fn write_alone(&self, write: Alone) -> Result<Written> {

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod document;
 pub mod explanation;
 pub mod golden;
+pub mod job;
 pub mod page;
 pub mod said;
 pub mod summary;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, TryStreamExt};
 
@@ -18,6 +20,7 @@ use crate::http::caller::Caller;
 use crate::http::dto::document::{
     self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments, LabelCount, LabelPage,
 };
+use crate::http::dto::job::JobBody;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::http::options;
@@ -194,19 +197,38 @@ fn more(bytes: usize, wanted: usize, max: usize) -> Result<usize, Problem> {
     }
 }
 
-/// `DELETE …/documents?id=`
+/// `DELETE …/documents`: the document of `?id=`, or all with the label of `?label=`.
 pub async fn delete(
     State(state): State<AppState>,
     caller: Caller,
     Target(collection): Target,
     query: Query,
     quota: Quota,
-) -> Result<Json<Deleted>, Problem> {
-    let id = query.id()?.ok_or_else(|| Problem::invalid("id", "is required"))?;
-    quota.take_documents(1)?;
-    let ticket = collection.delete(id.clone()).await?;
-    let was_there = Audited::of(&state, &caller, &collection).deleted(ticket, &id).await?;
-    Ok(Json(Deleted { deleted: was_there.into() }))
+) -> Result<Response, Problem> {
+    let audited = Audited::of(&state, &caller, &collection);
+    let id = query.id()?;
+    let labels: Vec<&str> = query.all("label").collect();
+    match (id, labels.as_slice()) {
+        (Some(id), []) => {
+            quota.take_documents(1)?;
+            let ticket = collection.delete(id.clone()).await?;
+            let was_there = audited.deleted(ticket, &id).await?;
+            Ok(Json(Deleted { deleted: was_there.into() }).into_response())
+        }
+        (None, [label]) => {
+            let label = Label::parse(label).map_err(|error| Problem::invalid("label", error.to_string()))?;
+            quota.take_documents(1)?;
+            let ticket = collection.delete_labelled(label).await?;
+            let deletion = audited.label_deleted(ticket).await?;
+            let job = JobBody::new(collection.name().clone(), deletion);
+            Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
+        }
+        (None, []) => Err(Problem::invalid("id", "is required, or `label` to delete all documents with a label")),
+        (None, _) => {
+            Err(Problem::invalid("label", "is given more than once; documents are deleted by one label at a time"))
+        }
+        (Some(_), _) => Err(Problem::invalid("label", "cannot be combined with `id`")),
+    }
 }
 
 /// `POST …/documents/get`

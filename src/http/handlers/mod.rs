@@ -8,6 +8,7 @@ pub mod clusters;
 pub mod collections;
 pub mod documents;
 pub mod golden;
+pub mod jobs;
 pub mod ops;
 mod pages;
 mod several;

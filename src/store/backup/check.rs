@@ -10,9 +10,11 @@ use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::{Flaw, integer};
 use crate::store::format::connection::{Role, connect};
+use crate::store::format::deletions;
 use crate::store::format::golden;
 use crate::store::format::ledger::{Ledger, Tally, read_ledger};
 use crate::store::format::meta::read_meta;
+use crate::store::format::opening::opened;
 use crate::store::format::payload;
 use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
@@ -45,8 +47,8 @@ fn read_head(connection: &Connection, path: &Path) -> Result<(Opened, Ledger)> {
     check_format(connection, path)?;
     let meta = read_meta(connection, &name_of(path))?;
     let ledger = read_ledger(connection, &name_of(path))?;
-    let opened = Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows };
-    payload::check_count(&opened, ledger.payloads.rows)?;
+    payload::check_count(&meta, &ledger)?;
+    let opened = opened(connection, meta, &ledger)?;
     Ok((opened, ledger))
 }
 
@@ -90,6 +92,7 @@ pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
     })?;
     rows.compare("payloads", found, ledger.payloads)?;
     golden::read(&connection, &name)?;
+    deletions::read(&connection, &name)?;
     Ok(opened)
 }
 

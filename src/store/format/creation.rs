@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::meta::write_meta;
-use super::tables::{APPLICATION_ID, FORMAT, TABLES, TABLES_SINCE_2, TABLES_SINCE_4};
+use super::tables::{APPLICATION_ID, FORMAT, TABLES, TABLES_SINCE_2, TABLES_SINCE_4, TABLES_SINCE_6};
 use crate::store::data_dir::files;
 use crate::store::error::{Result, StoreError};
 use crate::store::settings::Meta;
@@ -37,6 +37,7 @@ pub(in crate::store) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(TABLES_SINCE_2)?;
     transaction.execute_batch(TABLES_SINCE_4)?;
+    transaction.execute_batch(TABLES_SINCE_6)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", FORMAT)?;
     write_meta(&transaction, meta)?;

@@ -4,6 +4,7 @@
 pub(in crate::store) mod columns;
 pub(in crate::store) mod connection;
 pub(in crate::store) mod creation;
+pub(in crate::store) mod deletions;
 pub(in crate::store) mod golden;
 pub(in crate::store) mod ledger;
 pub(in crate::store) mod meta;

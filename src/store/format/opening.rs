@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::connection::{Role, connect};
+use super::deletions;
 use super::ledger::{Ledger, read_ledger};
 use super::meta::read_meta;
 use super::outside::check_files;
@@ -13,7 +14,7 @@ use super::upgrade::upgrade;
 use super::version::{check_format, format_of};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
-use crate::store::settings::Opened;
+use crate::store::settings::{Meta, Opened};
 
 /// Opens the writer's connection, and reads the settings and the ledger.
 pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledger)> {
@@ -30,7 +31,7 @@ pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Ope
         return Err(StoreError::NotAStore { path: path.to_owned(), detail });
     }
     let ledger = read_ledger(&connection, name)?;
-    let opened = Opened { last_seq: ledger.last_seq, documents: ledger.signatures.rows, meta };
+    let opened = opened(&connection, meta, &ledger)?;
     Ok((connection, opened, ledger))
 }
 
@@ -45,5 +46,11 @@ pub(in crate::store) fn peek(path: &Path) -> Result<Opened> {
     let label = name_of(path);
     let meta = read_meta(&connection, &label)?;
     let ledger = read_ledger(&connection, &label)?;
-    Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows })
+    opened(&connection, meta, &ledger)
+}
+
+/// Returns what a file says of itself.
+pub(in crate::store) fn opened(connection: &Connection, meta: Meta, ledger: &Ledger) -> Result<Opened> {
+    let doomed = deletions::left(connection, meta.name.as_str())?;
+    Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows.saturating_sub(doomed) })
 }

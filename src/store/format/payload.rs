@@ -6,8 +6,9 @@ use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::columns::{Flaw, PAYLOAD_SEED, SIZE_SEED, WRONG_SUM, WRONG_TYPE, integer};
+use super::ledger::Ledger;
 use crate::store::error::{Result, StoreError};
-use crate::store::settings::Opened;
+use crate::store::settings::Meta;
 use crate::types::{Keep, Payload, PayloadKind, Seq};
 
 /// Returns the number of a kind on disk.
@@ -66,11 +67,12 @@ pub(in crate::store) fn read_row(row: &Row<'_>) -> Result<(u64, u64), Flaw> {
 }
 
 /// Checks that each document has a payload, or none if the collection keeps none.
-pub(in crate::store) fn check_count(opened: &Opened, payloads: u64) -> Result<()> {
-    let expected = if opened.meta.keep == Keep::Signature { 0 } else { opened.documents };
+pub(in crate::store) fn check_count(meta: &Meta, ledger: &Ledger) -> Result<()> {
+    let expected = if meta.keep == Keep::Signature { 0 } else { ledger.signatures.rows };
+    let payloads = ledger.payloads.rows;
     if payloads == expected {
         return Ok(());
     }
     let detail = format!("its ledger counts {payloads} payloads, but there must be {expected}");
-    Err(StoreError::Damaged { collection: opened.meta.name.as_str().to_owned(), record: None, detail })
+    Err(StoreError::Damaged { collection: meta.name.as_str().to_owned(), record: None, detail })
 }

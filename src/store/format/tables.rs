@@ -4,7 +4,7 @@
 /// "hapx": identifies our files among SQLite files, also to `file(1)`.
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format that this version writes.
-pub(in crate::store) const FORMAT: i32 = 5;
+pub(in crate::store) const FORMAT: i32 = 6;
 
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
@@ -86,4 +86,25 @@ CREATE TABLE golden (
     sum            INTEGER NOT NULL
 ) STRICT;
 INSERT INTO ledger VALUES ('golden', 0, 0, 0);
+";
+
+/// The tables and the rows that format 6 adds: deletions by label, and the documents that they have yet to remove. A row
+/// of `doomed` has up to 512 of them, and is named by the first.
+pub(super) const TABLES_SINCE_6: &str = "
+CREATE TABLE deletion (
+    number         INTEGER PRIMARY KEY,
+    label          TEXT    NOT NULL,
+    accepted_ms    INTEGER NOT NULL,
+    ended_ms       INTEGER,
+    documents      INTEGER NOT NULL,
+    removed        INTEGER NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+CREATE TABLE doomed (
+    first          INTEGER PRIMARY KEY,
+    deletion       INTEGER NOT NULL,
+    seqs           BLOB    NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+INSERT INTO ledger VALUES ('deletion', 0, 0, 0), ('doomed', 0, 0, 0);
 ";

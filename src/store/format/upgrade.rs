@@ -9,7 +9,7 @@ use rusqlite::TransactionBehavior;
 use super::connection::{Role, connect};
 use super::meta::{read_meta, write_meta};
 use super::outside::check_files;
-use super::tables::{FORMAT, TABLES_SINCE_2, TABLES_SINCE_4};
+use super::tables::{FORMAT, TABLES_SINCE_2, TABLES_SINCE_4, TABLES_SINCE_6};
 use super::version::format_of;
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
@@ -67,7 +67,9 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     if found < 3 {
         transaction.execute_batch(UPGRADE_FROM_2).map_err(upgrading)?;
     }
-    transaction.execute_batch(UPGRADE_FROM_4).map_err(upgrading)?;
+    if found < 5 {
+        transaction.execute_batch(UPGRADE_FROM_4).map_err(upgrading)?;
+    }
     if found < 3 {
         let mut meta = read_meta(&transaction, &name_of(path))?;
         if found < 2 {
@@ -81,6 +83,8 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
         // Format 4 also has one more value of `verify`. No older file can hold it.
         transaction.execute_batch(TABLES_SINCE_4).map_err(upgrading)?;
     }
+    // Older files have no deletions by label.
+    transaction.execute_batch(TABLES_SINCE_6).map_err(upgrading)?;
     transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
     transaction.commit().map_err(upgrading)
 }

@@ -11,13 +11,13 @@ use super::walk::{RecordTable, walk};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
-use crate::store::format::golden;
 use crate::store::format::ledger::{Ledger, Tally, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
 use crate::store::format::tables::FORMAT;
 use crate::store::format::upgrade::upgrade;
 use crate::store::format::version::format_of;
+use crate::store::format::{deletions, golden};
 use crate::types::{Keep, Seq};
 
 /// The most findings that are kept; more are only counted.
@@ -32,7 +32,7 @@ const PROGRESS_RECORDS: u64 = 1024;
 /// A flaw in a collection's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// A table, or `file`, `log`, `settings`, `ledger`, `clusters` or `golden`.
+    /// A table, or `file`, `log`, `settings`, `ledger`, `clusters`, `golden` or `deletions`.
     pub place: &'static str,
     /// The damaged record, if the flaw is in one.
     pub record: Option<Seq>,
@@ -42,7 +42,7 @@ pub struct Finding {
 /// The result of [`inspect`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// The number of intact documents.
+    /// The number of intact documents, without those that a deletion by label has yet to remove.
     pub documents: u64,
     /// The number of damaged records.
     pub damaged: u64,
@@ -129,6 +129,12 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     }
     for complaint in golden::look(&snapshot).complaints(&label)? {
         inspection.found("golden", None, complaint);
+    }
+    let looked = deletions::look(&snapshot);
+    let doomed = looked.intact.doomed.iter().map(|part| part.seqs.len() as u64).sum();
+    inspection.documents = inspection.documents.saturating_sub(doomed);
+    for complaint in looked.complaints(&label)? {
+        inspection.found("deletions", None, complaint);
     }
     match index_of_clusters(&snapshot).map_err(sqlite) {
         Ok(Ok(index)) if index == seen.members => {}

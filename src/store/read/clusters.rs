@@ -149,11 +149,17 @@ fn cluster_of(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<Option<Seq>> {
 
 /// Counts the documents of a cluster.
 fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
-    let sql = "SELECT (SELECT count(*) FROM signature WHERE seq = ?1 AND cluster = 0)
-                    + (SELECT count(*) FROM signature WHERE cluster = ?1 AND cluster <> 0)";
-    let counted = snapshot.connection().prepare_cached(sql);
-    let counted = counted.and_then(|mut statement| statement.query_row([bound(cluster)], |row| row.get(0)));
-    counted.map(|count: i64| count as u64).map_err(|error| reading(snapshot.collection(), error))
+    let sql = "SELECT seq FROM signature WHERE seq = ?1 AND cluster = 0
+               UNION ALL SELECT seq FROM signature WHERE cluster = ?1 AND cluster <> 0";
+    let reading = |error| reading(snapshot.collection(), error);
+    let (doomed, mut count) = (snapshot.doomed(), 0);
+    let mut statement = snapshot.connection().prepare_cached(sql).map_err(reading)?;
+    let mut rows = statement.query([bound(cluster)]).map_err(reading)?;
+    while let Some(row) = rows.next().map_err(reading)? {
+        let seq = row.get::<_, i64>(0).map_err(reading)?;
+        count += u64::from(!doomed.has(Seq(seq as u64)));
+    }
+    Ok(count)
 }
 
 /// Returns the next cluster with members besides its founder. The founder itself may be gone.
@@ -176,34 +182,34 @@ fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) 
     if after < cluster {
         // The name may come from a client, and may be that of a document that founded no cluster.
         let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
-        read_members(snapshot, founder, &[bound(cluster)], Seq(0), &mut members)?;
+        read_members(snapshot, (founder, &[bound(cluster)]), Seq(0), limit, &mut members)?;
     }
-    let joined =
-        concat!(members_sql!(), " WHERE s.cluster = ?1 AND s.cluster <> 0 AND s.seq > ?2 ORDER BY s.seq LIMIT ?3");
-    let limit = i64::try_from(limit.saturating_sub(members.len())).unwrap_or(i64::MAX);
-    if limit > 0 {
-        read_members(snapshot, joined, &[bound(cluster), bound(after), limit], cluster, &mut members)?;
-    }
+    let joined = concat!(members_sql!(), " WHERE s.cluster = ?1 AND s.cluster <> 0 AND s.seq > ?2 ORDER BY s.seq");
+    read_members(snapshot, (joined, &[bound(cluster), bound(after)]), cluster, limit, &mut members)?;
     Ok(members)
 }
 
 fn read_members(
     snapshot: &mut Snapshot<'_>,
-    sql: &str,
-    bounds: &[i64],
+    (sql, bounds): (&str, &[i64]),
     cluster: Seq,
+    limit: usize,
     members: &mut Vec<Member>,
 ) -> Result<()> {
     let (connection, collection) = (snapshot.connection(), snapshot.collection());
     let reading = |error| reading(collection, error);
     let mut statement = connection.prepare_cached(sql).map_err(reading)?;
     let mut rows = statement.query(params_from_iter(bounds)).map_err(reading)?;
-    while let Some(row) = rows.next().map_err(reading)? {
+    let doomed = snapshot.doomed();
+    while members.len() < limit
+        && let Some(row) = rows.next().map_err(reading)?
+    {
+        let seq = row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).unwrap_or_default();
+        if !doomed.is_empty() && doomed.has(Seq(seq as u64)) {
+            continue;
+        }
         let member = read_member(row, cluster, snapshot.buffer());
-        members.push(member.map_err(|flaw| {
-            let seq = row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).unwrap_or_default();
-            StoreError::damaged(collection, Seq(seq as u64), flaw)
-        })?);
+        members.push(member.map_err(|flaw| StoreError::damaged(collection, Seq(seq as u64), flaw))?);
     }
     Ok(())
 }

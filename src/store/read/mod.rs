@@ -2,6 +2,7 @@
 //! what is being written.
 
 pub(in crate::store) mod clusters;
+pub(in crate::store) mod doomed;
 pub(in crate::store) mod pages;
 pub(in crate::store) mod payloads;
 pub(in crate::store) mod readers;

@@ -25,20 +25,25 @@ pub(in crate::store) fn page(
             ", ",
             signature_columns!(),
             " FROM signature s LEFT JOIN document d ON d.seq = s.seq",
-            " WHERE s.seq > ?1 ORDER BY s.seq LIMIT ?2"
+            " WHERE s.seq > ?1 ORDER BY s.seq"
         ))
         .map_err(reading)?;
-    let bounds = [i64::try_from(after.0).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX)];
-    let mut rows = statement.query(bounds).map_err(reading)?;
+    let mut rows = statement.query([i64::try_from(after.0).unwrap_or(i64::MAX)]).map_err(reading)?;
     let mut documents = Vec::new();
+    let doomed = snapshot.doomed();
     let buffer = snapshot.buffer();
     let (mut first, mut before) = (None, after);
-    while let Some(row) = rows.next().map_err(reading)? {
+    while documents.len() < limit
+        && let Some(row) = rows.next().map_err(reading)?
+    {
         let seq = Seq(row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).map_err(reading)? as u64);
         if seq <= before {
             return Err(StoreError::damaged(collection, seq, OUT_OF_ORDER));
         }
         (first, before) = (first.or(Some(seq)), seq);
+        if doomed.has(seq) {
+            continue;
+        }
         let damaged = |flaw| StoreError::damaged(collection, seq, flaw);
         let mut document = DocumentRow::read(row, 0, buffer).and_then(|row| row.document()).map_err(damaged)?;
         let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer).map_err(damaged)?;

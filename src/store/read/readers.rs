@@ -1,10 +1,12 @@
 //! The read connections of one collection, at most [`READERS_MAX`], lent to one reader at a time.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use rusqlite::Connection;
 
+use super::doomed::Doomed;
 use super::snapshot::Snapshot;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
@@ -19,6 +21,7 @@ pub(in crate::store) struct Readers {
     collection: String,
     state: Mutex<Connections>,
     returned: Condvar,
+    doomed: RwLock<Arc<Doomed>>,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +39,7 @@ impl Readers {
             collection: collection.to_owned(),
             state: Mutex::default(),
             returned: Condvar::new(),
+            doomed: RwLock::default(),
         }
     }
 
@@ -50,6 +54,17 @@ impl Readers {
     /// Returns whether no new read can start.
     pub(in crate::store) fn is_closed(&self) -> bool {
         self.state.lock().closed
+    }
+
+    /// Returns the documents that are deleted by label and still on disk.
+    pub(in crate::store) fn doomed(&self) -> Arc<Doomed> {
+        Arc::clone(&self.doomed.read())
+    }
+
+    /// Changes which documents those are, for reads that begin from now on.
+    pub(in crate::store) fn set_doomed(&self, change: impl FnOnce(&Doomed) -> Doomed) {
+        let mut doomed = self.doomed.write();
+        *doomed = Arc::new(change(&doomed));
     }
 
     /// Opens a separate connection, for long work.
@@ -85,13 +100,15 @@ impl Readers {
     }
 
     pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+        // Before the snapshot is taken: documents are removed from the list after they are gone from the disk.
+        let doomed = self.doomed();
         let loan = self.borrow()?;
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         // `work` sees one snapshot. The transaction is dropped without a commit, because there is nothing to commit.
         let transaction = connection
             .unchecked_transaction()
             .map_err(|error| StoreError::from_sqlite(&self.collection, "reading", error))?;
-        work(&mut Snapshot::new(&transaction, &self.collection))
+        work(&mut Snapshot::new(&transaction, &self.collection, doomed))
     }
 
     fn borrow(&self) -> Result<Loan<'_>> {

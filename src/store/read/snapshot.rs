@@ -1,7 +1,10 @@
 //! A view of a collection's file as of one moment.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, Row};
 
+use super::doomed::Doomed;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
 use crate::types::Seq;
@@ -12,13 +15,14 @@ const DOCUMENT_GONE: Flaw = "its document is gone";
 pub(in crate::store) struct Snapshot<'a> {
     connection: &'a Connection,
     collection: &'a str,
+    doomed: Arc<Doomed>,
     buffer: Vec<u8>,
 }
 
 impl<'a> Snapshot<'a> {
     /// Wraps `connection`, which must have an open transaction that fixes the moment.
-    pub(super) fn new(connection: &'a Connection, collection: &'a str) -> Self {
-        Self { connection, collection, buffer: Vec::new() }
+    pub(super) fn new(connection: &'a Connection, collection: &'a str, doomed: Arc<Doomed>) -> Self {
+        Self { connection, collection, doomed, buffer: Vec::new() }
     }
 
     pub(in crate::store) fn connection(&self) -> &'a Connection {
@@ -27,6 +31,11 @@ impl<'a> Snapshot<'a> {
 
     pub(in crate::store) fn collection(&self) -> &'a str {
         self.collection
+    }
+
+    /// Returns the documents that are deleted by label, which are not listed although they are on disk.
+    pub(super) fn doomed(&self) -> Arc<Doomed> {
+        Arc::clone(&self.doomed)
     }
 
     /// Returns a buffer for computing the checksums of rows.

@@ -80,6 +80,14 @@ fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
 
 /// Removes a document as part of the change at `seq`.
 pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()> {
+    if remove_if_there(batch, target)? {
+        return Ok(());
+    }
+    Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0)))
+}
+
+/// Removes a document. Returns whether there was one.
+pub(super) fn remove_if_there(batch: &mut Batch<'_>, target: Seq) -> Result<bool> {
     let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
     let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
     match (signature, document) {
@@ -87,14 +95,14 @@ pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()>
             batch.ledger().signatures.subtract(signature);
             batch.ledger().documents.subtract(document);
             if batch.keep() == Keep::Signature {
-                return Ok(());
+                return Ok(true);
             }
             let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
             let payload = payload.ok_or_else(|| gone(batch, target, "payload"))?;
             batch.ledger().payloads.subtract(payload);
-            Ok(())
+            Ok(true)
         }
-        (None, None) => Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0))),
+        (None, None) => Ok(false),
         (signature, _) => Err(gone(batch, target, if signature.is_some() { "document" } else { "signature" })),
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use super::batch::{Batch, committing, out_of_order};
 use super::checkpoint::{self, Mode};
 use super::checkpointer::Checkpointer;
-use super::documents::{insert, remove};
+use super::documents::{insert, remove, remove_if_there};
 use super::emptying;
 use super::log_bound::LogBound;
 use super::poison::Poison;
@@ -21,12 +21,13 @@ use crate::store::change::Change;
 use crate::store::descriptors::out_of_descriptors;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{BUSY_TIMEOUT, never_sync};
+use crate::store::format::deletions::{self, DoomedPart};
 use crate::store::format::golden;
 use crate::store::format::ledger::Ledger;
 use crate::store::format::meta::{read_meta, write_meta};
 use crate::store::read::readers::Readers;
 use crate::store::settings::{Changeable, Meta};
-use crate::types::{GoldenPair, Keep, Seq};
+use crate::types::{GoldenPair, Keep, LabelDeletion, Seq, TimestampMs};
 
 /// How long the writer waits for readers of old pages, such as a backup.
 const FINISH_PATIENCE: Duration = Duration::from_millis(20);
@@ -139,6 +140,28 @@ impl Writer {
         })?;
         self.watch_log();
         Ok(())
+    }
+
+    /// Removes the documents of a part of a deletion by label, and returns the deletion as it is then. It has ended at `now`
+    /// if this was its last part. A document that is not there is passed over: a repair may have set it aside.
+    pub fn remove_doomed(&mut self, part: &DoomedPart, now: TimestampMs) -> Result<LabelDeletion> {
+        self.finish_log()?;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let removed = self.transaction(|| {
+            let mut batch = Batch::new(&self.connection, &self.collection, self.keep, self.ledger, &mut buffer);
+            for &seq in &part.seqs {
+                remove_if_there(&mut batch, seq)?;
+            }
+            let deletion = deletions::removed(&self.connection, part, now);
+            let deletion = deletion.map_err(|error| committing(&self.collection, error))?;
+            let gone = || StoreError::damaged(&self.collection, None, "a deletion by label lost a row");
+            Ok((batch.finish(&self.ledger, self.ledger.last_seq)?, deletion.ok_or_else(gone)?))
+        });
+        self.buffer = buffer;
+        let (ledger, deletion) = removed?;
+        self.ledger = ledger;
+        self.watch_log();
+        Ok(deletion)
     }
 
     /// Moves the log into the database and closes the file, to readers too: from now on every
@@ -267,6 +290,11 @@ fn apply(batch: &mut Batch<'_>, change: &Change) -> Result<()> {
             insert(batch, record)
         }
         Change::Update { seq, target, additions } => update(batch, *target, additions, *seq),
+        Change::DeleteLabelled { deletion, doomed, promoted } => {
+            let number = deletion.number;
+            batch.executed(number, deletions::begin(batch.connection(), deletion, doomed))?;
+            promoted.iter().try_for_each(|&link| promote(batch, Some(link), number))
+        }
         Change::Touch { target, seen } => touch(batch, *target, *seen),
     }
 }

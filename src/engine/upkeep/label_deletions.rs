@@ -1,0 +1,88 @@
+//! Removes documents that were deleted by label from the disk, a few hundred at a time, in the background. A part is
+//! removed once its documents have left memory: until then a reader may need their records.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::executor::block_on;
+use parking_lot::Mutex;
+
+use super::rounds::Rounds;
+use crate::engine::deletions::Part;
+use crate::engine::write::Writes;
+use crate::types::CollectionName;
+use crate::verdicts::{CollectionError, Result};
+
+/// The rest if no collection has anything to remove.
+const IDLE: Duration = Duration::from_millis(200);
+/// The rest while documents wait for their last readers, and the shortest one.
+const REST_MIN: Duration = Duration::from_millis(1);
+
+/// Starts the thread. It rests for as long as each step took, so it takes at most half of what one thread can make the
+/// disk do. Stop it before the collections are closed, and join it after they are.
+pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<LabelDeletions>>> + Send + 'static) -> Rounds {
+    Rounds::start("hapax-deletions", open, |collections, stop| {
+        let started = Instant::now();
+        let mut busy = false;
+        for collection in collections {
+            if stop.within(Duration::ZERO) {
+                break;
+            }
+            busy |= collection.step();
+        }
+        if busy { started.elapsed().clamp(REST_MIN, IDLE) } else { IDLE }
+    })
+}
+
+/// The deletions by label of one collection.
+pub(crate) struct LabelDeletions {
+    collection: CollectionName,
+    writes: Arc<Writes>,
+    /// Whether a failure has been logged. It is logged once, because every step meets it again.
+    complained: Mutex<bool>,
+}
+
+impl LabelDeletions {
+    pub(crate) fn new(collection: CollectionName, writes: Arc<Writes>) -> Self {
+        Self { collection, writes, complained: Mutex::default() }
+    }
+
+    /// Removes the next part, if there is one and clients leave room in the queue. Blocks the thread. Returns whether it
+    /// continues at once.
+    fn step(&self) -> bool {
+        let Some(part) = self.writes.deletions().next() else { return false };
+        if self.writes.is_busy() {
+            return false;
+        }
+        if self.is_in_memory(&part) {
+            return true;
+        }
+        match self.remove(part) {
+            Ok(()) => {
+                *self.complained.lock() = false;
+                true
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut *self.complained.lock(), true) {
+                    let collection = &self.collection;
+                    tracing::warn!(%collection, %error, "could not remove documents that were deleted by label; the next round tries again");
+                }
+                false
+            }
+        }
+    }
+
+    /// Returns whether any of these documents is still in memory.
+    fn is_in_memory(&self, part: &Part) -> bool {
+        let index = self.writes.lookup().index();
+        let mut documents = part.places.iter().zip(&part.doomed.seqs);
+        // No place changes under the lock, so each that has a document can be read.
+        self.writes
+            .locked(|| documents.any(|(&place, &seq)| index.peek(place).is_some_and(|occupant| occupant.seq == seq)))
+    }
+
+    fn remove(&self, part: Arc<Part>) -> Result<()> {
+        let removed = self.writes.remove_doomed(part)?;
+        block_on(removed).unwrap_or_else(|_| Err(CollectionError::closed()))
+    }
+}

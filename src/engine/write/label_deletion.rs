@@ -1,0 +1,113 @@
+//! Deletion of all documents with a label. It is one decision: from its place in the commit order on, no decision sees
+//! these documents, and no check once it is durable. Each leaves its cluster at once, so that the next living document
+//! represents it. Their removal from memory and disk follows.
+//!
+//! It takes no latches of ids. An operation on an id looks, under the decision lock, whether the document that it found
+//! is still there.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::clusters::Left;
+use super::decision::{self, Departure, Effect};
+use super::effects::{heir_is_link, leave_cluster, rejoin_cluster};
+use super::order::{Order, Step};
+use super::ticket::Ticket;
+use super::writes::Writes;
+use crate::engine::deletions::Part;
+use crate::engine::long_work::beside;
+use crate::engine::lookup::Lookup;
+use crate::index::{LabelSet, Place};
+use crate::store::{Change, DoomedPart};
+use crate::types::{Label, LabelDeletion, Seq, TimestampMs};
+use crate::verdicts::Result;
+
+/// The documents that a deletion by label removes from the index.
+#[derive(Debug)]
+pub(super) struct Doomed {
+    /// The number of the deletion.
+    pub number: Seq,
+    /// The documents in order of `seq`, with their labels as decided.
+    pub documents: Vec<(Seq, Place, LabelSet)>,
+    /// How they left their clusters, in that order.
+    pub left: Vec<Left>,
+}
+
+/// Deletes all documents with a label. The deletion is durable once the ticket resolves.
+pub(crate) async fn delete_labelled(writes: &Arc<Writes>, label: Label) -> Result<Ticket<LabelDeletion>> {
+    beside(writes, move |writes| {
+        let lookup = writes.lookup();
+        let mut order = writes.open_order()?;
+        writes.deletions().admit()?;
+        let doomed = doom(lookup, &mut order, &label);
+        let now = TimestampMs::now();
+        let (number, documents) = (doomed.number, doomed.documents.len() as u64);
+        let ended = (documents == 0).then_some(now);
+        let deletion = LabelDeletion { number, label, accepted: now, ended, documents, removed: 0 };
+        let parts = parts(&doomed);
+        let change = Change::DeleteLabelled {
+            deletion: Arc::new(deletion.clone()),
+            doomed: parts.iter().map(|part| part.doomed.clone()).collect(),
+            promoted: doomed.left.iter().filter_map(|left| left.promoted_seq()).collect(),
+        };
+        writes.deletions().decided(deletion.clone(), parts);
+        Ok(writes.enqueue(&mut order, deletion, (Some(change), Step::Doomed(Arc::new(doomed))), None))
+    })
+    .await
+}
+
+/// Hides the documents with a label from all decisions.
+fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> Doomed {
+    let index = lookup.index();
+    let labelled = index.labelled(label, order.relabelled()).into_iter();
+    let living = labelled.filter_map(|(place, labels)| {
+        let occupant = index.peek(place).filter(|occupant| occupant.removed == Seq(0))?;
+        Some((occupant.seq, place, labels))
+    });
+    let mut documents: Vec<(Seq, Place, LabelSet)> = living.collect();
+    documents.sort_unstable_by_key(|&(seq, ..)| seq);
+    let number = order.next();
+    for &(_, place, labels) in &documents {
+        index.leave(place, number);
+        index.count_labels(labels, false);
+    }
+    // The newest first, so that no document comes to represent a cluster that it leaves too.
+    let mut left = Vec::new();
+    for &(seq, ..) in documents.iter().rev() {
+        if !order.clusters().has(seq) {
+            continue;
+        }
+        let leaves = decision::of_delete(Some(heir_is_link(lookup, order, seq)));
+        let promotes = matches!(leaves, Effect::Remove(Departure { promotes: true }));
+        left.push(leave_cluster(lookup, order, seq, Departure { promotes }));
+    }
+    Doomed { number, documents, left }
+}
+
+/// Undoes [`doom`]. If the deletion is in doubt, its documents stay hidden, and so they stay out of the counts of labels.
+pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &Doomed, in_doubt: bool) {
+    let lookup = writes.lookup();
+    writes.deletions().undone(doomed.number);
+    for &left in doomed.left.iter().rev() {
+        rejoin_cluster(lookup, order, left);
+    }
+    for &(seq, place, labels) in &doomed.documents {
+        if in_doubt {
+            lookup.doubts().add(seq, place, lookup.index().id_fingerprint(place));
+            lookup.index().doubt(place);
+        } else {
+            lookup.index().stay(place);
+            lookup.index().count_labels(labels, true);
+        }
+    }
+}
+
+fn parts(doomed: &Doomed) -> VecDeque<Arc<Part>> {
+    let mut places = doomed.documents.iter().map(|&(_, place, _)| place);
+    let seqs: Vec<Seq> = doomed.documents.iter().map(|&(seq, ..)| seq).collect();
+    let part = |part: DoomedPart| {
+        let places = places.by_ref().take(part.seqs.len()).collect();
+        Arc::new(Part { doomed: part, places })
+    };
+    DoomedPart::all(doomed.number, &seqs).into_iter().map(part).collect()
+}
