@@ -195,7 +195,7 @@ fn tell(
         writeln!(out, "  the rest could not be checked")?;
     }
     let Some(repaired) = repaired else { return Ok(()) };
-    let FileRepair { documents, set_aside, pairs_set_aside, deletions_damaged, lost, kept_as, set_aside_in } = repaired;
+    let FileRepair { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in } = repaired;
     writeln!(
         out,
         "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {lost} {} lost",
@@ -207,11 +207,11 @@ fn tell(
         let were = if *pairs_set_aside == 1 { "pair was" } else { "pairs were" };
         writeln!(out, "  of the golden set {pairs_set_aside} damaged {were} set aside")?;
     }
-    if *deletions_damaged > 0 {
-        let (rows, is) = (plural(*deletions_damaged), is(*deletions_damaged));
+    if *jobs_damaged > 0 {
+        let (rows, is) = (plural(*jobs_damaged), is(*jobs_damaged));
         writeln!(
             out,
-            "  of deletions by label {deletions_damaged} row{rows} {is} damaged: some documents may be back; delete the \
+            "  of jobs {jobs_damaged} row{rows} {is} damaged: documents that were deleted by label may be back; delete the \
              label again"
         )?;
     }

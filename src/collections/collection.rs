@@ -11,11 +11,11 @@ use super::{
     TextSigner,
 };
 use crate::cpu::WhenFull;
-use crate::engine::LocalCollection;
+use crate::engine::{ListedJob, LocalCollection};
 use crate::extract::Page;
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Scope,
-    Seq, StoredText, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Merge,
+    OnDuplicate, OnExisting, Scope, Seq, StoredText, Verdict,
 };
 use hapax_core::IllFormed;
 
@@ -156,11 +156,26 @@ impl Collection {
         }
     }
 
-    /// Returns the deletions by label that have yet to remove documents, and the last ones that have ended, the newest
-    /// first.
-    pub fn label_deletions(&self) -> Vec<LabelDeletion> {
+    /// Begins to insert the documents of another collection into this one, or returns the running merge of it. Fails
+    /// unless both take the same contents.
+    pub fn merge(&self, from: &Self, on_duplicate: OnDuplicate, on_existing: OnExisting) -> Result<Pending<Merge>> {
+        match (self, from) {
+            (Self::Local(into), Self::Local(from)) => into.merge(from, on_duplicate, on_existing).map(Pending::from),
+        }
+    }
+
+    /// Returns the jobs that run, and the last ones that have ended, the newest first.
+    pub fn jobs(&self) -> Vec<ListedJob> {
         match self {
-            Self::Local(collection) => collection.label_deletions(),
+            Self::Local(collection) => collection.jobs(),
+        }
+    }
+
+    /// Returns up to `limit` reports of a merge, as JSON, each with the number of its document in the other collection, in
+    /// this order, from the first one after `after`.
+    pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
+        match self {
+            Self::Local(collection) => collection.merge_reports(merge, after, limit).await,
         }
     }
 

@@ -16,6 +16,7 @@ pub use collection::Collection;
 pub use opening::Opening;
 pub use pending::Pending;
 
+pub use crate::engine::ListedJob;
 pub use crate::verdicts::{
     Attached, BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked,
     Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,

@@ -12,8 +12,8 @@ use hapax_core::{SecretKey, Spec};
 use parking_lot::Mutex;
 
 use super::collection::{LocalCollection, Parts};
-use super::deletions::Deletions;
 use super::disk::DataDisk;
+use super::jobs::Jobs;
 use super::lookup::{DocumentCounts, IdCache, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
 use super::meters::{self, Meters};
@@ -126,10 +126,10 @@ fn assemble(
         id_fingerprint_bits: common.limits.id_fingerprint_bits,
         seed: None,
     });
-    let deletions = store.deletions()?;
+    let jobs = store.jobs()?;
     index.keep_last_seen(settings.ttl.map(|_| meta.created));
     let Scanned { linked, joined } =
-        scan(&store, (&index, &meta), &deletions, |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
+        scan(&store, (&index, &meta), &jobs, |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
     index.build(|share| progress(0.5 + share / 2.0));
     progress(1.0);
     let present =
@@ -149,7 +149,7 @@ fn assemble(
         order,
         common.payloads.clone(),
         Arc::clone(&common.disk),
-        Deletions::of(deletions),
+        Jobs::of(jobs),
     ));
     // A collection over the budget opens all the same, so that its documents can be looked up and deleted.
     writes.account();
@@ -165,13 +165,8 @@ struct Scanned {
 }
 
 /// Reads every signature into the index on all processors. `tell` is called regularly with the number of rows read.
-fn scan(
-    store: &Store,
-    (index, meta): (&Index, &Meta),
-    deletions: &store::Deletions,
-    tell: impl Fn(u64),
-) -> Result<Scanned> {
-    let doomed: HashSet<Seq> = deletions.doomed.iter().flat_map(|part| part.seqs.iter().copied()).collect();
+fn scan(store: &Store, (index, meta): (&Index, &Meta), jobs: &store::Jobs, tell: impl Fn(u64)) -> Result<Scanned> {
+    let doomed: HashSet<Seq> = jobs.doomed.iter().flat_map(|part| part.seqs.iter().copied()).collect();
     let (linked, joined, flaw) = (AtomicI64::new(0), Mutex::new(Vec::new()), Mutex::new(None));
     let read = AtomicU64::new(0);
     let threads = cpu::cores();

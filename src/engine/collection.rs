@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
+use super::jobs::ListedJob;
 use super::lookup::{self, Check, Lookup};
 use super::meters::CollectionInfo;
-use super::upkeep::{Expiry, LabelDeletions, Rebanding, Target, UpkeepParts};
-use super::write::{self, Insertion, Ticket, Writes, start_committer};
+use super::upkeep::{Expiry, Merges, Rebanding, Removals, Target, UpkeepParts};
+use super::write::{self, Insertion, MergeAsked, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
 use crate::extract::Page;
 use crate::index::IndexBytes;
@@ -15,7 +16,7 @@ use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Label, LabelDeletion,
-    Scope, Seq, StoredText, TimestampMs, Verdict,
+    Merge, OnDuplicate, OnExisting, Scope, Seq, StoredText, TimestampMs, Verdict,
 };
 use crate::verdicts::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
@@ -31,7 +32,8 @@ pub struct LocalCollection {
     lookup: Arc<Lookup>,
     writes: Arc<Writes>,
     expiry: Arc<Expiry>,
-    deletions: Arc<LabelDeletions>,
+    merges: Arc<Merges>,
+    removals: Arc<Removals>,
     rebanding: Arc<Rebanding>,
     /// Held while the golden set is evaluated or changed, because an evaluation takes memory and up to a second.
     golden: Mutex<()>,
@@ -52,7 +54,8 @@ impl LocalCollection {
         start_committer(&writes, &name, writer);
         let lookup = Arc::clone(writes.lookup());
         let expiry = Arc::new(Expiry::new(name.clone(), Arc::clone(&writes)));
-        let deletions = Arc::new(LabelDeletions::new(name.clone(), Arc::clone(&writes)));
+        let merges = Arc::new(Merges::new(name.clone(), created, Arc::clone(&writes)));
+        let removals = Arc::new(Removals::new(name.clone(), Arc::clone(&writes)));
         let rebanding = Arc::new(Rebanding::new(Arc::clone(&writes), created));
         Self {
             name,
@@ -60,7 +63,8 @@ impl LocalCollection {
             lookup,
             writes,
             expiry,
-            deletions,
+            merges,
+            removals,
             rebanding,
             golden: Mutex::default(),
             info: CollectionInfo::default(),
@@ -155,7 +159,7 @@ impl LocalCollection {
             let detail = "was prepared for a lookup and has nothing to store; prepare it for an insertion".into();
             return Err(CollectionError::Invalid { field: "document", detail });
         }
-        let insertion = Insertion { id, attached, made, room: None, shingles, options, bytes_max };
+        let insertion = Insertion { id, attached, made, room: None, shingles, options, bytes_max, merge: None };
         write::insert(&self.writes, insertion).await
     }
 
@@ -169,10 +173,34 @@ impl LocalCollection {
         write::delete_labelled(&self.writes, label).await
     }
 
-    /// Returns the deletions by label that have yet to remove documents, and the last ones that have ended, the newest
-    /// first.
-    pub fn label_deletions(&self) -> Vec<LabelDeletion> {
-        self.writes.deletions().list()
+    /// Begins to insert the documents of another collection into this one, or returns the running merge of it. Fails
+    /// unless both take the same contents.
+    pub fn merge(&self, from: &Self, on_duplicate: OnDuplicate, on_existing: OnExisting) -> Result<Ticket<Merge>> {
+        if self.name == from.name {
+            let detail = "is the collection itself; name another one".into();
+            return Err(CollectionError::Invalid { field: "from", detail });
+        }
+        self.settings().takes_from(&from.settings(), (&self.name, &from.name))?;
+        let asked = MergeAsked {
+            from: from.name.clone(),
+            from_created: from.created,
+            through: from.lookup.durable(),
+            documents: from.lookup.counts().documents(),
+            on_duplicate,
+            on_existing,
+        };
+        write::begin_merge(&self.writes, asked)
+    }
+
+    /// Returns the jobs that run, and the last ones that have ended, the newest first.
+    pub fn jobs(&self) -> Vec<ListedJob> {
+        self.writes.jobs().list()
+    }
+
+    /// Returns up to `limit` reports of a merge, as JSON, each with the `seq` of its document in the other collection, in
+    /// this order, after a document if one is given.
+    pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
+        lookup::merge_reports(&self.lookup, merge, after, limit).await
     }
 
     /// Returns the document with this id.
@@ -272,7 +300,8 @@ impl LocalCollection {
         let target = Target { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
         UpkeepParts {
             expiry: Arc::clone(&self.expiry),
-            deletions: Arc::clone(&self.deletions),
+            removals: Arc::clone(&self.removals),
+            merges: Arc::clone(&self.merges),
             target,
             writes: Arc::clone(&self.writes),
         }
@@ -292,7 +321,7 @@ impl LocalCollection {
         self.info.set(&self.name, &self.lookup.policy().settings);
         self.writes.account();
         let IndexBytes { signatures, postings, ids, last_seen, labels } = index.bytes();
-        set(names::LABEL_DELETIONS_LEFT, self.writes.deletions().left() as f64);
+        set(names::LABEL_DELETIONS_LEFT, self.writes.jobs().left() as f64);
         set(names::LABELS, index.labels_used() as f64);
         set(names::LABELS_MAX, limits.labels.labels_max as f64);
         let parts = [

@@ -7,8 +7,8 @@
 
 pub(crate) mod boot;
 mod collection;
-mod deletions;
 pub(crate) mod disk;
+mod jobs;
 pub(crate) mod long_work;
 mod lookup;
 pub(crate) mod memory_budget;
@@ -18,6 +18,7 @@ mod upkeep;
 mod write;
 
 pub use collection::LocalCollection;
+pub use jobs::ListedJob;
 pub(crate) use lookup::{IdCache, Pairs, compared_page};
 pub(crate) use upkeep::Background;
 pub(crate) use write::PayloadBudget;

@@ -57,6 +57,8 @@ pub enum Code {
     SpecMismatch,
     /// The collection exists with other settings.
     CollectionExists,
+    /// The two collections do not take the same contents.
+    NotMergeable,
     /// A limit on bytes, lines or documents was exceeded.
     TooLarge,
     /// The content type or encoding is not supported.
@@ -111,6 +113,7 @@ impl Code {
         Self::IdConflict,
         Self::SpecMismatch,
         Self::CollectionExists,
+        Self::NotMergeable,
         Self::TooLarge,
         Self::UnsupportedMediaType,
         Self::InvalidValue,
@@ -175,6 +178,7 @@ impl Code {
             Self::CollectionExists => {
                 ("collection_exists", StatusCode::CONFLICT, "The collection exists with other settings")
             }
+            Self::NotMergeable => ("not_mergeable", StatusCode::CONFLICT, "The collections take different contents"),
             Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was exceeded"),
             Self::UnsupportedMediaType => (
                 "unsupported_media_type",
@@ -396,6 +400,7 @@ impl From<CollectionError> for Problem {
         match error {
             CollectionError::NoSuchCollection(_) => Self::new(Code::CollectionNotFound, detail),
             CollectionError::CollectionExists { .. } => Self::new(Code::CollectionExists, detail),
+            CollectionError::NotMergeable { .. } => Self::new(Code::NotMergeable, detail),
             CollectionError::SpecMismatch { .. } => Self::new(Code::SpecMismatch, detail),
             CollectionError::TooManyCollections { .. } => Self::new(Code::TooManyCollections, detail),
             CollectionError::DefaultStays => Self::new(Code::DefaultStays, detail),

@@ -100,6 +100,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::buckets)),
     route!(GET "/v1/collections/{collection}/labels" Scope(Read), ?["name", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::labels)),
+    route!(POST "/v1/collections/{collection}/merge" Scope(Insert), ?[]
+        -> [202, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(jobs::merge)),
     route!(GET "/v1/collections/{collection}/golden" Scope(Read), ?[]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(golden::read)),
     route!(PUT "/v1/collections/{collection}/golden" Scope(Admin), ?[]
@@ -108,6 +110,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(golden::remove)),
     Route { coarse: true, ..route!(GET "/v1/jobs" OneOf(&[Read, Delete]), ?["collection", "state", "limit"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::list)) },
+    route!(GET "/v1/jobs/{job}/reports" Scope(Read), ?["limit", "cursor"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::reports)),
     Route { coarse: true, ..route!(GET "/v1/jobs/{job}" OneOf(&[Read, Delete]), ?[]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::read)) },
     route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),

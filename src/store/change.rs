@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::additions::Additions;
-use super::format::deletions::DoomedPart;
+use super::format::jobs::DoomedPart;
 use super::record::Record;
-use crate::types::{LabelDeletion, Seq, TimestampMs};
+use crate::types::{LabelDeletion, Merge, Merged, Seq, TimestampMs};
 
 /// A change to the stored documents.
 #[derive(Clone, Debug)]
@@ -45,6 +45,10 @@ pub enum Change {
         /// The links that become ordinary documents, as for a delete.
         promoted: Vec<Seq>,
     },
+    /// Begins a merge of another collection.
+    BeginMerge(Arc<Merge>),
+    /// Notes what a merge did with a document. It has no place of its own: it is written with the document.
+    Merged(Arc<Merged>),
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },
 }
@@ -56,7 +60,8 @@ impl Change {
             Self::Insert(record) | Self::Replace { record, .. } => Some(record.seq),
             Self::Delete { seq, .. } | Self::Update { seq, .. } => Some(*seq),
             Self::DeleteLabelled { deletion, .. } => Some(deletion.number),
-            Self::Touch { .. } => None,
+            Self::BeginMerge(merge) => Some(merge.number),
+            Self::Merged(_) | Self::Touch { .. } => None,
         }
     }
 }

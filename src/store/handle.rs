@@ -8,7 +8,7 @@ use super::data_dir::files::{self, name_of};
 use super::error::{Result, StoreError};
 use super::format::columns::Flaw;
 use super::format::creation::create;
-use super::format::deletions::{self, Deletions};
+use super::format::jobs::{self, Jobs};
 use super::format::opening::{open_for_writing, peek};
 use super::format::rows::SignatureRow;
 use super::format::{golden, payload};
@@ -44,11 +44,11 @@ impl Store {
     pub fn open(path: &Path) -> Result<(Self, Writer, Opened)> {
         let (connection, opened, ledger) = open_for_writing(path)?;
         payload::check_count(&opened.meta, &ledger)?;
-        let deletions = deletions::read(&connection, opened.meta.name.as_str())?;
+        let jobs = jobs::read(&connection, opened.meta.name.as_str(), false)?;
         let writer = Writer::new(connection, path, &opened.meta, ledger)?;
         writer.restart_log()?;
         let store = Self { readers: writer.readers() };
-        deletions.doomed_of_each().into_iter().for_each(|(deletion, seqs)| store.hide(deletion, seqs.into()));
+        jobs.doomed_of_each().into_iter().for_each(|(deletion, seqs)| store.hide(deletion, seqs.into()));
         Ok((store, writer, opened))
     }
 
@@ -192,9 +192,19 @@ impl Store {
         self.readers.read(|snapshot| golden::read(snapshot.connection(), snapshot.collection()))
     }
 
-    /// Reads the deletions by label.
-    pub fn deletions(&self) -> Result<Deletions> {
-        self.readers.read(|snapshot| deletions::read(snapshot.connection(), snapshot.collection()))
+    /// Reads the jobs.
+    pub fn jobs(&self) -> Result<Jobs> {
+        self.readers.read(|snapshot| jobs::read(snapshot.connection(), snapshot.collection(), false))
+    }
+
+    /// Reads up to `limit` reports of a merge on documents after `after`, in their order.
+    pub fn reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
+        self.readers.read(|snapshot| jobs::reports(snapshot.connection(), snapshot.collection(), (merge, after), limit))
+    }
+
+    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment.
+    pub fn whole_records(&self, after: Seq, limit: usize) -> Result<Vec<Record>> {
+        self.readers.read(|snapshot| records::whole(snapshot, after, limit))
     }
 
     /// Lists these documents of a deletion no longer, in order of `seq`. Reads by `seq` still find them.

@@ -8,8 +8,9 @@
 //! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, id_first_seen, sum
 //! payload    seq, kind, shingles, size_sum, bytes, sum                       shingles or text, if these are kept
 //! golden     pair, name, a, b, duplicate, sum                                labelled pairs of texts, never documents
-//! deletion   number, label, accepted, ended, documents, removed, sum         deletions by label
-//! doomed     first, deletion, seqs, sum                                      the documents that they have yet to remove
+//! job        number, job, sum                                                jobs and how far they are, as JSON
+//! doomed     first, deletion, seqs, sum                                      what deletions by label have yet to remove
+//! merged     place, merge, source, report, sum                               what a merge did with each document
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
 //! meta       name, spec, keep, created, the settings that can change, sum
 //! ```
@@ -54,7 +55,7 @@ pub use self::descriptors::out_of_descriptors;
 pub use self::error::{Cause, Result, StoreError};
 pub use self::fingerprint::id_fingerprint;
 pub use self::format::columns::Flaw;
-pub use self::format::deletions::{Deletions, DoomedPart};
+pub use self::format::jobs::{DoomedPart, Jobs};
 pub use self::format::rows::SignatureRow;
 pub use self::handle::Store;
 pub use self::integrity::inspection::{Finding, Inspection, inspect};

@@ -3,12 +3,12 @@
 
 mod capture;
 mod content;
-mod deletion;
 mod document;
 mod explanation;
 mod fit;
 mod golden;
 mod ids;
+mod job;
 mod labels;
 mod options;
 mod page;
@@ -18,7 +18,6 @@ mod verdict;
 
 pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest, Revisit};
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
-pub use deletion::LabelDeletion;
 pub use document::{DOCUMENT_FIELDS, Document, StoredText};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
 pub use fit::fitting;
@@ -26,6 +25,7 @@ pub use golden::GoldenPair;
 pub use ids::{
     CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata, json_bytes,
 };
+pub use job::{Job, LabelDeletion, Merge, Merged};
 pub use labels::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TERMS_MAX, SOURCE, Scope, ScopeTerm};
 pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};

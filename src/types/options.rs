@@ -12,6 +12,19 @@ pub enum OnDuplicate {
     Store,
 }
 
+impl OnDuplicate {
+    pub const ALL: [Self; 3] = [Self::Skip, Self::Link, Self::Store];
+
+    /// Returns the name in the API and on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Link => "link",
+            Self::Store => "store",
+        }
+    }
+}
+
 /// The treatment of an id that already holds other content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnExisting {
@@ -20,4 +33,17 @@ pub enum OnExisting {
     /// Delete the old content. Store the new content, unless it is empty or a duplicate that is skipped.
     Replace,
     Keep,
+}
+
+impl OnExisting {
+    pub const ALL: [Self; 3] = [Self::Conflict, Self::Replace, Self::Keep];
+
+    /// Returns the name in the API and on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::Replace => "replace",
+            Self::Keep => "keep",
+        }
+    }
 }

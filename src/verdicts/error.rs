@@ -47,6 +47,11 @@ pub enum CollectionError {
     /// The id holds other content, and `on_existing` is `conflict`.
     #[error("id `{id}` holds other content; replace it with `on_existing=replace`, or keep it with `on_existing=keep`")]
     IdConflict { id: DocId },
+    /// The two collections do not take the same contents.
+    #[error(
+        "`{from}` cannot be merged into `{into}`: its `{setting}` is `{other}`, and that of `{into}` is `{own}`; create it with the same `spec`, `keep` and `extract`"
+    )]
+    NotMergeable { into: CollectionName, from: CollectionName, setting: &'static str, own: String, other: String },
     /// There is no document with that id.
     #[error("there is no document with id `{id}`")]
     NoSuchDocument { id: DocId },

@@ -226,6 +226,22 @@ impl Settings {
         *self == Self { banding, banding_by_hand: self.banding_by_hand, ..asked.clone() }
     }
 
+    /// Refuses to merge a collection with other settings into one with these, unless both take the same contents.
+    pub fn takes_from(&self, other: &Self, (into, from): (&CollectionName, &CollectionName)) -> Result<()> {
+        let (spec, keep, extract) = (&self.spec, self.keep, self.extract);
+        let differing = [
+            ("spec", *spec != other.spec, spec.to_string(), other.spec.to_string()),
+            ("keep", keep != other.keep, keep.as_str().to_owned(), other.keep.as_str().to_owned()),
+            ("extract", extract != other.extract, extract.as_str().to_owned(), other.extract.as_str().to_owned()),
+        ];
+        match differing.into_iter().find(|(_, differs, ..)| *differs) {
+            None => Ok(()),
+            Some((setting, _, own, other)) => {
+                Err(CollectionError::NotMergeable { into: into.clone(), from: from.clone(), setting, own, other })
+            }
+        }
+    }
+
     /// Refuses settings that are not possible or contradict each other.
     pub fn checked(self) -> Result<Self> {
         check_threshold(self.threshold)?;

@@ -44,7 +44,7 @@ fn job(client: &Client, job: &Value) -> Value {
 fn until_done(client: &Client, begun: &Value) {
     until_within(PATIENCE, "the job ends", || job(client, begun)["state"] == "done");
     let ended = job(client, begun);
-    assert_eq!((&ended["removed"], &ended["documents"]), (&begun["documents"], &begun["documents"]), "{ended}");
+    assert_eq!((&ended["done"], &ended["documents"]), (&begun["documents"], &begun["documents"]), "{ended}");
     assert!(ended["ended"].as_str().unwrap() >= ended["accepted"].as_str().unwrap(), "{ended}");
 }
 
@@ -306,6 +306,6 @@ fn wrong_requests_are_explained() {
         client.get(&format!("/v1/{target}")).problem(422, "invalid_value");
     }
     let done = deleted(&client, "site:a");
-    assert_eq!(client.get("/v1/jobs?state=done&collection=default").ok()["jobs"][0]["job"], done["job"]);
+    assert_eq!(client.get("/v1/jobs?state=ended&collection=default").ok()["jobs"][0]["job"], done["job"]);
     assert_eq!(client.get("/v1/jobs?state=running").ok(), json!({ "jobs": [] }));
 }

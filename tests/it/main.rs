@@ -59,6 +59,7 @@ mod logs;
 mod long_documents;
 mod memory_bound;
 mod memory_budget;
+mod merging;
 mod messages;
 mod metrics;
 mod not_kept;

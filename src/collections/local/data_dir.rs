@@ -45,9 +45,12 @@ impl DataDir {
         let common = Common { secret, limits, cpu, memory, ids, payloads, medium, disk };
         let opener = Arc::new(Opener::new(common, folder, opening)?);
         let open = opener.cells().watch();
-        let background = Background::start(Arc::clone(&opener.common().disk), scrub, move || {
-            Some(open()?.iter().map(|collection| collection.upkeep_parts()).collect())
-        });
+        let open = move || Some(open()?.iter().map(|collection| collection.upkeep_parts()).collect());
+        // Weak, because the threads end once all collections are dropped.
+        let of_names = Arc::downgrade(&opener);
+        let exists =
+            move |name: &CollectionName| of_names.upgrade().is_none_or(|opener| opener.folder().path(name).exists());
+        let background = Background::start(Arc::clone(&opener.common().disk), scrub, open, exists);
         let latest_backup = LatestBackup::new(backup.dir.as_deref().and_then(store::backup::latest));
         opener.open_default(default_settings)?;
         known.add(&CollectionName::default_collection());

@@ -34,7 +34,7 @@ pub struct FileCheck {
 /// One finding of damage in a collection's file.
 #[derive(Clone, Debug)]
 pub struct FileDamage {
-    /// The place: a table, `file`, `log`, `settings`, `ledger`, `clusters`, `golden` or `deletions`.
+    /// The place: a table, `file`, `log`, `settings`, `ledger`, `clusters`, `golden` or `jobs`.
     pub place: &'static str,
     /// The `seq` of the record, if a record is damaged.
     pub record: Option<u64>,
@@ -50,8 +50,8 @@ pub struct FileRepair {
     pub set_aside: u64,
     /// Damaged pairs of the golden set. Their readable parts were set aside.
     pub pairs_set_aside: u64,
-    /// Damaged rows of deletions by label. Documents that only such a row deletes are back.
-    pub deletions_damaged: u64,
+    /// Damaged rows of jobs. Documents that only such a row deletes are back.
+    pub jobs_damaged: u64,
     /// Documents that the old ledger counted and that are in neither file.
     pub lost: u64,
     /// The path of the damaged file.
@@ -119,8 +119,7 @@ impl From<Finding> for FileDamage {
 
 impl From<Repaired> for FileRepair {
     fn from(repaired: Repaired) -> Self {
-        let Repaired { documents, set_aside, pairs_set_aside, deletions_damaged, lost, kept_as, set_aside_in } =
-            repaired;
-        Self { documents, set_aside, pairs_set_aside, deletions_damaged, lost, kept_as, set_aside_in }
+        let Repaired { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in } = repaired;
+        Self { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in }
     }
 }

@@ -1,4 +1,5 @@
-//! Work in the background: deletes expired documents, removes those that were deleted by label, reads records again to find damage, changes settings, watches the
+//! Work in the background: deletes expired documents, removes those that were deleted by label, merges
+//! collections, reads records again to find damage, changes settings, watches the
 //! disk.
 
 mod canary;
@@ -6,8 +7,9 @@ mod disk_watch;
 mod drift;
 mod expiry;
 mod golden;
-mod label_deletions;
+mod merges;
 mod rebanding;
+mod removals;
 mod rounds;
 mod scrub;
 mod survey;
@@ -15,7 +17,8 @@ mod targets;
 mod threads;
 
 pub(crate) use expiry::Expiry;
-pub(crate) use label_deletions::LabelDeletions;
+pub(crate) use merges::Merges;
 pub(crate) use rebanding::Rebanding;
+pub(crate) use removals::Removals;
 pub(crate) use targets::Target;
 pub(crate) use threads::{Background, UpkeepParts};

@@ -93,14 +93,14 @@ impl Pass {
         };
         self.records.increment(scrubbed.records);
         self.records_read += scrubbed.records;
-        let errors = (scrubbed.damaged.len() + scrubbed.golden.len() + scrubbed.deletions.len()) as u64;
+        let errors = (scrubbed.damaged.len() + scrubbed.golden.len() + scrubbed.jobs.len()) as u64;
         self.errors.increment(errors);
         self.errors_found += errors;
         for detail in scrubbed.golden {
             tracing::error!(collection = %collection.name, detail, "the golden set is damaged");
         }
-        for detail in scrubbed.deletions {
-            tracing::error!(collection = %collection.name, detail, "the deletions by label are damaged");
+        for detail in scrubbed.jobs {
+            tracing::error!(collection = %collection.name, detail, "the jobs are damaged");
         }
         for (seq, detail) in scrubbed.damaged {
             tracing::error!(collection = %collection.name, record = seq.0, detail, "a record is damaged");

@@ -6,19 +6,22 @@ use super::canary;
 use super::disk_watch;
 use super::expiry::{self, Expiry};
 use super::golden;
-use super::label_deletions::{self, LabelDeletions};
+use super::merges::{self, Merges};
+use super::removals::{self, Removals};
 use super::rounds::Rounds;
 use super::scrub;
 use super::survey;
 use super::targets::Target;
 use crate::engine::disk::DataDisk;
 use crate::engine::write::Writes;
+use crate::types::CollectionName;
 use crate::verdicts::ScrubConfig;
 
 /// The parts of an open collection that the threads work on.
 pub(crate) struct UpkeepParts {
     pub expiry: Arc<Expiry>,
-    pub deletions: Arc<LabelDeletions>,
+    pub removals: Arc<Removals>,
+    pub merges: Arc<Merges>,
     pub target: Target,
     pub writes: Arc<Writes>,
 }
@@ -26,20 +29,23 @@ pub(crate) struct UpkeepParts {
 /// The threads. If they are dropped without [`stop`](Self::stop), each ends after its current step.
 pub(crate) struct Background {
     canary: Rounds,
-    deletions: Rounds,
     disk_watch: Rounds,
     expiry: Rounds,
     golden: Rounds,
+    merges: Rounds,
+    removals: Rounds,
     scrub: Option<Rounds>,
     survey: Rounds,
 }
 
 impl Background {
-    /// Starts the threads. They ask `open` for the open collections in each round, and end when it returns `None`.
+    /// Starts the threads. They ask `open` for the open collections in each round, and end when it returns `None`. `exists`
+    /// tells whether there is a collection, open or not.
     pub(crate) fn start(
         disk: Arc<DataDisk>,
         scrub: Option<ScrubConfig>,
         open: impl Fn() -> Option<Vec<UpkeepParts>> + Clone + Send + 'static,
+        exists: impl Fn(&CollectionName) -> bool + Send + 'static,
     ) -> Self {
         fn of<P>(
             open: impl Fn() -> Option<Vec<UpkeepParts>> + Send + 'static,
@@ -49,12 +55,13 @@ impl Background {
         }
         let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
         let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
-        let deletions = label_deletions::start(of(open.clone(), |parts| parts.deletions));
+        let removals = removals::start(of(open.clone(), |parts| parts.removals));
+        let merges = merges::start(of(open.clone(), |parts| parts.merges), exists);
         let canary = canary::start(of(open.clone(), |parts| parts.target));
         let golden = golden::start(of(open.clone(), |parts| parts.target));
         let survey = survey::start(of(open.clone(), |parts| parts.target));
         let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.target)));
-        Self { canary, deletions, disk_watch, expiry, golden, scrub, survey }
+        Self { canary, disk_watch, expiry, golden, merges, removals, scrub, survey }
     }
 
     /// Lets the threads begin no further step, and waits for those that may hold a collection's file open for reading:
@@ -62,7 +69,8 @@ impl Background {
     /// collections are closed.
     pub(crate) fn stop(&self) {
         self.expiry.stop();
-        self.deletions.stop();
+        self.merges.stop();
+        self.removals.stop();
         self.disk_watch.stop();
         self.survey.stop();
         self.golden.stop();
@@ -77,7 +85,8 @@ impl Background {
     /// the thread.
     pub(crate) fn join(&self) {
         self.expiry.join();
-        self.deletions.join();
+        self.merges.join();
+        self.removals.join();
         self.disk_watch.join();
         self.survey.join();
     }

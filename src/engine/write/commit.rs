@@ -13,15 +13,17 @@ use super::pace::CommitPace;
 use super::undo::{refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
 use crate::cpu;
-use crate::engine::deletions::Part;
+use crate::engine::jobs::Part;
 use crate::index::Place;
 use crate::store::{Change, StoreError, Writer};
-use crate::types::{CollectionName, Seq, TimestampMs};
+use crate::types::{CollectionName, Job, Seq, TimestampMs};
 use crate::verdicts::Result;
 
 /// How long the memory of a removed document may stay in use after its last reader has left. A write in the meantime
 /// frees it earlier.
 const LEAVING_CHECK: Duration = Duration::from_millis(20);
+/// The reports of a job that are forgotten in one transaction.
+const REPORTS_FORGOTTEN: usize = 1024;
 /// How long documents are removed from memory before the next writes are looked for.
 const REMOVAL: Duration = Duration::from_millis(2);
 
@@ -77,6 +79,8 @@ impl Committer {
                         Alone::Settings(changeable) => self.writer.set_changeable(changeable),
                         Alone::Golden(pairs) => self.writer.set_golden(&pairs),
                         Alone::RemoveDoomed(part) => self.remove_doomed(&part),
+                        Alone::Job(job) => self.set_job(*job),
+                        Alone::ForgetJob(number) => self.forget_job(number),
                     };
                     if let Err(error) = &written {
                         refuse_if_uncertain(&mut self.writes.order(), error);
@@ -157,7 +161,11 @@ impl Committer {
 
     fn commit(&mut self, mut decisions: Vec<QueuedWrite>, seen: Vec<LastSeenTimes>) {
         let last = decisions.last().map_or(self.writes.lookup().durable(), |decision| decision.at);
-        let mut changes: Vec<Change> = decisions.iter_mut().filter_map(|decision| decision.change.take()).collect();
+        let change = |decision: &mut QueuedWrite| {
+            let merged = decision.merged.clone().map(Change::Merged);
+            decision.change.take().into_iter().chain(merged)
+        };
+        let mut changes: Vec<Change> = decisions.iter_mut().flat_map(change).collect();
         let documents = changes.len();
         // After the decisions: some last-seen times belong to documents that are not on disk yet.
         let times = seen.iter().flat_map(|seen| &seen.times);
@@ -237,7 +245,20 @@ impl Committer {
             let (label, documents) = (deletion.label.as_str(), deletion.documents);
             tracing::info!(collection = %self.collection, label, documents, "all documents that were deleted by label are gone from the disk");
         }
-        self.writes.deletions().removed(deletion);
+        self.writes.jobs().removed(deletion);
+        Ok(())
+    }
+
+    fn set_job(&mut self, job: Job) -> std::result::Result<(), StoreError> {
+        self.writer.set_job(&job)?;
+        self.writes.jobs().set(job);
+        Ok(())
+    }
+
+    fn forget_job(&mut self, number: Seq) -> std::result::Result<(), StoreError> {
+        if self.writer.forget_job(number, REPORTS_FORGOTTEN)? {
+            self.writes.jobs().forgotten(number);
+        }
         Ok(())
     }
 
@@ -254,7 +275,7 @@ impl Committer {
     /// Shows decisions that are on disk to everything that reads.
     fn publish(&self, decisions: &[QueuedWrite], last: Seq) {
         let lookup = self.writes.lookup();
-        self.publish_deletions(decisions);
+        self.publish_jobs(decisions);
         self.publish_updates(decisions);
         self.publish_labels(decisions);
         // The promotions are on disk, so lookups may find these documents now. A check that no longer sees the document
@@ -274,16 +295,22 @@ impl Committer {
         }
     }
 
-    /// Lets no read list documents that are deleted by label on disk.
-    fn publish_deletions(&self, decisions: &[QueuedWrite]) {
+    /// Notes jobs that are on disk, and lets no read list documents that are deleted by label.
+    fn publish_jobs(&self, decisions: &[QueuedWrite]) {
+        let jobs = self.writes.jobs();
         for decision in decisions {
-            if let Step::Doomed(doomed) = &decision.step {
-                let seqs = doomed.documents.iter().map(|&(seq, ..)| seq).collect();
-                if !doomed.documents.is_empty() {
-                    self.writes.lookup().records().store().hide(doomed.number, seqs);
+            match &decision.step {
+                Step::Doomed(doomed) => {
+                    if !doomed.documents.is_empty() {
+                        let seqs = doomed.documents.iter().map(|&(seq, ..)| seq).collect();
+                        self.writes.lookup().records().store().hide(doomed.number, seqs);
+                    }
+                    jobs.is_durable(doomed.number);
                 }
-                self.writes.deletions().is_durable(doomed.number);
+                Step::BegunMerge(number) => jobs.is_durable(*number),
+                Step::None | Step::Added { .. } | Step::Removed { .. } | Step::Updated { .. } => {}
             }
+            decision.merged.iter().for_each(|merged| jobs.merged(merged));
         }
     }
 
@@ -291,7 +318,7 @@ impl Committer {
     fn publish_updates(&self, decisions: &[QueuedWrite]) {
         let updated = |decision: &QueuedWrite| match decision.step {
             Step::Updated { seq, .. } => Some(seq),
-            Step::None | Step::Added { .. } | Step::Removed { .. } | Step::Doomed(_) => None,
+            _ => None,
         };
         let mut updated = decisions.iter().filter_map(updated).peekable();
         if updated.peek().is_some() {
@@ -304,7 +331,7 @@ impl Committer {
     fn publish_labels(&self, decisions: &[QueuedWrite]) {
         let change = |decision: &QueuedWrite| match decision.step {
             Step::Updated { labels, .. } => labels,
-            Step::None | Step::Added { .. } | Step::Removed { .. } | Step::Doomed(_) => None,
+            _ => None,
         };
         let mut changes = decisions.iter().filter_map(change).peekable();
         if changes.peek().is_some() {
@@ -323,7 +350,7 @@ impl Committer {
         for decision in decisions {
             links -= decision.step.left().iter().filter(|left| left.promoted().is_some()).count() as i64;
             match &decision.step {
-                Step::None | Step::Updated { .. } => {}
+                Step::None | Step::Updated { .. } | Step::BegunMerge(_) => {}
                 &Step::Added { linked, replaced, .. } => {
                     (documents, links) = (documents + 1, links + i64::from(linked));
                     gone.extend(replaced.map(|(replaced, _)| replaced));

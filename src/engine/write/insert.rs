@@ -319,7 +319,8 @@ impl<'a> Deciding<'a> {
             explanation: explanation(lookup, judgement, &self.mentions),
         });
         lookup.meter(judgement, &self.survivors, &self.mentions);
-        Ok(self.writes.enqueue(order, verdict, effect, turn))
+        let merged = insertion.merged(&verdict);
+        Ok(self.writes.enqueue_noted(order, verdict, effect, merged, turn))
     }
 
     /// Returns the best revisit that a match gives, if the insertion has the digest of its payload.

@@ -1,11 +1,14 @@
 //! `Insertion`: a document to insert, with its options.
 
+use std::sync::Arc;
+
 use hapax_core::ContentHash;
 
 use super::decision::WriteTerms;
+use super::merge::MergePlace;
 use crate::engine::lookup::Room;
 use crate::store::Additions;
-use crate::types::{DocId, PayloadDigest};
+use crate::types::{DocId, Merged, PayloadDigest, Verdict};
 use crate::verdicts::{Attached, InsertOptions, Kept, Made};
 
 /// Metadata of this length is not counted: all writes that may wait take some megabytes of it.
@@ -23,6 +26,8 @@ pub(crate) struct Insertion {
     pub options: InsertOptions,
     /// The most bytes that the answer may have.
     pub bytes_max: usize,
+    /// Its place in a merge, if it belongs to one.
+    pub merge: Option<MergePlace>,
 }
 
 impl Insertion {
@@ -65,6 +70,11 @@ impl Insertion {
             capture: held.capture.and_again(&capture),
             page: self.made.page.or(held.page),
         }
+    }
+
+    /// Returns the report of the decision, if it belongs to a merge.
+    pub(super) fn merged(&self, verdict: &Verdict) -> Option<Arc<Merged>> {
+        self.merge.map(|place| place.decided(&self.id, verdict))
     }
 
     pub(super) fn content(&self) -> Option<ContentHash> {

@@ -14,12 +14,12 @@ use super::effects::{heir_is_link, leave_cluster, rejoin_cluster};
 use super::order::{Order, Step};
 use super::ticket::Ticket;
 use super::writes::Writes;
-use crate::engine::deletions::Part;
+use crate::engine::jobs::Part;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::Lookup;
 use crate::index::{LabelSet, Place};
 use crate::store::{Change, DoomedPart};
-use crate::types::{Label, LabelDeletion, Seq, TimestampMs};
+use crate::types::{Job, Label, LabelDeletion, Seq, TimestampMs};
 use crate::verdicts::Result;
 
 /// The documents that a deletion by label removes from the index.
@@ -38,7 +38,7 @@ pub(crate) async fn delete_labelled(writes: &Arc<Writes>, label: Label) -> Resul
     beside(writes, move |writes| {
         let lookup = writes.lookup();
         let mut order = writes.open_order()?;
-        writes.deletions().admit()?;
+        writes.jobs().admit()?;
         let doomed = doom(lookup, &mut order, &label);
         let now = TimestampMs::now();
         let (number, documents) = (doomed.number, doomed.documents.len() as u64);
@@ -50,7 +50,7 @@ pub(crate) async fn delete_labelled(writes: &Arc<Writes>, label: Label) -> Resul
             doomed: parts.iter().map(|part| part.doomed.clone()).collect(),
             promoted: doomed.left.iter().filter_map(|left| left.promoted_seq()).collect(),
         };
-        writes.deletions().decided(deletion.clone(), parts);
+        writes.jobs().decided(Job::DeleteLabel(deletion.clone()), parts);
         Ok(writes.enqueue(&mut order, deletion, (Some(change), Step::Doomed(Arc::new(doomed))), None))
     })
     .await
@@ -87,7 +87,7 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> Doomed {
 /// Undoes [`doom`]. If the deletion is in doubt, its documents stay hidden, and so they stay out of the counts of labels.
 pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &Doomed, in_doubt: bool) {
     let lookup = writes.lookup();
-    writes.deletions().undone(doomed.number);
+    writes.jobs().undone(doomed.number);
     for &left in doomed.left.iter().rev() {
         rejoin_cluster(lookup, order, left);
     }

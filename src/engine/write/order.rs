@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 use super::clusters::{Clusters, Left};
 use super::label_deletion::Doomed;
 use super::turn::WriteTurn;
-use crate::engine::deletions::Part;
+use crate::engine::jobs::Part;
 use crate::engine::lookup::Lookup;
 use crate::engine::memory_budget::BudgetShare;
 use crate::index::{LabelSet, Place};
 use crate::store::{Change, Changeable};
-use crate::types::{GoldenPair, Seq, TimestampMs};
+use crate::types::{GoldenPair, Job, Merged, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Result, WriteFailure};
 
 /// Everything that the decision lock guards, in addition to the right to change the index.
@@ -56,6 +56,10 @@ pub(super) enum Alone {
     Golden(Arc<Vec<GoldenPair>>),
     /// Removes documents that were deleted by label.
     RemoveDoomed(Arc<Part>),
+    /// Another state of a job.
+    Job(Box<Job>),
+    /// Forgets reports of a job that has ended, or the job itself if it has none left.
+    ForgetJob(Seq),
 }
 
 /// Last-seen times on their way to the disk.
@@ -69,6 +73,8 @@ pub(super) struct LastSeenTimes {
 pub(super) struct QueuedWrite {
     /// The change to write. `None` for an answer that only has to wait for earlier decisions.
     pub change: Option<Change>,
+    /// What a merge did with the document, to write with the change.
+    pub merged: Option<Arc<Merged>>,
     /// The effect on the index.
     pub step: Step,
     /// The last `seq` that was assigned when the decision was made.
@@ -103,6 +109,8 @@ pub(super) enum Step {
     },
     /// Documents were deleted by label.
     Doomed(Arc<Doomed>),
+    /// A merge with this number begins.
+    BegunMerge(Seq),
 }
 
 /// A change of a document's labels that is not on disk yet.
@@ -142,7 +150,7 @@ impl Step {
     /// Returns how the documents that this step removes left their clusters.
     pub(super) fn left(&self) -> &[Left] {
         match self {
-            Self::None | Self::Updated { .. } | Self::Added { replaced: None, .. } => &[],
+            Self::None | Self::Updated { .. } | Self::Added { replaced: None, .. } | Self::BegunMerge(_) => &[],
             Self::Added { replaced: Some((_, left)), .. } | Self::Removed { left, .. } => std::slice::from_ref(left),
             Self::Doomed(doomed) => &doomed.left,
         }
@@ -153,7 +161,7 @@ impl Work {
     /// Returns whether this entry needs a transaction.
     pub(super) fn writes(&self) -> bool {
         match self {
-            Self::Write(write) => write.change.is_some(),
+            Self::Write(write) => write.change.is_some() || write.merged.is_some(),
             Self::Alone { .. } | Self::LastSeen(_) => true,
         }
     }

@@ -25,9 +25,9 @@ pub(super) fn repeat(
     let lookup = writes.lookup();
     let (findings, context) = first_verdict(lookup, &existing.record, insertion)?;
     let (seq, held) = (existing.record.seq, existing.record.additions());
-    let merged = insertion.additions(Some(held.clone()));
-    let sent = sent_beside(&insertion.attached, &merged, &held);
-    let Additions { labels, page, .. } = &merged;
+    let joined = insertion.additions(Some(held.clone()));
+    let sent = sent_beside(&insertion.attached, &joined, &held);
+    let Additions { labels, page, .. } = &joined;
     let was_duplicate = existing.record.verdict.duplicate_of.is_some();
     let mut order = writes.open_order()?;
     if !existing.is_there(lookup) {
@@ -50,11 +50,15 @@ pub(super) fn repeat(
     // when it comes again.
     let is_same_page = page.zip(held.page).is_some_and(|(sent, held)| sent.hash == held.hash);
     let page = if is_same_page { held.page } else { *page };
+    let merged = insertion.merged(&verdict);
     if !updates && page == held.page {
-        return Ok(Some(Ticket::ready(verdict, lookup.durable())));
+        return Ok(Some(match merged {
+            None => Ticket::ready(verdict, lookup.durable()),
+            merged => writes.enqueue_noted(&mut order, verdict, (None, Step::None), merged, turn.take()),
+        }));
     }
     let had = held.labels.clone();
-    let additions = if updates { Additions { page, ..merged } } else { Additions { page, ..held } };
+    let additions = if updates { Additions { page, ..joined } } else { Additions { page, ..held } };
     let change = Change::Update { seq: order.next(), target: seq, additions: Box::new(additions.clone()) };
     lookup.records().updates(seq, additions);
     let labels = set.map(|to| {
@@ -63,7 +67,7 @@ pub(super) fn repeat(
         relabelling
     });
     let step = Step::Updated { seq, labels };
-    Ok(Some(writes.enqueue(&mut order, verdict, (Some(change), step), turn.take())))
+    Ok(Some(writes.enqueue_noted(&mut order, verdict, (Some(change), step), merged, turn.take())))
 }
 
 /// Returns how what was sent with the content compares with what is held, if `merged` is both together.

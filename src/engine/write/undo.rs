@@ -47,6 +47,7 @@ fn undo_step(writes: &Writes, order: &mut Order, step: &Step, in_doubt: bool) {
                 labels.undone(lookup, order);
             }
         }
+        Step::BegunMerge(number) => writes.jobs().undone(number),
         Step::Doomed(ref doomed) => undo_doom(writes, order, doomed, in_doubt),
         Step::Added { place, replaced, .. } => {
             withdraw(lookup, order, place);

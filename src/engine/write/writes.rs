@@ -12,11 +12,11 @@ use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
 use super::ticket::Ticket;
 use super::turn::{WriteTurn, WriteTurns};
-use crate::engine::deletions::{Deletions, Part};
 use crate::engine::disk::DataDisk;
+use crate::engine::jobs::{Jobs, Part};
 use crate::engine::lookup::Lookup;
 use crate::store::{Change, Changeable};
-use crate::types::{GoldenPair, Seq, TimestampMs};
+use crate::types::{GoldenPair, Job, Merged, Seq, TimestampMs};
 use crate::verdicts::Result;
 
 /// Receives the outcome of a write that was sent to the disk.
@@ -32,7 +32,7 @@ pub(crate) struct Writes {
     /// Room for shingles, texts and metadata on their way to the disk.
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
-    deletions: Deletions,
+    jobs: Jobs,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -52,13 +52,13 @@ impl Writes {
         order: Order,
         payloads: PayloadBudget,
         disk: Arc<DataDisk>,
-        deletions: Deletions,
+        jobs: Jobs,
     ) -> Self {
         let limits = lookup.limits();
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
-        Self { lookup, order, work, turns, payload_room, disk, deletions, committer }
+        Self { lookup, order, work, turns, payload_room, disk, jobs, committer }
     }
 
     pub(crate) fn lookup(&self) -> &Arc<Lookup> {
@@ -73,8 +73,8 @@ impl Writes {
         &self.payload_room
     }
 
-    pub(crate) fn deletions(&self) -> &Deletions {
-        &self.deletions
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
     pub(super) fn disk(&self) -> &DataDisk {
@@ -117,12 +117,24 @@ impl Writes {
         (change, step): (Option<Change>, Step),
         turn: impl Into<Option<WriteTurn>>,
     ) -> Ticket<T> {
+        self.enqueue_noted(order, value, (change, step), None, turn)
+    }
+
+    /// Like [`enqueue`](Self::enqueue), together with the report of a merge.
+    pub(super) fn enqueue_noted<T>(
+        &self,
+        order: &mut Order,
+        value: T,
+        (change, step): (Option<Change>, Step),
+        merged: Option<Arc<Merged>>,
+        turn: impl Into<Option<WriteTurn>>,
+    ) -> Ticket<T> {
         let at = order.last();
-        if change.is_none() && self.lookup.durable() >= at {
+        if change.is_none() && merged.is_none() && self.lookup.durable() >= at {
             return Ticket::ready(value, at);
         }
         let (answer, durable) = oneshot::channel();
-        if order.push(Work::Write(QueuedWrite { change, step, at, answer, _turn: turn.into() })) {
+        if order.push(Work::Write(QueuedWrite { change, merged, step, at, answer, _turn: turn.into() })) {
             self.work.notify_one();
         }
         Ticket::waiting(value, at, durable)
@@ -141,6 +153,16 @@ impl Writes {
     /// Removes documents that were deleted by label from the disk.
     pub(crate) fn remove_doomed(&self, part: Arc<Part>) -> Result<Written> {
         self.write_alone(Alone::RemoveDoomed(part))
+    }
+
+    /// Sends another state of a job to the disk.
+    pub(crate) fn write_job(&self, job: Job) -> Result<Written> {
+        self.write_alone(Alone::Job(Box::new(job)))
+    }
+
+    /// Forgets reports of a job that has ended, or the job itself if it has none left.
+    pub(crate) fn forget_job(&self, number: Seq) -> Result<Written> {
+        self.write_alone(Alone::ForgetJob(number))
     }
 
     fn write_alone(&self, write: Alone) -> Result<Written> {

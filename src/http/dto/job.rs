@@ -1,25 +1,49 @@
 //! Jobs as JSON: work that goes on after its request was answered.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::values::{self, timestamp};
 use crate::http::error::Problem;
-use crate::types::{CollectionName, LabelDeletion, Seq};
+use crate::http::json::Object;
+use crate::http::options::{ON_DUPLICATE, ON_EXISTING};
+use crate::http::query::choice;
+use crate::types::{CollectionName, Job, LabelDeletion, Merge, OnDuplicate, OnExisting, Seq};
 
-/// A job: the deletion of the documents with a label.
+/// A job. The fields of the other kind are absent.
 #[derive(Debug, Serialize)]
 pub struct JobBody {
     job: String,
     kind: &'static str,
     #[serde(serialize_with = "values::name")]
     collection: CollectionName,
-    label: String,
     state: &'static str,
     accepted: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
     documents: u64,
-    removed: u64,
+    done: u64,
+    #[serde(flatten)]
+    of_kind: OfKind,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum OfKind {
+    DeleteLabel {
+        label: String,
+    },
+    Merge {
+        from: String,
+        on_duplicate: &'static str,
+        on_existing: &'static str,
+        outcomes: BTreeMap<String, u64>,
+        verdicts: BTreeMap<String, u64>,
+    },
 }
 
 /// The answer of `GET /v1/jobs`.
@@ -28,26 +52,83 @@ pub struct JobList {
     pub jobs: Vec<JobBody>,
 }
 
+/// A page of the reports of a merge.
+#[derive(Debug, Serialize)]
+pub struct ReportPage {
+    reports: Vec<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A merge to begin.
+#[derive(Debug)]
+pub struct MergeInput {
+    pub from: CollectionName,
+    pub on_duplicate: OnDuplicate,
+    pub on_existing: OnExisting,
+}
+
 impl JobBody {
-    pub fn new(collection: CollectionName, deletion: LabelDeletion) -> Self {
-        let LabelDeletion { number, label, accepted, ended, documents, removed } = deletion;
-        Self {
-            job: format!("{collection}.{}", number.0),
-            kind: "delete_label",
-            collection,
-            label: label.as_str().to_owned(),
-            state: if ended.is_some() { "done" } else { "running" },
-            accepted: timestamp(accepted),
-            ended: ended.map(timestamp),
-            documents,
-            removed,
-        }
+    /// `waits` is why the job does not go on at present.
+    pub fn new(collection: CollectionName, job: Job, waits: Option<String>) -> Self {
+        let (number, accepted) = (job.number(), timestamp(job.accepted()));
+        let (kind, state, ended, detail, documents, done, of_kind) = match job {
+            Job::DeleteLabel(LabelDeletion { label, ended, documents, removed, .. }) => {
+                let of_kind = OfKind::DeleteLabel { label: label.as_str().to_owned() };
+                ("delete_label", state(ended.is_some(), false), ended, waits, documents, removed, of_kind)
+            }
+            Job::Merge(merge) => {
+                let done = merge.merged();
+                let Merge { from, on_duplicate, on_existing, ended, aborted, documents, outcomes, verdicts, .. } =
+                    merge;
+                let (on_duplicate, on_existing) = (on_duplicate.as_str(), on_existing.as_str());
+                let of_kind = OfKind::Merge { from: from.to_string(), on_duplicate, on_existing, outcomes, verdicts };
+                let state = state(ended.is_some(), aborted.is_some());
+                ("merge", state, ended, aborted.or(waits), documents, done, of_kind)
+            }
+        };
+        let (job, ended) = (format!("{collection}.{}", number.0), ended.map(timestamp));
+        Self { job, kind, collection, state, accepted, ended, detail, documents, done, of_kind }
     }
 
     /// Returns the path at which it is read.
     pub fn path(&self) -> String {
         format!("/v1/jobs/{}", self.job)
     }
+}
+
+fn state(ended: bool, aborted: bool) -> &'static str {
+    match (ended, aborted) {
+        (_, true) => "aborted",
+        (true, false) => "done",
+        (false, false) => "running",
+    }
+}
+
+impl ReportPage {
+    /// `limit` is how many were asked for.
+    pub fn new(reports: Vec<(Seq, String)>, limit: usize) -> Self {
+        let last = reports.last().filter(|_| reports.len() == limit).map(|(seq, _)| seq.0.to_string());
+        let raw = |(_, report)| RawValue::from_string(report).expect("stored reports are JSON");
+        Self { reports: reports.into_iter().map(raw).collect(), next_cursor: last }
+    }
+}
+
+/// Parses `{"from": …, "on_duplicate": …, "on_existing": …}`.
+pub fn merge_input(text: &str) -> Result<MergeInput, Problem> {
+    let mut object = Object::parse(text)?;
+    let (from, on_duplicate, on_existing) =
+        (object.string("from")?, object.string("on_duplicate")?, object.string("on_existing")?);
+    object.finish()?;
+    let from = from.ok_or_else(|| Problem::invalid("from", "is required"))?;
+    let from = CollectionName::new(&from).map_err(|error| Problem::invalid("from", error.to_string()))?;
+    let on_duplicate = on_duplicate.map(|text| choice("on_duplicate", &text, &ON_DUPLICATE)).transpose()?;
+    let on_existing = on_existing.map(|text| choice("on_existing", &text, &ON_EXISTING)).transpose()?;
+    Ok(MergeInput {
+        from,
+        on_duplicate: on_duplicate.unwrap_or_default(),
+        on_existing: on_existing.unwrap_or_default(),
+    })
 }
 
 /// Reads the name of a job: its collection and its number.

@@ -29,7 +29,7 @@ use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target, Targets};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, InvalidLabel, Label, ScopeTerm, StoredText, Verdict, json_bytes};
+use crate::types::{DocId, Document, InvalidLabel, Job, Label, ScopeTerm, StoredText, Verdict, json_bytes};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
@@ -220,7 +220,7 @@ pub async fn delete(
             quota.take_documents(1)?;
             let ticket = collection.delete_labelled(label).await?;
             let deletion = audited.label_deleted(ticket).await?;
-            let job = JobBody::new(collection.name().clone(), deletion);
+            let job = JobBody::new(collection.name().clone(), Job::DeleteLabel(deletion), None);
             Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
         }
         (None, []) => Err(Problem::invalid("id", "is required, or `label` to delete all documents with a label")),

@@ -1,17 +1,46 @@
-//! Handlers that show jobs.
+//! Handlers that begin merges, and show jobs.
 
 use axum::Json;
-use axum::extract::RawPathParams;
+use axum::extract::{RawPathParams, State};
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
 
+use super::pages::{PAGE_DEFAULT, PAGE_MAX};
+use crate::collections::{Collection, ListedJob};
+use crate::http::answer::Answer;
 use crate::http::caller::Caller;
-use crate::http::dto::job::{JobBody, JobList, job_name};
+use crate::http::dto::job::{JobBody, JobList, MergeInput, ReportPage, job_name, merge_input};
 use crate::http::error::{Code, Problem};
 use crate::http::query::Query;
-use crate::http::request::OpenCollections;
-use crate::types::CollectionName;
+use crate::http::quota::Quota;
+use crate::http::request::{JsonText, OpenCollections, Target};
+use crate::http::state::AppState;
+use crate::keys::Scope;
+use crate::types::{CollectionName, ID_JSON_BYTES_MAX, Job, OnExisting, Seq};
 
-const JOBS_DEFAULT: usize = 100;
-const JOBS_MAX: usize = 1000;
+/// The most bytes of a report of a merge as JSON, without its ids.
+const REPORT_BYTES: usize = 512;
+
+/// `POST /v1/collections/{collection}/merge`: 202 once the merge is on disk.
+pub async fn merge(
+    State(state): State<AppState>,
+    caller: Caller,
+    OpenCollections(collections): OpenCollections,
+    Target(collection): Target,
+    body: JsonText,
+) -> Result<Response, Problem> {
+    let MergeInput { from, on_duplicate, on_existing } = body.parse(&state, merge_input).await?;
+    caller.require_for(Scope::Read, "a merge")?;
+    if on_existing == OnExisting::Replace {
+        caller.require_for(Scope::Delete, "`on_existing` = `replace`")?;
+    }
+    caller.require_use(&from)?;
+    let from = collections.get(&from).await?;
+    let merge = collection.merge(&from, on_duplicate, on_existing)?.wait().await?;
+    let job = JobBody::new(collection.name().clone(), Job::Merge(merge), None);
+    Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
+}
 
 /// `GET /v1/jobs`: those of the open collections that the key may use, the newest first.
 pub async fn list(
@@ -19,9 +48,8 @@ pub async fn list(
     OpenCollections(collections): OpenCollections,
     query: Query,
 ) -> Result<Json<JobList>, Problem> {
-    let limit = query.integer("limit", JOBS_DEFAULT, 1..=JOBS_MAX)?;
-    let states = [("all", None), ("running", Some(true)), ("done", Some(false))];
-    let running = query.choice("state", &states)?;
+    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    let running = query.choice("state", &[("all", None), ("running", Some(true)), ("ended", Some(false))])?;
     let open = match query.get("collection") {
         Some(name) => {
             let name = CollectionName::new(name)?;
@@ -30,15 +58,15 @@ pub async fn list(
         }
         None => collections.open_ones(),
     };
-    let mut found = Vec::new();
+    let mut found: Vec<(CollectionName, ListedJob)> = Vec::new();
     for collection in open.iter().filter(|collection| caller.may_use(collection.name())) {
-        let deletions = collection.label_deletions().into_iter();
-        let asked = deletions.filter(|deletion| running.is_none_or(|running| deletion.ended.is_none() == running));
-        found.extend(asked.map(|deletion| (collection.name().clone(), deletion)));
+        let jobs = collection.jobs().into_iter();
+        let asked = jobs.filter(|(job, _)| running.is_none_or(|running| job.is_running() == running));
+        found.extend(asked.map(|job| (collection.name().clone(), job)));
     }
-    found.sort_by(|(a, x), (b, y)| y.accepted.cmp(&x.accepted).then_with(|| a.cmp(b)).then(y.number.cmp(&x.number)));
-    let jobs = found.into_iter().take(limit).map(|(name, deletion)| JobBody::new(name, deletion));
-    Ok(Json(JobList { jobs: jobs.collect() }))
+    found.sort_by_cached_key(|(name, (job, _))| (std::cmp::Reverse((job.accepted(), job.number())), name.clone()));
+    let shown = found.into_iter().take(limit);
+    Ok(Json(JobList { jobs: shown.map(|(name, (job, waits))| JobBody::new(name, job, waits)).collect() }))
 }
 
 /// `GET /v1/jobs/{job}`
@@ -47,14 +75,54 @@ pub async fn read(
     OpenCollections(collections): OpenCollections,
     params: RawPathParams,
 ) -> Result<Json<JobBody>, Problem> {
+    let (name, number) = named(&caller, &params)?;
+    let (job, waits) = job_of(&collections.get(&name).await?, number)?;
+    Ok(Json(JobBody::new(name, job, waits)))
+}
+
+/// `GET /v1/jobs/{job}/reports`: what a merge did with each document.
+pub async fn reports(
+    State(state): State<AppState>,
+    caller: Caller,
+    OpenCollections(collections): OpenCollections,
+    params: RawPathParams,
+    query: Query,
+    quota: Quota,
+) -> Result<Answer<ReportPage>, Problem> {
+    let (name, number) = named(&caller, &params)?;
+    let collection = collections.get(&name).await?;
+    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    let no_cursor = |_| Problem::invalid("cursor", "is not a cursor from a page of reports");
+    let after = query.get("cursor").map_or(Ok(0), str::parse).map_err(no_cursor)?;
+    let after = i64::try_from(after).map_or(Seq(i64::MAX as u64), |_: i64| Seq(after));
+    quota.take_documents(1)?;
+    if !matches!(job_of(&collection, number)?.0, Job::Merge(_)) {
+        return Err(Problem::invalid("job", "must be a merge; other jobs have no reports"));
+    }
+    let mut room = state.answer_room(limit * (REPORT_BYTES + 3 * ID_JSON_BYTES_MAX))?;
+    // Fewer if there is not enough memory for as many reports of the greatest length.
+    let fit = (room.json_bytes_max() / (REPORT_BYTES + 3 * ID_JSON_BYTES_MAX)).clamp(1, limit);
+    let reports = collection.merge_reports(number, after, fit).await?;
+    quota.charge_documents(reports.len().saturating_sub(1));
+    room.is_made(REPORT_BYTES + reports.iter().map(|(_, report)| report.len() + 1).sum::<usize>());
+    Ok(Answer::new(ReportPage::new(reports, fit), room))
+}
+
+fn named(caller: &Caller, params: &RawPathParams) -> Result<(CollectionName, Seq), Problem> {
     let job = params.iter().find(|(name, _)| *name == "job").map_or("", |(_, value)| value);
     let (name, number) = job_name(job)?;
     caller.require_use(&name)?;
-    let collection = collections.get(&name).await?;
-    let found = collection.label_deletions().into_iter().find(|deletion| deletion.number == number);
-    let found = found.ok_or_else(|| {
-        let detail = format!("there is no job `{job}`; a collection lists the last 100 jobs that have ended");
+    Ok((name, number))
+}
+
+fn job_of(collection: &Collection, number: Seq) -> Result<ListedJob, Problem> {
+    let found = collection.jobs().into_iter().find(|(job, _)| job.number() == number);
+    found.ok_or_else(|| {
+        let detail = format!(
+            "there is no job `{}.{}`; a collection keeps the last 100 jobs that have ended",
+            collection.name(),
+            number.0
+        );
         Problem::new(Code::JobNotFound, detail)
-    })?;
-    Ok(Json(JobBody::new(name, found)))
+    })
 }

@@ -10,8 +10,8 @@ use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::{Flaw, integer};
 use crate::store::format::connection::{Role, connect};
-use crate::store::format::deletions;
 use crate::store::format::golden;
+use crate::store::format::jobs;
 use crate::store::format::ledger::{Ledger, Tally, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::opening::opened;
@@ -92,7 +92,7 @@ pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
     })?;
     rows.compare("payloads", found, ledger.payloads)?;
     golden::read(&connection, &name)?;
-    deletions::read(&connection, &name)?;
+    jobs::read(&connection, &name, true)?;
     Ok(opened)
 }
 

@@ -4,8 +4,9 @@
 pub(in crate::store) mod columns;
 pub(in crate::store) mod connection;
 pub(in crate::store) mod creation;
-pub(in crate::store) mod deletions;
 pub(in crate::store) mod golden;
+mod job_json;
+pub(in crate::store) mod jobs;
 pub(in crate::store) mod ledger;
 pub(in crate::store) mod meta;
 pub(in crate::store) mod opening;

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::connection::{Role, connect};
-use super::deletions;
+use super::jobs;
 use super::ledger::{Ledger, read_ledger};
 use super::meta::read_meta;
 use super::outside::check_files;
@@ -51,6 +51,6 @@ pub(in crate::store) fn peek(path: &Path) -> Result<Opened> {
 
 /// Returns what a file says of itself.
 pub(in crate::store) fn opened(connection: &Connection, meta: Meta, ledger: &Ledger) -> Result<Opened> {
-    let doomed = deletions::left(connection, meta.name.as_str())?;
+    let doomed = jobs::left(connection, meta.name.as_str())?;
     Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows.saturating_sub(doomed) })
 }

@@ -88,16 +88,12 @@ CREATE TABLE golden (
 INSERT INTO ledger VALUES ('golden', 0, 0, 0);
 ";
 
-/// The tables and the rows that format 6 adds: deletions by label, and the documents that they have yet to remove. A row
-/// of `doomed` has up to 512 of them, and is named by the first.
+/// The tables and the rows that format 6 adds: jobs, the documents that deletions by label have yet to remove, and the
+/// reports of merges. A row of `doomed` has up to 512 documents, and is named by the first.
 pub(super) const TABLES_SINCE_6: &str = "
-CREATE TABLE deletion (
+CREATE TABLE job (
     number         INTEGER PRIMARY KEY,
-    label          TEXT    NOT NULL,
-    accepted_ms    INTEGER NOT NULL,
-    ended_ms       INTEGER,
-    documents      INTEGER NOT NULL,
-    removed        INTEGER NOT NULL,
+    job            TEXT    NOT NULL,
     sum            INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE doomed (
@@ -106,5 +102,13 @@ CREATE TABLE doomed (
     seqs           BLOB    NOT NULL,
     sum            INTEGER NOT NULL
 ) STRICT;
-INSERT INTO ledger VALUES ('deletion', 0, 0, 0), ('doomed', 0, 0, 0);
+CREATE TABLE merged (
+    place          INTEGER PRIMARY KEY,
+    merge          INTEGER NOT NULL,
+    source         INTEGER NOT NULL,
+    report         TEXT    NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+CREATE INDEX merged_by_source ON merged (merge, source);
+INSERT INTO ledger VALUES ('job', 0, 0, 0), ('doomed', 0, 0, 0), ('merged', 0, 0, 0);
 ";

@@ -21,10 +21,10 @@ use crate::store::format::ledger::{Ledger, Tally, move_ledger, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
 use crate::store::format::version::check_format;
-use crate::store::format::{deletions, golden};
+use crate::store::format::{golden, jobs};
 use crate::store::settings::Meta;
 use crate::store::write::promotion;
-use crate::types::{LabelDeletion, Seq, TimestampMs};
+use crate::types::{Job, LabelDeletion, Seq, TimestampMs};
 
 /// The positions of the commit order to skip if the last assigned one is unknown: no number may ever name two
 /// documents.
@@ -39,8 +39,8 @@ pub struct Repaired {
     pub set_aside: u64,
     /// The number of damaged pairs of the golden set. Their readable parts are in `set_aside_in` too.
     pub pairs_set_aside: u64,
-    /// The number of damaged rows of deletions by label. Documents that only such a row deletes are back.
-    pub deletions_damaged: u64,
+    /// The number of damaged rows of jobs. Documents that only such a row deletes are back.
+    pub jobs_damaged: u64,
     /// The number of documents that the old ledger counted but that are in neither file.
     pub lost: u64,
     /// The present path of the damaged file. Its log is next to it.
@@ -81,13 +81,13 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     let made = files::creating(path);
     write_new(&made, &meta).map_err(sqlite)?;
     let mut new = Connection::open(&made).map_err(sqlite)?;
-    let (pairs_set_aside, deletions);
+    let (pairs_set_aside, jobs);
     let documents = {
         let new = new.transaction().map_err(sqlite)?;
         for table in RecordTable::ALL {
             copy(&old, &new, table, &mut aside).map_err(|error| error.of(&label))?;
         }
-        deletions = finish_deletions(&old, &new, &mut aside).map_err(|error| error.of(&label))?;
+        jobs = finish_deletions(&old, &new, &mut aside).map_err(|error| error.of(&label))?;
         set_unpaired_aside(&new, &meta, &mut aside).map_err(|error| error.of(&label))?;
         promote_the_first(&new).map_err(sqlite)?;
         let mut made = sums(&new, &meta).map_err(sqlite)?;
@@ -109,9 +109,9 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     drop(old);
     files::finish_repair(path, &kept_as).map_err(io)?;
     let counted = ledger.map_or(0, |ledger| ledger.signatures.rows);
-    let Finished { removed, damaged: deletions_damaged } = deletions;
+    let Finished { removed, damaged: jobs_damaged } = jobs;
     let lost = counted.saturating_sub(documents + set_aside + removed);
-    Ok(Repaired { documents, set_aside, pairs_set_aside, deletions_damaged, lost, kept_as, set_aside_in })
+    Ok(Repaired { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in })
 }
 
 /// Returns the last assigned place in the commit order, or a later one if it is unknown.
@@ -259,7 +259,7 @@ fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Res
     Ok(set_aside)
 }
 
-/// The deletions by label that a repair has finished.
+/// What a repair did with jobs.
 struct Finished {
     /// The documents that it removed.
     removed: u64,
@@ -267,9 +267,9 @@ struct Finished {
     damaged: u64,
 }
 
-/// Finishes the deletions by label: removes the documents that they had yet to remove, and copies the deletions.
+/// Finishes the deletions by label, which removes the documents that they had yet to remove, and copies all jobs.
 fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Result<Finished, Stopped> {
-    let looked = deletions::look(old);
+    let looked = jobs::look(old, true);
     let mut finished = Finished { removed: 0, damaged: looked.flaws.len() as u64 };
     for seq in looked.intact.doomed.iter().flat_map(|part| &part.seqs) {
         let mut removed = 0;
@@ -279,12 +279,23 @@ fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -
         }
         finished.removed += removed as u64;
     }
-    for deletion in looked.intact.deletions {
-        let ended = deletion.ended.or(Some(TimestampMs::now()));
-        deletions::put_deletion(new, &LabelDeletion { removed: deletion.documents, ended, ..deletion })?;
+    for job in looked.intact.jobs {
+        let job = match job {
+            Job::DeleteLabel(deletion) => {
+                let ended = deletion.ended.or(Some(TimestampMs::now()));
+                Job::DeleteLabel(LabelDeletion { removed: deletion.documents, ended, ..deletion })
+            }
+            merge @ Job::Merge(_) => merge,
+        };
+        jobs::put(new, &job)?;
     }
+    jobs::copy_reports(old, new)?;
     for &(table, key, flaw) in &looked.flaws {
-        let column = if table == "doomed" { "first" } else { "number" };
+        let column = match table {
+            "doomed" => "first",
+            "merged" => "place",
+            _ => "number",
+        };
         let mut statement = old.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1"))?;
         let mut rows = statement.query([key])?;
         // What cannot be read is lost.

@@ -1,6 +1,9 @@
-//! Reads one record, or a part of it.
+//! Reads one record, or a part of it, or some whole ones.
 
-use super::snapshot::Snapshot;
+use std::sync::Arc;
+
+use super::payloads;
+use super::snapshot::{Snapshot, reading};
 use crate::store::error::Result;
 use crate::store::format::columns::Flaw;
 use crate::store::format::rows::{
@@ -22,6 +25,39 @@ pub(in crate::store) fn record(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<
         let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer)?;
         document.record(&signature)
     })
+}
+
+/// Reads up to `limit` records after `after` with their payloads, in order of `seq`.
+pub(in crate::store) fn whole(snapshot: &mut Snapshot<'_>, after: Seq, limit: usize) -> Result<Vec<Record>> {
+    let mut records = Vec::new();
+    for seq in seqs(snapshot, after, limit)? {
+        let Some(record) = record(snapshot, seq)? else { continue };
+        let mut kept = None;
+        if payloads::bytes(snapshot, seq)?.is_some() {
+            let keep = &mut |_, payload| {
+                kept = Some(Arc::new(payload));
+                Ok(())
+            };
+            payloads::payload(snapshot, seq, &mut |_| Ok(()), keep)?;
+        }
+        records.push(Record { payload: kept, ..record });
+    }
+    Ok(records)
+}
+
+fn seqs(snapshot: &Snapshot<'_>, after: Seq, limit: usize) -> Result<Vec<Seq>> {
+    let reading = |error| reading(snapshot.collection(), error);
+    let sql = "SELECT seq FROM signature WHERE seq > ?1 ORDER BY seq";
+    let mut statement = snapshot.connection().prepare_cached(sql).map_err(reading)?;
+    let mut rows = statement.query([i64::try_from(after.0).unwrap_or(i64::MAX)]).map_err(reading)?;
+    let (doomed, mut seqs) = (snapshot.doomed(), Vec::new());
+    while seqs.len() < limit
+        && let Some(row) = rows.next().map_err(reading)?
+    {
+        let seq = Seq(row.get::<_, i64>(0).map_err(reading)? as u64);
+        seqs.extend((!doomed.has(seq)).then_some(seq));
+    }
+    Ok(seqs)
 }
 
 pub(in crate::store) fn head(snapshot: &mut Snapshot<'_>, seq: Seq, with_metadata: bool) -> Result<Option<Head>> {

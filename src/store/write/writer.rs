@@ -21,13 +21,13 @@ use crate::store::change::Change;
 use crate::store::descriptors::out_of_descriptors;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{BUSY_TIMEOUT, never_sync};
-use crate::store::format::deletions::{self, DoomedPart};
 use crate::store::format::golden;
+use crate::store::format::jobs::{self, DoomedPart};
 use crate::store::format::ledger::Ledger;
 use crate::store::format::meta::{read_meta, write_meta};
 use crate::store::read::readers::Readers;
 use crate::store::settings::{Changeable, Meta};
-use crate::types::{GoldenPair, Keep, LabelDeletion, Seq, TimestampMs};
+use crate::types::{GoldenPair, Job, Keep, LabelDeletion, Merge, Seq, TimestampMs};
 
 /// How long the writer waits for readers of old pages, such as a backup.
 const FINISH_PATIENCE: Duration = Duration::from_millis(20);
@@ -152,9 +152,9 @@ impl Writer {
             for &seq in &part.seqs {
                 remove_if_there(&mut batch, seq)?;
             }
-            let deletion = deletions::removed(&self.connection, part, now);
+            let deletion = jobs::removed(&self.connection, part, now);
             let deletion = deletion.map_err(|error| committing(&self.collection, error))?;
-            let gone = || StoreError::damaged(&self.collection, None, "a deletion by label lost a row");
+            let gone = || StoreError::damaged(&self.collection, None, "a job lost a row");
             Ok((batch.finish(&self.ledger, self.ledger.last_seq)?, deletion.ok_or_else(gone)?))
         });
         self.buffer = buffer;
@@ -162,6 +162,25 @@ impl Writer {
         self.ledger = ledger;
         self.watch_log();
         Ok(deletion)
+    }
+
+    /// Stores another state of a job, durably.
+    pub fn set_job(&mut self, job: &Job) -> Result<()> {
+        self.transaction(|| {
+            let set = jobs::take(&self.connection, job.number()).and_then(|_| jobs::put(&self.connection, job));
+            set.map_err(|error| committing(&self.collection, error))
+        })
+    }
+
+    /// Forgets up to `reports_max` reports of a job that has ended, and the job itself once it has none left. Returns
+    /// whether it is forgotten.
+    pub fn forget_job(&mut self, number: Seq, reports_max: usize) -> Result<bool> {
+        self.finish_log()?;
+        let forgotten = self.transaction(|| {
+            jobs::forget(&self.connection, number, reports_max).map_err(|error| committing(&self.collection, error))
+        })?;
+        self.watch_log();
+        Ok(forgotten)
     }
 
     /// Moves the log into the database and closes the file, to readers too: from now on every
@@ -292,9 +311,16 @@ fn apply(batch: &mut Batch<'_>, change: &Change) -> Result<()> {
         Change::Update { seq, target, additions } => update(batch, *target, additions, *seq),
         Change::DeleteLabelled { deletion, doomed, promoted } => {
             let number = deletion.number;
-            batch.executed(number, deletions::begin(batch.connection(), deletion, doomed))?;
+            batch.executed(number, jobs::begin_deletion(batch.connection(), deletion, doomed))?;
             promoted.iter().try_for_each(|&link| promote(batch, Some(link), number))
         }
+        Change::BeginMerge(merge) => {
+            batch.executed(merge.number, jobs::put(batch.connection(), &Job::Merge(Merge::clone(merge))))
+        }
+        Change::Merged(merged) => match batch.executed(merged.merge, jobs::merged(batch.connection(), merged))? {
+            true => Ok(()),
+            false => Err(StoreError::damaged(batch.collection(), None, format!("job {} is gone", merged.merge.0))),
+        },
         Change::Touch { target, seen } => touch(batch, *target, *seen),
     }
 }

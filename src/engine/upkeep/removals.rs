@@ -1,5 +1,6 @@
 //! Removes documents that were deleted by label from the disk, a few hundred at a time, in the background. A part is
-//! removed once its documents have left memory: until then a reader may need their records.
+//! removed once its documents have left memory: until then a reader may need their records. Also forgets the oldest of
+//! too many jobs that have ended, with their reports.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,10 +9,10 @@ use futures::executor::block_on;
 use parking_lot::Mutex;
 
 use super::rounds::Rounds;
-use crate::engine::deletions::Part;
+use crate::engine::jobs::Part;
 use crate::engine::write::Writes;
 use crate::types::CollectionName;
-use crate::verdicts::{CollectionError, Result};
+use crate::verdicts::CollectionError;
 
 /// The rest if no collection has anything to remove.
 const IDLE: Duration = Duration::from_millis(200);
@@ -20,8 +21,8 @@ const REST_MIN: Duration = Duration::from_millis(1);
 
 /// Starts the thread. It rests for as long as each step took, so it takes at most half of what one thread can make the
 /// disk do. Stop it before the collections are closed, and join it after they are.
-pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<LabelDeletions>>> + Send + 'static) -> Rounds {
-    Rounds::start("hapax-deletions", open, |collections, stop| {
+pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Removals>>> + Send + 'static) -> Rounds {
+    Rounds::start("hapax-removals", open, |collections, stop| {
         let started = Instant::now();
         let mut busy = false;
         for collection in collections {
@@ -34,30 +35,32 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<LabelDeletions>>> + Send +
     })
 }
 
-/// The deletions by label of one collection.
-pub(crate) struct LabelDeletions {
+/// The removals of one collection.
+pub(crate) struct Removals {
     collection: CollectionName,
     writes: Arc<Writes>,
     /// Whether a failure has been logged. It is logged once, because every step meets it again.
     complained: Mutex<bool>,
 }
 
-impl LabelDeletions {
+impl Removals {
     pub(crate) fn new(collection: CollectionName, writes: Arc<Writes>) -> Self {
         Self { collection, writes, complained: Mutex::default() }
     }
 
-    /// Removes the next part, if there is one and clients leave room in the queue. Blocks the thread. Returns whether it
+    /// Removes the next part or the next reports, if there are any and clients leave room in the queue. Blocks the thread. Returns whether it
     /// continues at once.
     fn step(&self) -> bool {
-        let Some(part) = self.writes.deletions().next() else { return false };
         if self.writes.is_busy() {
             return false;
         }
-        if self.is_in_memory(&part) {
-            return true;
-        }
-        match self.remove(part) {
+        let sent = match (self.writes.jobs().next_part(), self.writes.jobs().surplus()) {
+            (Some(part), _) if self.is_in_memory(&part) => return true,
+            (Some(part), _) => self.writes.remove_doomed(part),
+            (None, Some(number)) => self.writes.forget_job(number),
+            (None, None) => return false,
+        };
+        match sent.and_then(|sent| block_on(sent).unwrap_or_else(|_| Err(CollectionError::closed()))) {
             Ok(()) => {
                 *self.complained.lock() = false;
                 true
@@ -65,7 +68,7 @@ impl LabelDeletions {
             Err(error) => {
                 if !std::mem::replace(&mut *self.complained.lock(), true) {
                     let collection = &self.collection;
-                    tracing::warn!(%collection, %error, "could not remove documents that were deleted by label; the next round tries again");
+                    tracing::warn!(%collection, %error, "could not remove documents that were deleted by label, or reports of an old job; the next round tries again");
                 }
                 false
             }
@@ -79,10 +82,5 @@ impl LabelDeletions {
         // No place changes under the lock, so each that has a document can be read.
         self.writes
             .locked(|| documents.any(|(&place, &seq)| index.peek(place).is_some_and(|occupant| occupant.seq == seq)))
-    }
-
-    fn remove(&self, part: Arc<Part>) -> Result<()> {
-        let removed = self.writes.remove_doomed(part)?;
-        block_on(removed).unwrap_or_else(|_| Err(CollectionError::closed()))
     }
 }

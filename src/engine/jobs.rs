@@ -1,0 +1,175 @@
+//! The jobs of one collection: deletions by label that have yet to remove documents from the disk, merges of other
+//! collections, and the last ones that have ended.
+//!
+//! A job is decided like a write (`write/label_deletion.rs`, `write/merge.rs`). Once it is durable, threads in the
+//! background do the work (`upkeep/removals.rs`, `upkeep/merges.rs`).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::index::Place;
+use crate::store::{self, DoomedPart};
+use crate::types::{CollectionName, Job, LabelDeletion, Merge, Merged, Seq, TimestampMs};
+use crate::verdicts::{CollectionError, Result};
+
+/// The jobs of a collection that may run at a time. Each read that lists documents looks at all deletions.
+const RUNNING_MAX: usize = 64;
+/// The jobs that have ended and are still listed.
+const ENDED_MAX: usize = 100;
+
+/// The jobs of one collection.
+#[derive(Default)]
+pub(crate) struct Jobs(Mutex<BTreeMap<Seq, Known>>);
+
+struct Known {
+    job: Job,
+    /// Of a deletion: the parts that are still on disk.
+    parts: VecDeque<Arc<Part>>,
+    /// Whether the job itself is on disk.
+    durable: bool,
+    /// Why it does not go on at present.
+    waits: Option<String>,
+}
+
+/// Documents to remove from the disk in one transaction.
+pub(crate) struct Part {
+    pub doomed: DoomedPart,
+    /// The places that these documents had in memory, in their order. Empty if they never were in memory, because the
+    /// deletion is older than the process.
+    pub places: Vec<Place>,
+}
+
+/// A job, and why it does not go on at present.
+pub type ListedJob = (Job, Option<String>);
+
+impl Jobs {
+    /// Takes the jobs of a file that has just been opened.
+    pub(crate) fn of(stored: store::Jobs) -> Self {
+        let known = |job: Job| Known { job, parts: VecDeque::new(), durable: true, waits: None };
+        let mut all: BTreeMap<Seq, Known> = stored.jobs.into_iter().map(|job| (job.number(), known(job))).collect();
+        for doomed in stored.doomed {
+            let known = all.get_mut(&doomed.deletion).expect("the store has compared the two");
+            known.parts.push_back(Arc::new(Part { doomed, places: Vec::new() }));
+        }
+        Self(Mutex::new(all))
+    }
+
+    /// Returns an error if no other job may begin.
+    pub(crate) fn admit(&self) -> Result<()> {
+        let running = self.0.lock().values().filter(|known| known.job.is_running()).count();
+        if running < RUNNING_MAX {
+            return Ok(());
+        }
+        Err(CollectionError::Overloaded {
+            detail: format!("{running} jobs are running in this collection, the most at a time; try again later"),
+            retry_after: Duration::from_secs(10),
+        })
+    }
+
+    /// Adds a job that has been decided.
+    pub(crate) fn decided(&self, job: Job, parts: VecDeque<Arc<Part>>) {
+        self.0.lock().insert(job.number(), Known { job, parts, durable: false, waits: None });
+    }
+
+    /// Notes that a job is on disk.
+    pub(crate) fn is_durable(&self, number: Seq) {
+        self.change(number, |known| known.durable = true);
+    }
+
+    /// Drops a job that was undone.
+    pub(crate) fn undone(&self, number: Seq) {
+        self.0.lock().remove(&number);
+    }
+
+    /// Returns the next documents to remove.
+    pub(crate) fn next_part(&self) -> Option<Arc<Part>> {
+        let known = self.0.lock();
+        known.values().filter(|known| known.durable).find_map(|known| known.parts.front().cloned())
+    }
+
+    /// Notes that a part is gone from the disk, with the deletion as it is then.
+    pub(crate) fn removed(&self, deletion: LabelDeletion) {
+        self.change(deletion.number, |known| {
+            known.parts.pop_front();
+            known.job = Job::DeleteLabel(deletion);
+        });
+    }
+
+    /// Returns the merge to go on with.
+    pub(crate) fn running_merge(&self) -> Option<Merge> {
+        let known = self.0.lock();
+        known.values().filter(|known| known.durable && known.job.is_running()).find_map(merge_of).cloned()
+    }
+
+    /// Returns the running merge of a collection, if there is one.
+    pub(crate) fn merge_from(&self, from: &CollectionName, created: TimestampMs) -> Option<Merge> {
+        let known = self.0.lock();
+        let mut running = known.values().filter(|known| known.job.is_running()).filter_map(merge_of);
+        running.find(|merge| merge.from == *from && merge.from_created == created).cloned()
+    }
+
+    /// Notes a document of a merge that is on disk.
+    pub(crate) fn merged(&self, merged: &Merged) {
+        self.change(merged.merge, |known| {
+            if let Job::Merge(merge) = &mut known.job {
+                merge.count(merged);
+            }
+            known.waits = None;
+        });
+    }
+
+    /// Notes why a job does not go on at present.
+    pub(crate) fn waits(&self, number: Seq, why: String) {
+        self.change(number, |known| known.waits = Some(why));
+    }
+
+    /// Notes the state of a job that is on disk.
+    pub(crate) fn set(&self, job: Job) {
+        self.change(job.number(), |known| (known.job, known.waits) = (job, None));
+    }
+
+    /// Returns the oldest job that has ended, if there are too many of them.
+    pub(crate) fn surplus(&self) -> Option<Seq> {
+        let known = self.0.lock();
+        let mut ended = known.iter().filter(|(_, known)| known.durable && !known.job.is_running());
+        (ended.clone().count() > ENDED_MAX).then(|| *ended.next().expect("there are some").0)
+    }
+
+    /// Forgets a job that is forgotten on disk.
+    pub(crate) fn forgotten(&self, number: Seq) {
+        self.0.lock().remove(&number);
+    }
+
+    /// Returns the jobs that are on disk, the newest first.
+    pub(crate) fn list(&self) -> Vec<ListedJob> {
+        let known = self.0.lock();
+        let durable = known.values().rev().filter(|known| known.durable);
+        durable.map(|known| (known.job.clone(), known.waits.clone())).collect()
+    }
+
+    /// Returns how many documents have yet to be removed from the disk.
+    pub(crate) fn left(&self) -> u64 {
+        let known = self.0.lock();
+        let left = |known: &Known| match &known.job {
+            Job::DeleteLabel(deletion) => deletion.left(),
+            Job::Merge(_) => 0,
+        };
+        known.values().map(left).sum()
+    }
+
+    fn change(&self, number: Seq, change: impl FnOnce(&mut Known)) {
+        if let Some(known) = self.0.lock().get_mut(&number) {
+            change(known);
+        }
+    }
+}
+
+fn merge_of(known: &Known) -> Option<&Merge> {
+    match &known.job {
+        Job::Merge(merge) => Some(merge),
+        Job::DeleteLabel(_) => None,
+    }
+}

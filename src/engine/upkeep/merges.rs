@@ -1,0 +1,156 @@
+//! Goes on with merges, in the background: reads the other collection's documents in order of `seq`, and inserts each
+//! like a client would. One merge of each collection goes on at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Builder;
+
+use super::rounds::Rounds;
+use crate::engine::lookup::stored_whole;
+use crate::engine::write::{Insertion, MergePlace, Ticket, Writes, insert, note_refused};
+use crate::store::Record;
+use crate::types::{CollectionName, Job, Merge, TimestampMs};
+use crate::verdicts::{Attached, CollectionError, InsertOptions, Result};
+
+/// The documents of a step: they are decided one after another, and become durable together.
+const STEP_DOCUMENTS: usize = 128;
+/// The most bytes of an answer, which only the report is made of.
+const ANSWER_BYTES: usize = 64 << 10;
+/// The rest if there is nothing to do, and while a merge waits.
+const IDLE: Duration = Duration::from_millis(200);
+/// The shortest rest between two steps.
+const REST_MIN: Duration = Duration::from_millis(1);
+
+/// Starts the thread. `exists` tells whether there is a collection, open or not. Stop it before the collections are
+/// closed, and join it after they are.
+pub(super) fn start(
+    open: impl Fn() -> Option<Vec<Arc<Merges>>> + Send + 'static,
+    exists: impl Fn(&CollectionName) -> bool + Send + 'static,
+) -> Rounds {
+    // Insertions wait with timeouts.
+    let runtime = Builder::new_current_thread().enable_time().build().expect("the system can start a runtime");
+    Rounds::start("hapax-merges", open, move |collections, stop| {
+        let started = Instant::now();
+        let mut busy = false;
+        for collection in &collections {
+            if stop.within(Duration::ZERO) {
+                break;
+            }
+            busy |= runtime.block_on(collection.step(&collections, &exists));
+        }
+        if busy { started.elapsed().clamp(REST_MIN, IDLE) } else { IDLE }
+    })
+}
+
+/// The merges into one collection.
+pub(crate) struct Merges {
+    name: CollectionName,
+    created: TimestampMs,
+    writes: Arc<Writes>,
+}
+
+impl Merges {
+    pub(crate) fn new(name: CollectionName, created: TimestampMs, writes: Arc<Writes>) -> Self {
+        Self { name, created, writes }
+    }
+
+    /// Inserts the next documents of a merge. Returns whether it continues at once.
+    async fn step(&self, open: &[Arc<Self>], exists: &impl Fn(&CollectionName) -> bool) -> bool {
+        let Some(merge) = self.writes.jobs().running_merge() else { return false };
+        if self.writes.is_busy() {
+            return false;
+        }
+        let number = merge.number;
+        match self.try_step(merge, open, exists).await {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                tracing::debug!(collection = %self.name, job = number.0, %error, "a merge waits");
+                self.writes.jobs().waits(number, error.to_string());
+                false
+            }
+        }
+    }
+
+    async fn try_step(
+        &self,
+        merge: Merge,
+        open: &[Arc<Self>],
+        exists: &impl Fn(&CollectionName) -> bool,
+    ) -> Result<bool> {
+        let from = &merge.from;
+        let source = match open.iter().find(|collection| collection.name == *from) {
+            Some(source) if source.created == merge.from_created => source,
+            None if exists(from) => {
+                let detail = format!("the collection `{from}` is not open");
+                return Err(CollectionError::Overloaded { detail, retry_after: IDLE });
+            }
+            _ => {
+                let why = format!("the collection `{from}` was dropped");
+                return self.end(Merge { aborted: Some(why), ..merge }).await.map(|()| true);
+            }
+        };
+        let mut records = source.writes.lookup().records().store().whole_records(merge.after, STEP_DOCUMENTS)?;
+        records.retain(|record| record.seq <= merge.through);
+        if records.is_empty() {
+            return self.end(merge).await.map(|()| true);
+        }
+        let mut tickets: Vec<Ticket<()>> = Vec::new();
+        let mut failed = Ok(());
+        for record in records {
+            match self.insert(&merge, source, record).await {
+                Ok(ticket) => tickets.push(ticket),
+                Err(error) => {
+                    failed = Err(error);
+                    break;
+                }
+            }
+        }
+        for ticket in tickets {
+            ticket.wait().await?;
+        }
+        failed.map(|()| true)
+    }
+
+    /// Decides on one document. An error means that it has to be tried again later.
+    async fn insert(&self, merge: &Merge, source: &Self, record: Record) -> Result<Ticket<()>> {
+        let place = MergePlace { merge: merge.number, source: record.seq };
+        let (id, made) = (record.id.clone(), stored_whole(source.writes.lookup(), &source.name, &record)?);
+        let insertion = Insertion {
+            id: record.id,
+            attached: Attached { metadata: record.metadata, labels: record.labels, capture: record.capture },
+            made,
+            room: None,
+            shingles: record.shingles,
+            options: InsertOptions {
+                on_duplicate: merge.on_duplicate,
+                on_existing: merge.on_existing,
+                limit: 1,
+                with_metadata: false,
+                explain: false,
+            },
+            bytes_max: ANSWER_BYTES,
+            merge: Some(place),
+        };
+        match insert(&self.writes, insertion).await {
+            Ok(ticket) => Ok(ticket.without_value()),
+            Err(
+                error @ (CollectionError::IdConflict { .. }
+                | CollectionError::SourceFull { .. }
+                | CollectionError::LabelsFull { .. }
+                | CollectionError::LabelSetsFull { .. }
+                | CollectionError::Invalid { .. }),
+            ) => note_refused(&self.writes, place, &id, &error.to_string()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn end(&self, merge: Merge) -> Result<()> {
+        let ended = Merge { ended: Some(TimestampMs::now()), ..merge };
+        let (from, documents, aborted) = (ended.from.clone(), ended.merged(), ended.aborted.clone());
+        let written = self.writes.write_job(Job::Merge(ended))?;
+        written.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;
+        tracing::info!(collection = %self.name, %from, documents, aborted, "a merge has ended");
+        Ok(())
+    }
+}

@@ -1,0 +1,395 @@
+//! The jobs of a collection, in rows of their own: `job` has their states, `doomed` the documents that deletions by label
+//! have yet to remove, and `merged` the reports of merges. Each of the three tables has a line in the ledger that
+//! documents do not touch.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::columns::{
+    DOOMED_SEED, Flaw, JOB_SEED, MERGED_SEED, OUT_OF_ORDER, WRONG_SUM, WRONG_TYPE, bytes, integer, push_text, utf8,
+};
+use super::job_json::{from_json, to_json};
+use super::ledger::Tally;
+use crate::store::error::{Result, StoreError};
+use crate::types::{Job, LabelDeletion, Merged, Seq, TimestampMs};
+
+/// The documents in a row of `doomed`, which leave the disk in one transaction.
+const PART_DOCUMENTS: usize = 512;
+
+const SELECT_JOBS: &str = "SELECT number, job, sum FROM job ORDER BY number";
+const SELECT_DOOMED: &str = "SELECT first, deletion, seqs, sum FROM doomed ORDER BY first";
+const SELECT_MERGED: &str = "SELECT place, merge, source, report, sum FROM merged ORDER BY place";
+
+/// Documents that a deletion has yet to remove, in order of `seq`. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoomedPart {
+    /// The number of the deletion.
+    pub deletion: Seq,
+    pub seqs: Vec<Seq>,
+}
+
+/// The jobs of a collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Jobs {
+    /// In order of their numbers.
+    pub jobs: Vec<Job>,
+    pub doomed: Vec<DoomedPart>,
+}
+
+impl DoomedPart {
+    /// Divides the documents of a deletion, in order of `seq`, into parts.
+    pub fn all(deletion: Seq, seqs: &[Seq]) -> Vec<Self> {
+        seqs.chunks(PART_DOCUMENTS).map(|part| Self { deletion, seqs: part.to_vec() }).collect()
+    }
+
+    fn first(&self) -> Seq {
+        self.seqs[0]
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.seqs.iter().flat_map(|seq| seq.0.to_le_bytes()).collect()
+    }
+}
+
+// Writing. The caller has begun a transaction.
+
+/// Stores a new deletion by label.
+pub(in crate::store) fn begin_deletion(
+    connection: &Connection,
+    deletion: &LabelDeletion,
+    doomed: &[DoomedPart],
+) -> rusqlite::Result<()> {
+    put(connection, &Job::DeleteLabel(deletion.clone()))?;
+    let mut tally = tally_of(connection, "doomed")?;
+    let mut insert = connection.prepare_cached("INSERT INTO doomed VALUES (?1, ?2, ?3, ?4)")?;
+    for part in doomed {
+        let sum = doomed_sum(part);
+        insert.execute(params![part.first().0 as i64, part.deletion.0 as i64, part.bytes(), sum as i64])?;
+        tally.add(sum);
+    }
+    set_tally(connection, "doomed", tally)
+}
+
+/// Notes that the documents of a part are removed; the caller removes them in the same transaction. Returns the deletion
+/// as it is then, which has ended at `now` if this was its last part. `None` if a row is damaged or gone.
+pub(in crate::store) fn removed(
+    connection: &Connection,
+    part: &DoomedPart,
+    now: TimestampMs,
+) -> rusqlite::Result<Option<LabelDeletion>> {
+    let mut taken = connection.prepare_cached("DELETE FROM doomed WHERE first = ?1 AND deletion = ?2 RETURNING sum")?;
+    let sum =
+        taken.query_row([part.first().0 as i64, part.deletion.0 as i64], |row| row.get::<_, i64>(0)).optional()?;
+    let Some(sum) = sum else { return Ok(None) };
+    let mut tally = tally_of(connection, "doomed")?;
+    tally.subtract(sum as u64);
+    set_tally(connection, "doomed", tally)?;
+    let Some(Job::DeleteLabel(mut deletion)) = take(connection, part.deletion)? else { return Ok(None) };
+    deletion.removed = (deletion.removed + part.seqs.len() as u64).min(deletion.documents);
+    deletion.ended = (deletion.left() == 0).then_some(now);
+    put(connection, &Job::DeleteLabel(deletion.clone()))?;
+    Ok(Some(deletion))
+}
+
+/// Stores the report of a document of a merge, and the progress of the merge. Returns whether there is such a merge.
+pub(in crate::store) fn merged(connection: &Connection, merged: &Merged) -> rusqlite::Result<bool> {
+    let Some(Job::Merge(mut merge)) = take(connection, merged.merge)? else { return Ok(false) };
+    merge.count(merged);
+    put(connection, &Job::Merge(merge))?;
+    let sql = "INSERT INTO merged (merge, source, report, sum) VALUES (?1, ?2, ?3, ?4)";
+    let sum = merged_sum(merged.merge, merged.source, &merged.report);
+    let mut insert = connection.prepare_cached(sql)?;
+    insert.execute(params![merged.merge.0 as i64, merged.source.0 as i64, merged.report, sum as i64])?;
+    let mut tally = tally_of(connection, "merged")?;
+    tally.add(sum);
+    set_tally(connection, "merged", tally)?;
+    Ok(true)
+}
+
+/// Stores a job that is not stored.
+pub(in crate::store) fn put(connection: &Connection, job: &Job) -> rusqlite::Result<()> {
+    let (number, json) = (job.number(), to_json(job));
+    let sum = job_sum(number, &json);
+    let mut insert = connection.prepare_cached("INSERT INTO job VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![number.0 as i64, json, sum as i64])?;
+    let mut tally = tally_of(connection, "job")?;
+    tally.add(sum);
+    set_tally(connection, "job", tally)
+}
+
+/// Takes a job out, to change it. `None` if there is none, or its row is damaged.
+pub(in crate::store) fn take(connection: &Connection, number: Seq) -> rusqlite::Result<Option<Job>> {
+    let mut taken = connection.prepare_cached("DELETE FROM job WHERE number = ?1 RETURNING number, job, sum")?;
+    let mut rows = taken.query([number.0 as i64])?;
+    let Some(Ok((job, sum))) = rows.next()?.map(read_job) else { return Ok(None) };
+    drop(rows);
+    let mut tally = tally_of(connection, "job")?;
+    tally.subtract(sum);
+    set_tally(connection, "job", tally)?;
+    Ok(Some(job))
+}
+
+/// Forgets up to `reports_max` reports of a job that has ended, and the job itself once it has none left. Returns whether
+/// it is forgotten.
+pub(in crate::store) fn forget(connection: &Connection, number: Seq, reports_max: usize) -> rusqlite::Result<bool> {
+    let sql = "DELETE FROM merged WHERE place IN (SELECT place FROM merged WHERE merge = ?1 LIMIT ?2) RETURNING sum";
+    let mut forget = connection.prepare_cached(sql)?;
+    let sums = forget.query_map([number.0 as i64, reports_max as i64], |row| row.get::<_, i64>(0))?;
+    let sums: Vec<i64> = sums.collect::<rusqlite::Result<_>>()?;
+    let mut tally = tally_of(connection, "merged")?;
+    sums.iter().for_each(|&sum| tally.subtract(sum as u64));
+    set_tally(connection, "merged", tally)?;
+    if sums.len() == reports_max {
+        return Ok(false);
+    }
+    take(connection, number).map(|_| true)
+}
+
+fn tally_of(connection: &Connection, table: &str) -> rusqlite::Result<Tally> {
+    let mut told = connection.prepare_cached("SELECT rows, sum FROM ledger WHERE tally = ?1")?;
+    told.query_row([table], |row| Ok(Tally { rows: row.get::<_, i64>(0)? as u64, sum: row.get::<_, i64>(1)? as u64 }))
+}
+
+fn set_tally(connection: &Connection, table: &str, tally: Tally) -> rusqlite::Result<()> {
+    let mut set = connection.prepare_cached("UPDATE ledger SET rows = ?2, sum = ?3 WHERE tally = ?1")?;
+    set.execute(params![table, tally.rows as i64, tally.sum as i64]).map(drop)
+}
+
+/// Copies the intact reports of a file to a new one, for a repair.
+pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusqlite::Result<()> {
+    let mut insert = new.prepare("INSERT INTO merged VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut tally = Tally::default();
+    let mut statement = old.prepare(SELECT_MERGED)?;
+    let mut rows = statement.query([])?;
+    let mut last = 0;
+    while let Ok(Some(row)) = rows.next() {
+        let place = integer(row, 0).unwrap_or_default();
+        if place <= last {
+            break;
+        }
+        last = place;
+        if let Ok((merge, source, report, sum)) = read_merged(row) {
+            insert.execute(params![place, merge.0 as i64, source.0 as i64, report, sum as i64])?;
+            tally.add(sum);
+        }
+    }
+    set_tally(new, "merged", tally)
+}
+
+// Reading.
+
+/// The jobs of a file, as far as they are intact.
+#[derive(Debug, Default)]
+pub(in crate::store) struct JobRows {
+    pub(in crate::store) intact: Jobs,
+    /// The damaged rows: table, key and flaw.
+    pub(in crate::store) flaws: Vec<(&'static str, i64, Flaw)>,
+    /// The tables whose intact rows are not those that the ledger counts.
+    differing: Vec<&'static str>,
+    /// Why the rest could not be read.
+    broken: Option<rusqlite::Error>,
+}
+
+/// Reads the jobs, as far as they are intact, and the reports of merges if `with_reports`, which may be many.
+pub(in crate::store) fn look(connection: &Connection, with_reports: bool) -> JobRows {
+    let mut looked = JobRows::default();
+    looked.broken = look_at_rows(connection, &mut looked, with_reports).err();
+    looked
+}
+
+fn look_at_rows(connection: &Connection, looked: &mut JobRows, with_reports: bool) -> rusqlite::Result<()> {
+    let JobRows { intact: Jobs { jobs, doomed }, flaws, differing, .. } = looked;
+    let mut look = |table, select, read: &mut dyn FnMut(&Row<'_>) -> Result<u64, Flaw>| {
+        look_at_table(connection, (table, select), flaws, differing, read)
+    };
+    look("job", SELECT_JOBS, &mut |row| {
+        let (job, sum) = read_job(row)?;
+        jobs.push(job);
+        Ok(sum)
+    })?;
+    look("doomed", SELECT_DOOMED, &mut |row| {
+        let (part, sum) = read_doomed(row)?;
+        doomed.push(part);
+        Ok(sum)
+    })?;
+    if with_reports {
+        look("merged", SELECT_MERGED, &mut |row| read_merged(row).map(|(.., sum)| sum))?;
+    }
+    Ok(())
+}
+
+fn look_at_table(
+    connection: &Connection,
+    (table, select): (&'static str, &str),
+    flaws: &mut Vec<(&'static str, i64, Flaw)>,
+    differing: &mut Vec<&'static str>,
+    read: &mut dyn FnMut(&Row<'_>) -> Result<u64, Flaw>,
+) -> rusqlite::Result<()> {
+    let mut found = Tally::default();
+    let mut statement = connection.prepare(select)?;
+    let mut rows = statement.query([])?;
+    let mut last = 0;
+    while let Some(row) = rows.next()? {
+        let key = integer(row, 0).unwrap_or_default();
+        // A broken tree may lead in circles.
+        if key <= last {
+            flaws.push((table, key, OUT_OF_ORDER));
+            break;
+        }
+        last = key;
+        match read(row) {
+            Ok(sum) => found.add(sum),
+            Err(flaw) => flaws.push((table, key, flaw)),
+        }
+    }
+    if tally_of(connection, table)? != found {
+        differing.push(table);
+    }
+    Ok(())
+}
+
+impl JobRows {
+    /// Returns everything that is wrong with the jobs. An error that says nothing about the file is returned as such.
+    pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
+        let named = |(table, key, flaw): &(&str, i64, Flaw)| format!("row {key} of `{table}`: {flaw}");
+        let mut complaints: Vec<String> = self.flaws.iter().map(named).collect();
+        let differs = |table: &&str| format!("the intact rows of `{table}` are not those that the ledger counts");
+        complaints.extend(self.differing.iter().map(differs));
+        if complaints.is_empty() && self.broken.is_none() {
+            complaints.extend(self.intact.miscounted());
+        }
+        match self.broken.map(|error| StoreError::from_sqlite(collection, "reading its jobs", error)) {
+            None => {}
+            Some(StoreError::Damaged { detail, .. } | StoreError::NotAStore { detail, .. }) => complaints.push(detail),
+            Some(other) => return Err(other),
+        }
+        Ok(complaints)
+    }
+}
+
+impl Jobs {
+    /// Returns the documents that each deletion has yet to remove, in order of `seq`.
+    pub fn doomed_of_each(&self) -> BTreeMap<Seq, Vec<Seq>> {
+        let mut of_each = BTreeMap::<Seq, Vec<Seq>>::new();
+        for part in &self.doomed {
+            of_each.entry(part.deletion).or_default().extend(&part.seqs);
+        }
+        of_each
+    }
+
+    /// Returns what is wrong with the deletions that do not have as many documents left as they say.
+    fn miscounted(&self) -> Vec<String> {
+        let of_each = self.doomed_of_each();
+        let left = |number| of_each.get(number).map_or(0, |seqs| seqs.len() as u64);
+        let said: BTreeMap<Seq, u64> = self
+            .jobs
+            .iter()
+            .filter_map(|job| match job {
+                Job::DeleteLabel(deletion) => Some((deletion.number, deletion.left())),
+                Job::Merge(_) => None,
+            })
+            .collect();
+        let wrong = said.iter().filter(|(number, said)| left(number) != **said).map(|(number, _)| number);
+        let unknown = of_each.keys().filter(|number| !said.contains_key(number));
+        wrong.chain(unknown).map(|number| format!("job {} has other documents left than it says", number.0)).collect()
+    }
+}
+
+/// Reads the jobs. Damage is an error, because deleted documents might come back.
+pub(in crate::store) fn read(connection: &Connection, collection: &str, with_reports: bool) -> Result<Jobs> {
+    let looked = look(connection, with_reports);
+    let intact = looked.intact.clone();
+    match looked.complaints(collection)?.first() {
+        None => Ok(intact),
+        Some(first) => Err(StoreError::damaged(collection, None, format!("its jobs: {first}"))),
+    }
+}
+
+/// Returns how many documents deletions by label have yet to remove.
+pub(in crate::store) fn left(connection: &Connection, collection: &str) -> Result<u64> {
+    let sql = "SELECT coalesce(sum(length(seqs) / 8), 0) FROM doomed";
+    let left = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    left.map(|left| left as u64).map_err(|error| StoreError::from_sqlite(collection, "reading its jobs", error))
+}
+
+/// Reads up to `limit` reports of a merge on documents after `after`, in their order.
+pub(in crate::store) fn reports(
+    connection: &Connection,
+    collection: &str,
+    (merge, after): (Seq, Seq),
+    limit: usize,
+) -> Result<Vec<(Seq, String)>> {
+    let reading = |error| StoreError::from_sqlite(collection, "reading the reports of a merge", error);
+    let sql = "SELECT place, merge, source, report, sum FROM merged WHERE merge = ?1 AND source > ?2
+               ORDER BY source LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(reading)?;
+    let mut rows = statement.query([merge.0 as i64, after.0 as i64, limit as i64]).map_err(reading)?;
+    let mut reports = Vec::new();
+    while let Some(row) = rows.next().map_err(reading)? {
+        let damaged = |flaw| StoreError::damaged(collection, None, format!("a report of job {}: {flaw}", merge.0));
+        let (_, source, report, _) = read_merged(row).map_err(damaged)?;
+        reports.push((source, report.to_owned()));
+    }
+    Ok(reports)
+}
+
+/// Reads a row of [`SELECT_JOBS`] and verifies its checksum. Returns the checksum too.
+fn read_job(row: &Row<'_>) -> Result<(Job, u64), Flaw> {
+    let (number, json) = (Seq(integer(row, 0)? as u64), utf8(bytes(row, 1)?)?);
+    let sum = job_sum(number, json);
+    if sum as i64 != integer(row, 2)? {
+        return Err(WRONG_SUM);
+    }
+    Ok((from_json(number, json).ok_or("it is not a job")?, sum))
+}
+
+/// Reads a row of [`SELECT_DOOMED`] and verifies its checksum. Returns the checksum too.
+fn read_doomed(row: &Row<'_>) -> Result<(DoomedPart, u64), Flaw> {
+    let (seqs, odd) = bytes(row, 2)?.as_chunks();
+    let seqs: Vec<Seq> = seqs.iter().map(|&seq| Seq(u64::from_le_bytes(seq))).collect();
+    let part = DoomedPart { deletion: Seq(integer(row, 1)? as u64), seqs };
+    if !odd.is_empty() || part.seqs.first() != Some(&Seq(integer(row, 0)? as u64)) {
+        return Err(WRONG_TYPE);
+    }
+    let sum = doomed_sum(&part);
+    if sum as i64 != integer(row, 3)? {
+        return Err(WRONG_SUM);
+    }
+    if !part.seqs.is_sorted_by(|a, b| a < b) {
+        return Err("its documents are out of order");
+    }
+    Ok((part, sum))
+}
+
+/// Reads a row of [`SELECT_MERGED`] and verifies its checksum. Returns the merge, the document, the report and the
+/// checksum.
+fn read_merged<'a>(row: &'a Row<'_>) -> Result<(Seq, Seq, &'a str, u64), Flaw> {
+    let (merge, source) = (Seq(integer(row, 1)? as u64), Seq(integer(row, 2)? as u64));
+    let report = utf8(bytes(row, 3)?)?;
+    let sum = merged_sum(merge, source, report);
+    if sum as i64 != integer(row, 4)? {
+        return Err(WRONG_SUM);
+    }
+    Ok((merge, source, report, sum))
+}
+
+fn job_sum(number: Seq, json: &str) -> u64 {
+    let mut buffer = number.0.to_le_bytes().to_vec();
+    push_text(&mut buffer, Some(json.as_bytes()));
+    xxh3_64_with_seed(&buffer, JOB_SEED)
+}
+
+fn doomed_sum(part: &DoomedPart) -> u64 {
+    let mut buffer = part.deletion.0.to_le_bytes().to_vec();
+    buffer.extend_from_slice(&part.bytes());
+    xxh3_64_with_seed(&buffer, DOOMED_SEED)
+}
+
+fn merged_sum(merge: Seq, source: Seq, report: &str) -> u64 {
+    let mut buffer = merge.0.to_le_bytes().to_vec();
+    buffer.extend_from_slice(&source.0.to_le_bytes());
+    push_text(&mut buffer, Some(report.as_bytes()));
+    xxh3_64_with_seed(&buffer, MERGED_SEED)
+}
