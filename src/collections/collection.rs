@@ -15,7 +15,7 @@ use crate::engine::{ListedJob, LocalCollection};
 use crate::extract::Page;
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Merge,
-    OnDuplicate, OnExisting, Scope, Seq, StoredText, Verdict,
+    OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, Verdict,
 };
 use hapax_core::IllFormed;
 
@@ -161,6 +161,26 @@ impl Collection {
     pub fn merge(&self, from: &Self, on_duplicate: OnDuplicate, on_existing: OnExisting) -> Result<Pending<Merge>> {
         match (self, from) {
             (Self::Local(into), Self::Local(from)) => into.merge(from, on_duplicate, on_existing).map(Pending::from),
+        }
+    }
+
+    /// Returns what became of all documents that were sent to be inserted.
+    pub fn statistics(&self) -> Statistics {
+        match self {
+            Self::Local(collection) => collection.statistics(),
+        }
+    }
+
+    /// Returns the same of the documents with each of the first `limit` labels, in the order of their texts: of all
+    /// labels, or of those with this name, after a label if one is given.
+    pub fn label_statistics(
+        &self,
+        name: Option<&str>,
+        after: Option<&Label>,
+        limit: usize,
+    ) -> Vec<(Label, Statistics)> {
+        match self {
+            Self::Local(collection) => collection.label_statistics(name, after, limit),
         }
     }
 

@@ -17,6 +17,7 @@ use super::jobs::Jobs;
 use super::lookup::{DocumentCounts, IdCache, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
 use super::meters::{self, Meters};
+use super::statistics::LabelStatistics;
 use super::write::{Clusters, Order, PayloadBudget, Writes};
 use crate::cpu::{self, CpuPool};
 use crate::extract::EXTRACTOR_VERSION;
@@ -127,6 +128,7 @@ fn assemble(
         seed: None,
     });
     let jobs = store.jobs()?;
+    let statistics = LabelStatistics::of(store.statistics()?, common.limits.labels.labels_max);
     index.keep_last_seen(settings.ttl.map(|_| meta.created));
     let Scanned { linked, joined } =
         scan(&store, (&index, &meta), &jobs, |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
@@ -149,7 +151,7 @@ fn assemble(
         order,
         common.payloads.clone(),
         Arc::clone(&common.disk),
-        Jobs::of(jobs),
+        (Jobs::of(jobs), statistics),
     ));
     // A collection over the budget opens all the same, so that its documents can be looked up and deleted.
     writes.account();

@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use super::jobs::ListedJob;
 use super::lookup::{self, Check, Lookup};
 use super::meters::CollectionInfo;
-use super::upkeep::{Expiry, Merges, Rebanding, Removals, Target, UpkeepParts};
+use super::upkeep::{Expiry, Merges, Rebanding, Removals, Target, UpkeepParts, write_statistics};
 use super::write::{self, Insertion, MergeAsked, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
 use crate::extract::Page;
@@ -16,7 +16,7 @@ use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Label, LabelDeletion,
-    Merge, OnDuplicate, OnExisting, Scope, Seq, StoredText, TimestampMs, Verdict,
+    Merge, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, TimestampMs, Verdict,
 };
 use crate::verdicts::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
@@ -152,6 +152,22 @@ impl LocalCollection {
         options: InsertOptions,
         bytes_max: usize,
     ) -> Result<Ticket<Verdict>> {
+        let (labels, bytes) = (attached.labels.clone(), prepared.content_bytes());
+        let inserted = self.insert_uncounted(id, attached, prepared, options, bytes_max).await;
+        if let Ok(ticket) = &inserted {
+            self.writes.statistics().count(labels.as_ref(), ticket.value(), bytes);
+        }
+        inserted
+    }
+
+    async fn insert_uncounted(
+        &self,
+        id: DocId,
+        attached: Attached,
+        prepared: Prepared,
+        options: InsertOptions,
+        bytes_max: usize,
+    ) -> Result<Ticket<Verdict>> {
         let (made, shingles) = prepared.into_parts();
         let Some(made) = made else { return write::insert_empty(&self.writes, id, options.on_existing).await };
         let has_payload = made.kept.as_ref().is_some_and(|kept| kept.payload.is_some());
@@ -190,6 +206,22 @@ impl LocalCollection {
             on_existing,
         };
         write::begin_merge(&self.writes, asked)
+    }
+
+    /// Returns what became of all documents that were sent to be inserted.
+    pub fn statistics(&self) -> Statistics {
+        self.writes.statistics().all()
+    }
+
+    /// Returns the same of the documents with each of the first `limit` labels, in the order of their texts: of all
+    /// labels, or of those with this name, after a label if one is given.
+    pub fn label_statistics(
+        &self,
+        name: Option<&str>,
+        after: Option<&Label>,
+        limit: usize,
+    ) -> Vec<(Label, Statistics)> {
+        self.writes.statistics().by_label(name, after, limit)
     }
 
     /// Returns the jobs that run, and the last ones that have ended, the newest first.
@@ -285,6 +317,7 @@ impl LocalCollection {
 
     /// Stops taking writes, waits until all accepted writes are on disk, and closes the file. Blocks the thread.
     pub fn close(&self) {
+        write_statistics(&self.writes);
         if !self.writes.close() {
             tracing::error!(collection = %self.name, "the commit thread panicked");
         }

@@ -14,6 +14,7 @@ mod lookup;
 pub(crate) mod memory_budget;
 pub(crate) mod meters;
 mod reserve;
+mod statistics;
 mod upkeep;
 mod write;
 

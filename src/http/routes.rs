@@ -100,6 +100,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::buckets)),
     route!(GET "/v1/collections/{collection}/labels" Scope(Read), ?["name", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::labels)),
+    route!(GET "/v1/collections/{collection}/statistics" Scope(Read), ?["name", "limit", "cursor"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::statistics)),
     route!(POST "/v1/collections/{collection}/merge" Scope(Insert), ?[]
         -> [202, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(jobs::merge)),
     route!(GET "/v1/collections/{collection}/golden" Scope(Read), ?[]

@@ -11,6 +11,7 @@ use super::format::creation::create;
 use super::format::jobs::{self, Jobs};
 use super::format::opening::{open_for_writing, peek};
 use super::format::rows::SignatureRow;
+use super::format::statistics::{self, StoredStatistics};
 use super::format::{golden, payload};
 use super::integrity::scan::{ScanTotals, scan};
 use super::integrity::scrub::{Scrubbed, scrub};
@@ -190,6 +191,11 @@ impl Store {
     /// Reads the golden set.
     pub fn golden(&self) -> Result<Vec<GoldenPair>> {
         self.readers.read(|snapshot| golden::read(snapshot.connection(), snapshot.collection()))
+    }
+
+    /// Reads the statistics.
+    pub fn statistics(&self) -> Result<Vec<StoredStatistics>> {
+        self.readers.read(|snapshot| statistics::read(snapshot.connection(), snapshot.collection()))
     }
 
     /// Reads the jobs.

@@ -11,6 +11,7 @@
 //! job        number, job, sum                                                jobs and how far they are, as JSON
 //! doomed     first, deletion, seqs, sum                                      what deletions by label have yet to remove
 //! merged     place, merge, source, report, sum                               what a merge did with each document
+//! statistics place, label, counts, sum                                      what became of the documents that were sent
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
 //! meta       name, spec, keep, created, the settings that can change, sum
 //! ```
@@ -57,6 +58,7 @@ pub use self::fingerprint::id_fingerprint;
 pub use self::format::columns::Flaw;
 pub use self::format::jobs::{DoomedPart, Jobs};
 pub use self::format::rows::SignatureRow;
+pub use self::format::statistics::StoredStatistics;
 pub use self::handle::Store;
 pub use self::integrity::inspection::{Finding, Inspection, inspect};
 pub use self::integrity::repair::{Repaired, repair};

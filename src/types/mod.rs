@@ -14,6 +14,7 @@ mod options;
 mod page;
 mod places;
 mod similarity;
+mod statistics;
 mod verdict;
 
 pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest, Revisit};
@@ -31,5 +32,6 @@ pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};
 pub use places::{ClusterPlace, Seq, TimestampMs};
 pub use similarity::{Method, Overlap, Similarity, Verify, ratio};
+pub use statistics::Statistics;
 pub(crate) use verdict::fit_matches;
 pub use verdict::{Match, Omitted, Outcome, Previous, Verdict, VerdictKind};

@@ -258,7 +258,7 @@ fn a_deletion_that_the_disk_refuses_is_undone() {
     let client = Client::of(&server);
     cluster(&client);
     insert(&client, "", "s", &words(2), json!({ "site": "r" }));
-    let refuses = failing(&dir, "BEFORE INSERT ON deletion");
+    let refuses = failing(&dir, "BEFORE INSERT ON job");
     assert!(delete_label(&client, "site:r").status >= 500);
     assert_eq!((documents(&client), counted(&client)), (4, vec!["l=1".into(), "m=1".into(), "r=2".into()]));
     assert_eq!(check(&client, &words(1))["duplicate_of"], "r");

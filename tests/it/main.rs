@@ -81,6 +81,7 @@ mod service_manager;
 mod several;
 mod spec_page;
 mod stalled_readers;
+mod statistics;
 mod stopping;
 mod support;
 mod texts;

@@ -114,7 +114,7 @@ fn a_crawl_is_merged_document_by_document() {
 
 #[test]
 fn payloads_come_along_and_are_compared() {
-    for (keep, verify) in [("shingles", "exact"), ("text", "borderline")] {
+    for (keep, verify) in [("shingles", "exact"), ("text", "exact")] {
         let dir = dir();
         let server = Local::plain(&dir);
         let client = Client::of(&server);

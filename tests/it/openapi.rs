@@ -117,6 +117,7 @@ fn a_default_that_is_sent_changes_nothing() {
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     assert_eq!(client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
+    begin_job(&client);
     let stored = json!({"id": "a", "text": words(1)});
     let mut sent = BTreeSet::new();
     for route in ROUTES.iter().filter(|route| !defaults(route).is_empty()) {
@@ -155,7 +156,7 @@ const NOT_PROVOKED: [(u16, &str); 2] =
 const COLLECTION: &str = "thing";
 
 fn path(route: &Route) -> String {
-    route.path.replace("{collection}", COLLECTION)
+    route.path.replace("{collection}", COLLECTION).replace("{job}", &format!("{COLLECTION}.1"))
 }
 
 fn is(route: &Route, method: &str, end: &str) -> bool {
@@ -180,6 +181,8 @@ fn good(route: &Route) -> (String, Option<Value>) {
         Some("") if route.method == "PUT" => (path, Some(json!({}))),
         Some("") if route.method == "PATCH" => (path, Some(json!({"threshold": 0.7}))),
         Some("") if route.method == "DELETE" => (format!("{path}?confirm={COLLECTION}"), None),
+        Some("/merge") => (path, Some(json!({"from": "default"}))),
+        None if route.path == "/v1/jobs" => (format!("{path}?collection={COLLECTION}"), None),
         _ if route.method == "POST" => (path, Some(json!({}))),
         _ => (path, None),
     }
@@ -246,10 +249,22 @@ fn with_a_plain_server(met: &mut Met) {
         if is(route, "GET", "/documents") {
             client.post(&format!("/v1/collections/{COLLECTION}/documents"), &json!({"id": "a", "text": words(1)})).ok();
         }
+        if route.path.contains("{job}") {
+            begin_job(&client);
+        }
+        if is(route, "DELETE", "/documents") {
+            met.by(route, client.delete(&format!("{}?label=site:a", path(route))).status);
+        }
         met.by(route, send(&client, route, good(route)));
     }
     make();
     refused_by_a_plain_server(met, &client);
+}
+
+/// Begins the first job of the collection.
+fn begin_job(client: &Client) {
+    let merge = client.post(&format!("/v1/collections/{COLLECTION}/merge"), &json!({"from": "default"}));
+    assert_eq!(merge.status, 202);
 }
 
 fn refused_by_a_plain_server(met: &mut Met, client: &Client) {

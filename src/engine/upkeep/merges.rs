@@ -132,8 +132,13 @@ impl Merges {
             bytes_max: ANSWER_BYTES,
             merge: Some(place),
         };
+        let labels = insertion.attached.labels.clone();
         match insert(&self.writes, insertion).await {
-            Ok(ticket) => Ok(ticket.without_value()),
+            Ok(ticket) => {
+                // The length of the content that was sent is not known any more.
+                self.writes.statistics().count(labels.as_ref(), ticket.value(), 0);
+                Ok(ticket.without_value())
+            }
             Err(
                 error @ (CollectionError::IdConflict { .. }
                 | CollectionError::SourceFull { .. }

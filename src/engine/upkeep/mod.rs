@@ -1,5 +1,5 @@
 //! Work in the background: deletes expired documents, removes those that were deleted by label, merges
-//! collections, reads records again to find damage, changes settings, watches the
+//! collections, writes statistics, reads records again to find damage, changes settings, watches the
 //! disk.
 
 mod canary;
@@ -12,6 +12,7 @@ mod rebanding;
 mod removals;
 mod rounds;
 mod scrub;
+mod statistics;
 mod survey;
 mod targets;
 mod threads;
@@ -20,5 +21,6 @@ pub(crate) use expiry::Expiry;
 pub(crate) use merges::Merges;
 pub(crate) use rebanding::Rebanding;
 pub(crate) use removals::Removals;
+pub(crate) use statistics::write as write_statistics;
 pub(crate) use targets::Target;
 pub(crate) use threads::{Background, UpkeepParts};

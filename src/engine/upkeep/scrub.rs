@@ -93,11 +93,15 @@ impl Pass {
         };
         self.records.increment(scrubbed.records);
         self.records_read += scrubbed.records;
-        let errors = (scrubbed.damaged.len() + scrubbed.golden.len() + scrubbed.jobs.len()) as u64;
+        let errors =
+            (scrubbed.damaged.len() + scrubbed.golden.len() + scrubbed.jobs.len() + scrubbed.statistics.len()) as u64;
         self.errors.increment(errors);
         self.errors_found += errors;
         for detail in scrubbed.golden {
             tracing::error!(collection = %collection.name, detail, "the golden set is damaged");
+        }
+        for detail in scrubbed.statistics {
+            tracing::error!(collection = %collection.name, detail, "the statistics are damaged");
         }
         for detail in scrubbed.jobs {
             tracing::error!(collection = %collection.name, detail, "the jobs are damaged");

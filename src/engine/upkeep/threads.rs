@@ -10,6 +10,7 @@ use super::merges::{self, Merges};
 use super::removals::{self, Removals};
 use super::rounds::Rounds;
 use super::scrub;
+use super::statistics;
 use super::survey;
 use super::targets::Target;
 use crate::engine::disk::DataDisk;
@@ -35,6 +36,7 @@ pub(crate) struct Background {
     merges: Rounds,
     removals: Rounds,
     scrub: Option<Rounds>,
+    statistics: Rounds,
     survey: Rounds,
 }
 
@@ -54,6 +56,7 @@ impl Background {
             move || open().map(|parts| parts.into_iter().map(part).collect())
         }
         let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
+        let statistics = statistics::start(of(open.clone(), |parts| parts.writes));
         let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
         let removals = removals::start(of(open.clone(), |parts| parts.removals));
         let merges = merges::start(of(open.clone(), |parts| parts.merges), exists);
@@ -61,7 +64,7 @@ impl Background {
         let golden = golden::start(of(open.clone(), |parts| parts.target));
         let survey = survey::start(of(open.clone(), |parts| parts.target));
         let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.target)));
-        Self { canary, disk_watch, expiry, golden, merges, removals, scrub, survey }
+        Self { canary, disk_watch, expiry, golden, merges, removals, scrub, statistics, survey }
     }
 
     /// Lets the threads begin no further step, and waits for those that may hold a collection's file open for reading:
@@ -71,6 +74,7 @@ impl Background {
         self.expiry.stop();
         self.merges.stop();
         self.removals.stop();
+        self.statistics.stop();
         self.disk_watch.stop();
         self.survey.stop();
         self.golden.stop();
@@ -87,6 +91,7 @@ impl Background {
         self.expiry.join();
         self.merges.join();
         self.removals.join();
+        self.statistics.join();
         self.disk_watch.join();
         self.survey.join();
     }

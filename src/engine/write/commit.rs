@@ -78,6 +78,7 @@ impl Committer {
                     let written = match write {
                         Alone::Settings(changeable) => self.writer.set_changeable(changeable),
                         Alone::Golden(pairs) => self.writer.set_golden(&pairs),
+                        Alone::Statistics(rows) => self.writer.set_statistics(&rows),
                         Alone::RemoveDoomed(part) => self.remove_doomed(&part),
                         Alone::Job(job) => self.set_job(*job),
                         Alone::ForgetJob(number) => self.forget_job(number),

@@ -13,7 +13,7 @@ use crate::engine::jobs::Part;
 use crate::engine::lookup::Lookup;
 use crate::engine::memory_budget::BudgetShare;
 use crate::index::{LabelSet, Place};
-use crate::store::{Change, Changeable};
+use crate::store::{Change, Changeable, StoredStatistics};
 use crate::types::{GoldenPair, Job, Merged, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Result, WriteFailure};
 
@@ -56,6 +56,7 @@ pub(super) enum Alone {
     Golden(Arc<Vec<GoldenPair>>),
     /// Removes documents that were deleted by label.
     RemoveDoomed(Arc<Part>),
+    Statistics(Arc<Vec<StoredStatistics>>),
     /// Another state of a job.
     Job(Box<Job>),
     /// Forgets reports of a job that has ended, or the job itself if it has none left.

@@ -15,7 +15,8 @@ use super::turn::{WriteTurn, WriteTurns};
 use crate::engine::disk::DataDisk;
 use crate::engine::jobs::{Jobs, Part};
 use crate::engine::lookup::Lookup;
-use crate::store::{Change, Changeable};
+use crate::engine::statistics::LabelStatistics;
+use crate::store::{Change, Changeable, StoredStatistics};
 use crate::types::{GoldenPair, Job, Merged, Seq, TimestampMs};
 use crate::verdicts::Result;
 
@@ -33,6 +34,7 @@ pub(crate) struct Writes {
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
     jobs: Jobs,
+    statistics: LabelStatistics,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -52,13 +54,13 @@ impl Writes {
         order: Order,
         payloads: PayloadBudget,
         disk: Arc<DataDisk>,
-        jobs: Jobs,
+        (jobs, statistics): (Jobs, LabelStatistics),
     ) -> Self {
         let limits = lookup.limits();
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
-        Self { lookup, order, work, turns, payload_room, disk, jobs, committer }
+        Self { lookup, order, work, turns, payload_room, disk, jobs, statistics, committer }
     }
 
     pub(crate) fn lookup(&self) -> &Arc<Lookup> {
@@ -71,6 +73,10 @@ impl Writes {
 
     pub(super) fn payload_room(&self) -> &PayloadRoom {
         &self.payload_room
+    }
+
+    pub(crate) fn statistics(&self) -> &LabelStatistics {
+        &self.statistics
     }
 
     pub(crate) fn jobs(&self) -> &Jobs {
@@ -153,6 +159,11 @@ impl Writes {
     /// Removes documents that were deleted by label from the disk.
     pub(crate) fn remove_doomed(&self, part: Arc<Part>) -> Result<Written> {
         self.write_alone(Alone::RemoveDoomed(part))
+    }
+
+    /// Sends statistics to the disk.
+    pub(crate) fn write_statistics(&self, rows: Arc<Vec<StoredStatistics>>) -> Result<Written> {
+        self.write_alone(Alone::Statistics(rows))
     }
 
     /// Sends another state of a job to the disk.

@@ -106,9 +106,9 @@ fn state(ended: bool, aborted: bool) -> &'static str {
 }
 
 impl ReportPage {
-    /// `limit` is how many were asked for.
-    pub fn new(reports: Vec<(Seq, String)>, limit: usize) -> Self {
-        let last = reports.last().filter(|_| reports.len() == limit).map(|(seq, _)| seq.0.to_string());
+    /// `more` says whether more may follow.
+    pub fn new(reports: Vec<(Seq, String)>, more: bool) -> Self {
+        let last = reports.last().filter(|_| more).map(|(seq, _)| seq.0.to_string());
         let raw = |(_, report)| RawValue::from_string(report).expect("stored reports are JSON");
         Self { reports: reports.into_iter().map(raw).collect(), next_cursor: last }
     }

@@ -13,6 +13,7 @@ pub mod golden;
 pub mod job;
 pub mod page;
 pub mod said;
+pub mod statistics;
 pub mod summary;
 pub mod tune;
 pub mod verdict;

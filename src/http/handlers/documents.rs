@@ -21,6 +21,7 @@ use crate::http::dto::document::{
     self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments, LabelCount, LabelPage,
 };
 use crate::http::dto::job::JobBody;
+use crate::http::dto::statistics::StatisticsPage;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::http::options;
@@ -143,14 +144,8 @@ pub async fn labels(
     Target(collection): Target,
     query: Query,
 ) -> Result<Answer<LabelPage>, Problem> {
-    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
-    let after = query.get("cursor").map(Label::parse).transpose();
-    let after = after.map_err(|_| Problem::invalid("cursor", "is not a cursor from a page of labels"))?;
+    let LabelsAsked { name, after, limit } = LabelsAsked::of(&query)?;
     let mut room = state.answer_room(limit * LabelCount::BYTES_MAX)?;
-    let name = query.get("name");
-    if name.is_some_and(|name| !Label::is_name(name)) {
-        return Err(Problem::invalid("name", InvalidLabel::Name.to_string()));
-    }
     // One more than are shown tells whether there is another page.
     let labels = collection.labels(name, after.as_ref(), limit + 1);
     let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
@@ -158,6 +153,39 @@ pub async fn labels(
         labels.iter().take(limit).map(|(label, documents)| LabelCount::new(label, *documents)).collect();
     room.is_made(ENVELOPE_BYTES + counted.len() * LabelCount::BYTES_MAX);
     Ok(Answer::new(LabelPage { labels: counted, next_cursor }, room))
+}
+
+/// `GET …/statistics`: what became of the documents that were sent to be inserted, of all and by label.
+pub async fn statistics(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    query: Query,
+) -> Result<Answer<StatisticsPage>, Problem> {
+    let LabelsAsked { name, after, limit } = LabelsAsked::of(&query)?;
+    let mut room = state.answer_room(limit * StatisticsPage::LABEL_BYTES_MAX)?;
+    let labels = collection.label_statistics(name, after.as_ref(), limit + 1);
+    room.is_made(ENVELOPE_BYTES + labels.len().min(limit) * StatisticsPage::LABEL_BYTES_MAX);
+    Ok(Answer::new(StatisticsPage::new(collection.statistics(), labels, limit), room))
+}
+
+/// The labels that a page has.
+struct LabelsAsked<'a> {
+    name: Option<&'a str>,
+    after: Option<Label>,
+    limit: usize,
+}
+
+impl<'a> LabelsAsked<'a> {
+    fn of(query: &'a Query) -> Result<Self, Problem> {
+        let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+        let after = query.get("cursor").map(Label::parse).transpose();
+        let after = after.map_err(|_| Problem::invalid("cursor", "is not a cursor from a page of labels"))?;
+        let name = query.get("name");
+        if name.is_some_and(|name| !Label::is_name(name)) {
+            return Err(Problem::invalid("name", InvalidLabel::Name.to_string()));
+        }
+        Ok(Self { name, after, limit })
+    }
 }
 
 /// Answers with a document and its text. It begins with room for most texts. If that does not suffice, the length is known

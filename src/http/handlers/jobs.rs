@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 
-use super::pages::{PAGE_DEFAULT, PAGE_MAX};
+use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{Collection, ListedJob};
 use crate::http::answer::Answer;
 use crate::http::caller::Caller;
@@ -17,7 +17,7 @@ use crate::http::quota::Quota;
 use crate::http::request::{JsonText, OpenCollections, Target};
 use crate::http::state::AppState;
 use crate::keys::Scope;
-use crate::types::{CollectionName, ID_JSON_BYTES_MAX, Job, OnExisting, Seq};
+use crate::types::{CollectionName, ID_JSON_BYTES_MAX, Job, OnExisting, Seq, fitting};
 
 /// The most bytes of a report of a merge as JSON, without its ids.
 const REPORT_BYTES: usize = 512;
@@ -100,12 +100,14 @@ pub async fn reports(
         return Err(Problem::invalid("job", "must be a merge; other jobs have no reports"));
     }
     let mut room = state.answer_room(limit * (REPORT_BYTES + 3 * ID_JSON_BYTES_MAX))?;
-    // Fewer if there is not enough memory for as many reports of the greatest length.
-    let fit = (room.json_bytes_max() / (REPORT_BYTES + 3 * ID_JSON_BYTES_MAX)).clamp(1, limit);
-    let reports = collection.merge_reports(number, after, fit).await?;
+    let mut reports = collection.merge_reports(number, after, limit).await?;
+    let bytes = |(_, report): &(Seq, String)| report.len() + 1;
+    let fit = fitting(&reports, room.json_bytes_max().saturating_sub(ENVELOPE_BYTES), bytes);
+    let more = reports.len() == limit || fit < reports.len();
+    reports.truncate(fit);
     quota.charge_documents(reports.len().saturating_sub(1));
-    room.is_made(REPORT_BYTES + reports.iter().map(|(_, report)| report.len() + 1).sum::<usize>());
-    Ok(Answer::new(ReportPage::new(reports, fit), room))
+    room.is_made(ENVELOPE_BYTES + reports.iter().map(bytes).sum::<usize>());
+    Ok(Answer::new(ReportPage::new(reports, more), room))
 }
 
 fn named(caller: &Caller, params: &RawPathParams) -> Result<(CollectionName, Seq), Problem> {

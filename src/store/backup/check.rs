@@ -19,6 +19,7 @@ use crate::store::format::payload;
 use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
+use crate::store::format::statistics;
 use crate::store::format::tables::FORMAT;
 use crate::store::format::version::{check_format, format_of};
 use crate::store::integrity::scan::scan;
@@ -93,6 +94,7 @@ pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
     rows.compare("payloads", found, ledger.payloads)?;
     golden::read(&connection, &name)?;
     jobs::read(&connection, &name, true)?;
+    statistics::read(&connection, &name)?;
     Ok(opened)
 }
 

@@ -15,6 +15,7 @@ pub(super) const GOLDEN_SEED: u64 = 6;
 pub(super) const JOB_SEED: u64 = 7;
 pub(super) const DOOMED_SEED: u64 = 8;
 pub(super) const MERGED_SEED: u64 = 9;
+pub(super) const STATISTICS_SEED: u64 = 10;
 
 /// The reason why a row is not what was written.
 pub type Flaw = &'static str;

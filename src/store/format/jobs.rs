@@ -8,10 +8,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::columns::{
-    DOOMED_SEED, Flaw, JOB_SEED, MERGED_SEED, OUT_OF_ORDER, WRONG_SUM, WRONG_TYPE, bytes, integer, push_text, utf8,
+    DOOMED_SEED, Flaw, JOB_SEED, MERGED_SEED, WRONG_SUM, WRONG_TYPE, bytes, integer, push_text, utf8,
 };
 use super::job_json::{from_json, to_json};
 use super::ledger::Tally;
+use super::side_tables::{Flawed, set_tally, tally_of};
 use crate::store::error::{Result, StoreError};
 use crate::types::{Job, LabelDeletion, Merged, Seq, TimestampMs};
 
@@ -147,16 +148,6 @@ pub(in crate::store) fn forget(connection: &Connection, number: Seq, reports_max
     take(connection, number).map(|_| true)
 }
 
-fn tally_of(connection: &Connection, table: &str) -> rusqlite::Result<Tally> {
-    let mut told = connection.prepare_cached("SELECT rows, sum FROM ledger WHERE tally = ?1")?;
-    told.query_row([table], |row| Ok(Tally { rows: row.get::<_, i64>(0)? as u64, sum: row.get::<_, i64>(1)? as u64 }))
-}
-
-fn set_tally(connection: &Connection, table: &str, tally: Tally) -> rusqlite::Result<()> {
-    let mut set = connection.prepare_cached("UPDATE ledger SET rows = ?2, sum = ?3 WHERE tally = ?1")?;
-    set.execute(params![table, tally.rows as i64, tally.sum as i64]).map(drop)
-}
-
 /// Copies the intact reports of a file to a new one, for a repair.
 pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusqlite::Result<()> {
     let mut insert = new.prepare("INSERT INTO merged VALUES (?1, ?2, ?3, ?4, ?5)")?;
@@ -184,87 +175,34 @@ pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusq
 #[derive(Debug, Default)]
 pub(in crate::store) struct JobRows {
     pub(in crate::store) intact: Jobs,
-    /// The damaged rows: table, key and flaw.
-    pub(in crate::store) flaws: Vec<(&'static str, i64, Flaw)>,
-    /// The tables whose intact rows are not those that the ledger counts.
-    differing: Vec<&'static str>,
-    /// Why the rest could not be read.
-    broken: Option<rusqlite::Error>,
+    pub(in crate::store) flawed: Flawed,
 }
 
 /// Reads the jobs, as far as they are intact, and the reports of merges if `with_reports`, which may be many.
 pub(in crate::store) fn look(connection: &Connection, with_reports: bool) -> JobRows {
-    let mut looked = JobRows::default();
-    looked.broken = look_at_rows(connection, &mut looked, with_reports).err();
-    looked
-}
-
-fn look_at_rows(connection: &Connection, looked: &mut JobRows, with_reports: bool) -> rusqlite::Result<()> {
-    let JobRows { intact: Jobs { jobs, doomed }, flaws, differing, .. } = looked;
-    let mut look = |table, select, read: &mut dyn FnMut(&Row<'_>) -> Result<u64, Flaw>| {
-        look_at_table(connection, (table, select), flaws, differing, read)
-    };
-    look("job", SELECT_JOBS, &mut |row| {
+    let JobRows { intact: Jobs { mut jobs, mut doomed }, mut flawed } = JobRows::default();
+    flawed.look(connection, ("job", SELECT_JOBS), |row| {
         let (job, sum) = read_job(row)?;
         jobs.push(job);
         Ok(sum)
-    })?;
-    look("doomed", SELECT_DOOMED, &mut |row| {
+    });
+    flawed.look(connection, ("doomed", SELECT_DOOMED), |row| {
         let (part, sum) = read_doomed(row)?;
         doomed.push(part);
         Ok(sum)
-    })?;
+    });
     if with_reports {
-        look("merged", SELECT_MERGED, &mut |row| read_merged(row).map(|(.., sum)| sum))?;
+        flawed.look(connection, ("merged", SELECT_MERGED), |row| read_merged(row).map(|(.., sum)| sum));
     }
-    Ok(())
-}
-
-fn look_at_table(
-    connection: &Connection,
-    (table, select): (&'static str, &str),
-    flaws: &mut Vec<(&'static str, i64, Flaw)>,
-    differing: &mut Vec<&'static str>,
-    read: &mut dyn FnMut(&Row<'_>) -> Result<u64, Flaw>,
-) -> rusqlite::Result<()> {
-    let mut found = Tally::default();
-    let mut statement = connection.prepare(select)?;
-    let mut rows = statement.query([])?;
-    let mut last = 0;
-    while let Some(row) = rows.next()? {
-        let key = integer(row, 0).unwrap_or_default();
-        // A broken tree may lead in circles.
-        if key <= last {
-            flaws.push((table, key, OUT_OF_ORDER));
-            break;
-        }
-        last = key;
-        match read(row) {
-            Ok(sum) => found.add(sum),
-            Err(flaw) => flaws.push((table, key, flaw)),
-        }
-    }
-    if tally_of(connection, table)? != found {
-        differing.push(table);
-    }
-    Ok(())
+    JobRows { intact: Jobs { jobs, doomed }, flawed }
 }
 
 impl JobRows {
     /// Returns everything that is wrong with the jobs. An error that says nothing about the file is returned as such.
     pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
-        let named = |(table, key, flaw): &(&str, i64, Flaw)| format!("row {key} of `{table}`: {flaw}");
-        let mut complaints: Vec<String> = self.flaws.iter().map(named).collect();
-        let differs = |table: &&str| format!("the intact rows of `{table}` are not those that the ledger counts");
-        complaints.extend(self.differing.iter().map(differs));
-        if complaints.is_empty() && self.broken.is_none() {
-            complaints.extend(self.intact.miscounted());
-        }
-        match self.broken.map(|error| StoreError::from_sqlite(collection, "reading its jobs", error)) {
-            None => {}
-            Some(StoreError::Damaged { detail, .. } | StoreError::NotAStore { detail, .. }) => complaints.push(detail),
-            Some(other) => return Err(other),
-        }
+        let miscounted = if self.flawed.is_nothing() { self.intact.miscounted() } else { Vec::new() };
+        let mut complaints = self.flawed.complaints(collection)?;
+        complaints.extend(miscounted);
         Ok(complaints)
     }
 }

@@ -13,6 +13,8 @@ pub(in crate::store) mod opening;
 pub(in crate::store) mod outside;
 pub(in crate::store) mod payload;
 pub(in crate::store) mod rows;
+pub(in crate::store) mod side_tables;
+pub(in crate::store) mod statistics;
 pub(in crate::store) mod tables;
 pub(in crate::store) mod upgrade;
 pub(in crate::store) mod verdict;

@@ -89,7 +89,7 @@ INSERT INTO ledger VALUES ('golden', 0, 0, 0);
 ";
 
 /// The tables and the rows that format 6 adds: jobs, the documents that deletions by label have yet to remove, and the
-/// reports of merges. A row of `doomed` has up to 512 documents, and is named by the first.
+/// reports of merges, and statistics. A row of `doomed` has up to 512 documents, and is named by the first.
 pub(super) const TABLES_SINCE_6: &str = "
 CREATE TABLE job (
     number         INTEGER PRIMARY KEY,
@@ -110,5 +110,11 @@ CREATE TABLE merged (
     sum            INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX merged_by_source ON merged (merge, source);
-INSERT INTO ledger VALUES ('job', 0, 0, 0), ('doomed', 0, 0, 0), ('merged', 0, 0, 0);
+CREATE TABLE statistics (
+    place          INTEGER PRIMARY KEY,
+    label          TEXT    NOT NULL,
+    counts         TEXT    NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+INSERT INTO ledger VALUES ('job', 0, 0, 0), ('doomed', 0, 0, 0), ('merged', 0, 0, 0), ('statistics', 0, 0, 0);
 ";

@@ -83,7 +83,7 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
         // Format 4 also has one more value of `verify`. No older file can hold it.
         transaction.execute_batch(TABLES_SINCE_4).map_err(upgrading)?;
     }
-    // Older files have no jobs.
+    // Older files have no jobs and no statistics.
     transaction.execute_batch(TABLES_SINCE_6).map_err(upgrading)?;
     transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
     transaction.commit().map_err(upgrading)

@@ -17,7 +17,7 @@ use crate::store::format::outside::check_files;
 use crate::store::format::tables::FORMAT;
 use crate::store::format::upgrade::upgrade;
 use crate::store::format::version::format_of;
-use crate::store::format::{golden, jobs};
+use crate::store::format::{golden, jobs, statistics};
 use crate::types::{Keep, Seq};
 
 /// The most findings that are kept; more are only counted.
@@ -32,7 +32,7 @@ const PROGRESS_RECORDS: u64 = 1024;
 /// A flaw in a collection's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// A table, or `file`, `log`, `settings`, `ledger`, `clusters`, `golden` or `jobs`.
+    /// A table, or `file`, `log`, `settings`, `ledger`, `clusters`, `golden`, `jobs` or `statistics`.
     pub place: &'static str,
     /// The damaged record, if the flaw is in one.
     pub record: Option<Seq>,
@@ -135,6 +135,9 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     inspection.documents = inspection.documents.saturating_sub(doomed);
     for complaint in looked.complaints(&label)? {
         inspection.found("jobs", None, complaint);
+    }
+    for complaint in statistics::look(&snapshot).complaints(&label)? {
+        inspection.found("statistics", None, complaint);
     }
     match index_of_clusters(&snapshot).map_err(sqlite) {
         Ok(Ok(index)) if index == seen.members => {}

@@ -21,7 +21,7 @@ use crate::store::format::ledger::{Ledger, Tally, move_ledger, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
 use crate::store::format::version::check_format;
-use crate::store::format::{golden, jobs};
+use crate::store::format::{golden, jobs, statistics};
 use crate::store::settings::Meta;
 use crate::store::write::promotion;
 use crate::types::{Job, LabelDeletion, Seq, TimestampMs};
@@ -99,6 +99,8 @@ pub fn repair(path: &Path) -> Result<Repaired> {
                 detail: "another program wrote to its new file".into(),
             });
         }
+        // The counts of damaged rows begin again.
+        statistics::put(&new, &statistics::look(&old).intact).map_err(sqlite)?;
         pairs_set_aside = copy_golden(&old, &new, &mut aside).map_err(|error| error.of(&label))?;
         new.commit().map_err(sqlite)?;
         made.signatures.rows
@@ -270,7 +272,7 @@ struct Finished {
 /// Finishes the deletions by label, which removes the documents that they had yet to remove, and copies all jobs.
 fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Result<Finished, Stopped> {
     let looked = jobs::look(old, true);
-    let mut finished = Finished { removed: 0, damaged: looked.flaws.len() as u64 };
+    let mut finished = Finished { removed: 0, damaged: looked.flawed.rows.len() as u64 };
     for seq in looked.intact.doomed.iter().flat_map(|part| &part.seqs) {
         let mut removed = 0;
         for table in RecordTable::ALL {
@@ -290,7 +292,7 @@ fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -
         jobs::put(new, &job)?;
     }
     jobs::copy_reports(old, new)?;
-    for &(table, key, flaw) in &looked.flaws {
+    for &(table, key, flaw) in &looked.flawed.rows {
         let column = match table {
             "doomed" => "first",
             "merged" => "place",

@@ -2,7 +2,7 @@
 
 use super::walk::walk;
 use crate::store::error::{Result, StoreError};
-use crate::store::format::{golden, jobs};
+use crate::store::format::{golden, jobs, statistics};
 use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
@@ -18,6 +18,8 @@ pub struct Scrubbed {
     pub golden: Vec<String>,
     /// The flaws of the jobs, which are read then too.
     pub jobs: Vec<String>,
+    /// The flaws of the statistics, which are read then too.
+    pub statistics: Vec<String>,
     /// The record after which the next part begins; `None` at the end.
     pub next: Option<Seq>,
 }
@@ -34,6 +36,7 @@ pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_m
         let looked = golden::look(&snapshot);
         scrubbed.bytes += looked.pairs.iter().map(|pair| pair.bytes() as u64).sum::<u64>();
         scrubbed.golden = looked.complaints(readers.collection())?;
+        scrubbed.statistics = statistics::look(&snapshot).complaints(readers.collection())?;
         scrubbed.jobs = jobs::look(&snapshot, true).complaints(readers.collection())?;
     }
     let broken = walk(&snapshot, keep, after, |visit| {

@@ -25,6 +25,7 @@ use crate::store::format::golden;
 use crate::store::format::jobs::{self, DoomedPart};
 use crate::store::format::ledger::Ledger;
 use crate::store::format::meta::{read_meta, write_meta};
+use crate::store::format::statistics::{self, StoredStatistics};
 use crate::store::read::readers::Readers;
 use crate::store::settings::{Changeable, Meta};
 use crate::types::{GoldenPair, Job, Keep, LabelDeletion, Merge, Seq, TimestampMs};
@@ -162,6 +163,16 @@ impl Writer {
         self.ledger = ledger;
         self.watch_log();
         Ok(deletion)
+    }
+
+    /// Stores statistics in place of earlier ones, durably.
+    pub fn set_statistics(&mut self, rows: &[StoredStatistics]) -> Result<()> {
+        self.finish_log()?;
+        self.transaction(|| {
+            statistics::put(&self.connection, rows).map_err(|error| committing(&self.collection, error))
+        })?;
+        self.watch_log();
+        Ok(())
     }
 
     /// Stores another state of a job, durably.

@@ -39,6 +39,8 @@ pub struct Prepared {
     ranks: Option<Vec<u64>>,
     empty_slots: Option<u32>,
     page: Option<Box<PageFacts>>,
+    /// The bytes of its content, as it was sent; 0 for a given signature.
+    content_bytes: u64,
 }
 
 /// The data of a document that is not empty.
@@ -62,7 +64,11 @@ impl Made {
 
 impl Prepared {
     pub(super) fn new(made: Option<Made>, shingles: Option<u64>) -> Self {
-        Self { made, shingles, ranks: None, empty_slots: None, page: None }
+        Self { made, shingles, ranks: None, empty_slots: None, page: None, content_bytes: 0 }
+    }
+
+    pub(super) fn with_content_bytes(self, bytes: usize) -> Self {
+        Self { content_bytes: bytes as u64, ..self }
     }
 
     pub(super) fn with_ranks(self, ranks: Option<Vec<u64>>) -> Self {
@@ -86,7 +92,7 @@ impl Prepared {
             kept: made.kept.as_ref().map(Kept::without_payload),
             page: None,
         });
-        Self { made, shingles: self.shingles, ranks: None, empty_slots: None, page: None }
+        Self::new(made, self.shingles)
     }
 
     /// Returns the document without shingles that nothing stores.
@@ -107,6 +113,11 @@ impl Prepared {
     /// Returns the hash of its content; `None` for an empty document and for a given signature.
     pub fn content(&self) -> Option<ContentHash> {
         self.made.as_ref().and_then(|made| made.content)
+    }
+
+    /// Returns the bytes of its content, as it was sent; 0 for a given signature.
+    pub fn content_bytes(&self) -> u64 {
+        self.content_bytes
     }
 
     /// Returns the number of shingles with repetitions, or `None` for a given signature.

@@ -132,16 +132,18 @@ impl Signing {
 
     /// Signs a content, or takes its signature.
     pub(super) fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
-        match content {
-            Content::Text(text) => self.text("text", &text, options, verify),
-            Content::Html(html) => self.html(&html, options, verify),
-            Content::Set(elements) => self.set(&elements, options, verify),
+        let bytes = content.bytes();
+        let prepared = match content {
+            Content::Text(text) => self.text("text", &text, options, verify)?,
+            Content::Html(html) => self.html(&html, options, verify)?,
+            Content::Set(elements) => self.set(&elements, options, verify)?,
             Content::Signature { bytes, fingerprint } => {
                 self.check_given(options, verify)?;
                 self.check_made_here(fingerprint)?;
-                self.given(bytes)
+                return self.given(bytes);
             }
-        }
+        };
+        Ok(prepared.with_content_bytes(bytes))
     }
 
     /// Extracts the text of a page.

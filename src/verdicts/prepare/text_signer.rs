@@ -109,7 +109,8 @@ impl TextSigner {
         let started = Instant::now();
         let signed = self.pipeline.resume(self.scratch.scratch()).finish_bytes(self.ill_formed)?;
         let spent = self.spent + started.elapsed();
-        Ok(self.signing.signed(&self.pipeline, signed, spent, self.scratch.scratch(), self.options))
+        let prepared = self.signing.signed(&self.pipeline, signed, spent, self.scratch.scratch(), self.options);
+        Ok(prepared.with_content_bytes(self.bytes))
     }
 }
 

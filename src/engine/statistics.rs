@@ -1,0 +1,120 @@
+//! What became of the documents that were sent to be inserted: of all, and of those with each label. Counted in memory,
+//! and written to the disk every few seconds, so a crash costs the last ones.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use parking_lot::Mutex;
+
+use crate::store::StoredStatistics;
+use crate::types::{Label, Labels, Statistics, Verdict};
+
+/// The statistics of one collection.
+pub(crate) struct LabelStatistics {
+    counted: Mutex<Counted>,
+    /// The most labels that are counted.
+    labels_max: usize,
+}
+
+#[derive(Default)]
+struct Counted {
+    all: Row,
+    by_label: BTreeMap<String, Row>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    counts: Statistics,
+    /// Its row on disk, from 1; 0 if it was never written.
+    place: i64,
+    /// Whether it has counts that are not on disk.
+    dirty: bool,
+}
+
+/// The place of the row of all documents.
+const PLACE_OF_ALL: i64 = 1;
+
+impl LabelStatistics {
+    /// Continues with the statistics of a file.
+    pub(crate) fn of(stored: Vec<StoredStatistics>, labels_max: usize) -> Self {
+        let mut counted = Counted::default();
+        for StoredStatistics { place, label, counts } in stored {
+            let row = Row { counts, place, dirty: false };
+            match label {
+                None => counted.all = row,
+                Some(label) => drop(counted.by_label.insert(label, row)),
+            }
+        }
+        counted.all.place = PLACE_OF_ALL;
+        Self { counted: Mutex::new(counted), labels_max }
+    }
+
+    /// Counts a document that was decided on, whose content has `bytes` bytes. A label is not counted if there are too many
+    /// others.
+    pub(crate) fn count(&self, labels: Option<&Labels>, verdict: &Verdict, bytes: u64) {
+        let counted = &mut *self.counted.lock();
+        counted.all.count(verdict, bytes);
+        for label in labels.iter().flat_map(|labels| labels.as_str().lines()) {
+            if let Some(row) = counted.by_label.get_mut(label) {
+                row.count(verdict, bytes);
+            } else if counted.by_label.len() < self.labels_max {
+                counted.by_label.entry(label.to_owned()).or_default().count(verdict, bytes);
+            }
+        }
+    }
+
+    /// Returns the counts of all documents.
+    pub(crate) fn all(&self) -> Statistics {
+        self.counted.lock().all.counts
+    }
+
+    /// Returns the first `limit` labels with their counts, in the order of their texts: of all labels, or of those with
+    /// this name, after a label if one is given.
+    pub(crate) fn by_label(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, Statistics)> {
+        let of_name = name.map(|name| format!("{name}:")).unwrap_or_default();
+        let from = match after {
+            Some(after) if after.as_str() >= of_name.as_str() => Bound::Excluded(after.as_str()),
+            _ => Bound::Included(of_name.as_str()),
+        };
+        let counted = self.counted.lock();
+        let found = counted.by_label.range::<str, _>((from, Bound::Unbounded));
+        let found = found.take_while(|(label, _)| label.starts_with(&of_name));
+        found.filter_map(|(label, row)| Some((Label::parse(label).ok()?, row.counts))).take(limit).collect()
+    }
+
+    /// Returns the rows that are not on disk as they are, and counts them as written.
+    pub(crate) fn take_unwritten(&self) -> Vec<StoredStatistics> {
+        let counted = &mut *self.counted.lock();
+        let mut last = counted.by_label.values().map(|row| row.place).max().unwrap_or_default().max(PLACE_OF_ALL);
+        let mut unwritten = Vec::new();
+        let all = [(None, &mut counted.all)].into_iter();
+        for (label, row) in all.chain(counted.by_label.iter_mut().map(|(label, row)| (Some(label.clone()), row))) {
+            if std::mem::take(&mut row.dirty) {
+                if row.place == 0 {
+                    last += 1;
+                    row.place = last;
+                }
+                unwritten.push(StoredStatistics { place: row.place, label, counts: row.counts });
+            }
+        }
+        unwritten
+    }
+
+    /// Notes that rows could not be written.
+    pub(crate) fn not_written(&self, rows: &[StoredStatistics]) {
+        let counted = &mut *self.counted.lock();
+        for row in rows {
+            match &row.label {
+                None => counted.all.dirty = true,
+                Some(label) => counted.by_label.get_mut(label).into_iter().for_each(|row| row.dirty = true),
+            }
+        }
+    }
+}
+
+impl Row {
+    fn count(&mut self, verdict: &Verdict, bytes: u64) {
+        self.counts.count(verdict, bytes);
+        self.dirty = true;
+    }
+}

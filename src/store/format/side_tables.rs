@@ -1,0 +1,91 @@
+//! Tables beside those of documents. Each has a line in the ledger that documents do not touch, which is changed with its
+//! rows.
+
+use rusqlite::{Connection, Row, params};
+
+use super::columns::{Flaw, OUT_OF_ORDER, integer};
+use super::ledger::Tally;
+use crate::store::error::{Result, StoreError};
+
+pub(super) fn tally_of(connection: &Connection, table: &str) -> rusqlite::Result<Tally> {
+    let mut told = connection.prepare_cached("SELECT rows, sum FROM ledger WHERE tally = ?1")?;
+    told.query_row([table], |row| Ok(Tally { rows: row.get::<_, i64>(0)? as u64, sum: row.get::<_, i64>(1)? as u64 }))
+}
+
+pub(super) fn set_tally(connection: &Connection, table: &str, tally: Tally) -> rusqlite::Result<()> {
+    let mut set = connection.prepare_cached("UPDATE ledger SET rows = ?2, sum = ?3 WHERE tally = ?1")?;
+    set.execute(params![table, tally.rows as i64, tally.sum as i64]).map(drop)
+}
+
+/// Everything that is wrong with the tables that were looked at.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Flawed {
+    /// The damaged rows: table, key and flaw.
+    pub(in crate::store) rows: Vec<(&'static str, i64, Flaw)>,
+    /// The tables whose intact rows are not those that the ledger counts.
+    differing: Vec<&'static str>,
+    /// Why the rest could not be read.
+    broken: Option<rusqlite::Error>,
+}
+
+impl Flawed {
+    /// Looks at each row of a table, in the order of its first column, which must grow. `read` returns the checksum of an
+    /// intact row.
+    pub(super) fn look(
+        &mut self,
+        connection: &Connection,
+        (table, select): (&'static str, &str),
+        read: impl FnMut(&Row<'_>) -> Result<u64, Flaw>,
+    ) {
+        if self.broken.is_none() {
+            self.broken = self.look_at_rows(connection, (table, select), read).err();
+        }
+    }
+
+    fn look_at_rows(
+        &mut self,
+        connection: &Connection,
+        (table, select): (&'static str, &str),
+        mut read: impl FnMut(&Row<'_>) -> Result<u64, Flaw>,
+    ) -> rusqlite::Result<()> {
+        let mut found = Tally::default();
+        let mut statement = connection.prepare(select)?;
+        let mut rows = statement.query([])?;
+        let mut last = 0;
+        while let Some(row) = rows.next()? {
+            let key = integer(row, 0).unwrap_or_default();
+            // A broken tree may lead in circles.
+            if key <= last {
+                self.rows.push((table, key, OUT_OF_ORDER));
+                break;
+            }
+            last = key;
+            match read(row) {
+                Ok(sum) => found.add(sum),
+                Err(flaw) => self.rows.push((table, key, flaw)),
+            }
+        }
+        if tally_of(connection, table)? != found {
+            self.differing.push(table);
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_nothing(&self) -> bool {
+        self.rows.is_empty() && self.differing.is_empty() && self.broken.is_none()
+    }
+
+    /// Returns it as sentences. An error that says nothing about the file is returned as such.
+    pub(super) fn complaints(self, collection: &str) -> Result<Vec<String>> {
+        let named = |(table, key, flaw): &(&str, i64, Flaw)| format!("row {key} of `{table}`: {flaw}");
+        let mut complaints: Vec<String> = self.rows.iter().map(named).collect();
+        let differs = |table: &&str| format!("the intact rows of `{table}` are not those that the ledger counts");
+        complaints.extend(self.differing.iter().map(differs));
+        match self.broken.map(|error| StoreError::from_sqlite(collection, "reading it", error)) {
+            None => {}
+            Some(StoreError::Damaged { detail, .. } | StoreError::NotAStore { detail, .. }) => complaints.push(detail),
+            Some(other) => return Err(other),
+        }
+        Ok(complaints)
+    }
+}

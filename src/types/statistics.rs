@@ -1,0 +1,40 @@
+//! What became of the documents that were sent to be inserted.
+
+use super::verdict::{Outcome, Verdict, VerdictKind};
+
+/// Counts of the documents that an insertion decided on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub documents: u64,
+    /// How many were unique, near duplicates, exact duplicates and empty; without those that were unchanged.
+    pub unique: u64,
+    pub near_duplicates: u64,
+    pub exact_duplicates: u64,
+    pub empty: u64,
+    /// How many had the content that their id holds already.
+    pub unchanged: u64,
+    /// The bytes of their contents, as they were sent; without given signatures.
+    pub bytes: u64,
+    /// The bytes of the contents that were not stored, because they were duplicates or unchanged.
+    pub bytes_saved: u64,
+}
+
+impl Statistics {
+    /// Counts a document whose content has `bytes` bytes.
+    pub fn count(&mut self, verdict: &Verdict, bytes: u64) {
+        self.documents += 1;
+        self.bytes += bytes;
+        let unchanged = matches!(verdict.outcome, Outcome::Unchanged | Outcome::Updated);
+        let count = match verdict.kind {
+            _ if unchanged => &mut self.unchanged,
+            VerdictKind::Unique => &mut self.unique,
+            VerdictKind::NearDuplicate => &mut self.near_duplicates,
+            VerdictKind::ExactDuplicate => &mut self.exact_duplicates,
+            VerdictKind::Empty => &mut self.empty,
+        };
+        *count += 1;
+        if unchanged || verdict.kind.is_duplicate() && !verdict.stored {
+            self.bytes_saved += bytes;
+        }
+    }
+}
