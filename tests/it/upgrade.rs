@@ -5,7 +5,7 @@
 //! them are its answers. A new format needs new fixtures, made by the program that writes it:
 //!
 //! ```text
-//! HAPAX_FIXTURE=tests/fixtures/format-5 cargo test --test it upgrade::a_fixture_is_made
+//! HAPAX_FIXTURE=tests/fixtures/format-6 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
 //! `HAPAX_FIXTURE_BINARY` makes them with another program; if the name ends in `-killed`, it is killed. Without the
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::server::{Server, Starting};
+use crate::support::until::until;
 
 const ANSWERS: &str = "answers.json";
 
@@ -298,9 +299,16 @@ fn make(fixture: &Path) {
         writer.send("DELETE", &format!("/v1/collections/{collection}/documents?id=doc-3"), None);
     }
     let pages = insert_pages(&writer);
-    let answers = recorded(&writer, golden, pages);
+    let killed = fixture.to_str().unwrap().ends_with("-killed");
+    let jobs = run_jobs(&writer);
+    let answers = recorded(&writer, (golden, pages, jobs), killed);
     fs::create_dir_all(fixture).unwrap();
-    if fixture.to_str().unwrap().ends_with("-killed") {
+    if jobs {
+        (0..20).for_each(|number| writer.insert("default", "", &labelled(number, "late")));
+        // It ends before these documents are gone from the disk.
+        delete_label(&writer, "crawl:late");
+    }
+    if killed {
         writer.child.kill().unwrap();
     } else {
         let pid = writer.child.id().to_string();
@@ -317,9 +325,56 @@ fn make(fixture: &Path) {
     fs::write(fixture.join(ANSWERS), answers).unwrap();
 }
 
-/// Returns its answers to everything that can be asked, a line each.
-fn recorded(writer: &Writer, golden: bool, pages: bool) -> String {
+/// Deletes documents by label and merges a collection, and returns whether the writer can do that. Statistics came with
+/// the same format.
+fn run_jobs(writer: &Writer) -> bool {
+    if !writer.send("GET", "/v1/jobs", None)["jobs"].is_array() {
+        return false;
+    }
+    assert!(writer.takes("/v1/collections/crawl", &json!({})));
+    for number in 0..3 {
+        writer.insert("default", "", &labelled(number, "gone"));
+        writer.insert("crawl", "on_duplicate=store", &labelled(number / 2 * 50, &format!("new-{number}")));
+    }
+    delete_label(writer, "crawl:gone");
+    writer.send("POST", "/v1/collections/default/merge", Some(&json!({ "from": "crawl" })));
+    until("the jobs end", || writer.send("GET", "/v1/jobs?state=running", None)["jobs"] == json!([]));
+    true
+}
+
+fn labelled(number: u64, crawl: &str) -> Value {
+    json!({ "id": format!("{crawl}-{number}"), "text": text(200 + number, 0), "labels": { "crawl": crawl } })
+}
+
+fn delete_label(writer: &Writer, label: &str) {
+    let target = format!("/v1/collections/default/documents?label={label}");
+    assert_eq!(writer.send("DELETE", &target, None)["kind"], "delete_label");
+}
+
+/// Returns its answers about jobs. How far they are differs, and a crash costs the last statistics.
+fn of_jobs(writer: &Writer, killed: bool) -> Vec<Value> {
     let mut lines = Vec::new();
+    for job in writer.send("GET", "/v1/jobs?collection=default", None)["jobs"].as_array().unwrap() {
+        let target = format!("/v1/jobs/{}", job["job"].as_str().unwrap());
+        if job["kind"] == "merge" {
+            let target = format!("{target}/reports");
+            let answer = writer.send("GET", &target, None);
+            lines.push(json!({ "target": target, "answer": answer }));
+        }
+        lines.push(json!({ "target": target, "answer": job }));
+    }
+    if !killed {
+        let target = "/v1/collections/default/statistics?name=crawl&limit=1";
+        let mut answer = writer.send("GET", target, None);
+        answer.as_object_mut().unwrap().remove("all");
+        lines.push(json!({ "target": target, "answer": answer }));
+    }
+    lines
+}
+
+/// Returns its answers to everything that can be asked, a line each.
+fn recorded(writer: &Writer, (golden, pages, jobs): (bool, bool, bool), killed: bool) -> String {
+    let mut lines = if jobs { of_jobs(writer, killed) } else { Vec::new() };
     for collection in ["default", "pages"] {
         let base = format!("/v1/collections/{collection}");
         let mut reads = vec![base.clone(), format!("{base}/documents?limit=100")];
