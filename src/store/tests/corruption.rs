@@ -109,6 +109,7 @@ fn bases_of(restarts: bool) -> (Base, Base) {
     commit(&mut writer, &(43..=60).map(insert).collect::<Vec<_>>());
     commit(&mut writer, &[delete(61, 60), delete(62, 21), touch(22)]);
     writer.set_golden(&golden::pairs(60)).unwrap();
+    writer.set_statistics(&jobs::statistics(30)).unwrap();
     // The reader needs old pages, which keeps the rest of the log out of the database.
     let reader = Connection::open(&path).unwrap();
     if !restarts {
@@ -179,6 +180,8 @@ fn ask_all(path: &Path) -> Result<Answers> {
         let payload = store.payloads(&[seq], |_| Ok(()), |_, payload| Ok(payload));
         ask(format!("payload {seq:?}"), payload.map(|answer| text(&answer)));
     }
+    ask("jobs".into(), store.jobs().map(|answer| text(&answer)));
+    ask("statistics".into(), store.statistics().map(|answer| text(&answer)));
     ask("golden".into(), store.golden().map(|answer| text(&answer)));
     ask("all pages".into(), store.page(Seq(0), 1000).map(|answer| text(&answer)));
     ask("clusters".into(), store.clusters(ClusterPlace::default(), 1000).map(|answer| text(&answer)));

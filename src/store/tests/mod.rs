@@ -6,6 +6,7 @@ mod corruption;
 mod damage;
 mod failures;
 mod golden;
+mod jobs;
 mod leftovers;
 mod log_bound;
 mod payload;

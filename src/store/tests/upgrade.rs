@@ -89,7 +89,8 @@ fn old_records(format: i32) -> Vec<Record> {
     match format {
         1 => records.map(|record| Record { cluster: Seq(0), seen: TimestampMs(0), ..record }).collect(),
         2 => records.collect(),
-        _ => (1..=5).map(of_format_4).collect(),
+        3 | 4 => (1..=5).map(of_format_4).collect(),
+        _ => (1..=5).map(record).collect(),
     }
 }
 
@@ -103,12 +104,23 @@ fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     connection.close().unwrap();
 }
 
-/// Writes a file of format 4 with these records: a file of today without the additions of format 5.
-fn write_format_4(path: &Path, meta: &Meta, records: &[Record]) {
+/// Writes a file of format 5 with these records: a file of today without the additions of format 6.
+fn write_format_5(path: &Path, meta: &Meta, records: &[Record]) {
     let (_, mut writer) = Store::create(path, meta).unwrap();
     let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
     writer.commit(&inserts, Seq(records.len() as u64)).unwrap();
     writer.close().unwrap();
+    let connection = Connection::open(path).unwrap();
+    let without = "DROP TABLE job; DROP TABLE doomed; DROP TABLE merged; DROP TABLE statistics;
+                   DELETE FROM ledger WHERE tally IN ('job', 'doomed', 'merged', 'statistics');
+                   PRAGMA user_version = 5";
+    connection.execute_batch(without).unwrap();
+    connection.close().unwrap();
+}
+
+/// Writes a file of format 4 with these records: one of format 5 without the additions of that.
+fn write_format_4(path: &Path, meta: &Meta, records: &[Record]) {
+    write_format_5(path, meta, records);
     let connection = Connection::open(path).unwrap();
     let without = "ALTER TABLE meta DROP COLUMN extract; ALTER TABLE meta DROP COLUMN extractor;
                    ALTER TABLE document DROP COLUMN page_hash; ALTER TABLE document DROP COLUMN extractor;
@@ -133,7 +145,8 @@ fn write_old(path: &Path, format: i32) {
         1 => write_format_1(path, &old_records(1)),
         2 => write_format_2(path, &meta(), &old_records(2)),
         3 => write_format_3(path, &meta(), &old_records(3)),
-        _ => write_format_4(path, &meta(), &old_records(4)),
+        4 => write_format_4(path, &meta(), &old_records(4)),
+        _ => write_format_5(path, &meta(), &old_records(5)),
     }
 }
 
