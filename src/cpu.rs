@@ -1,8 +1,8 @@
 //! Runs work that would block a request's own thread for too long: a few threads with a bounded queue.
 //! In: jobs of some milliseconds. Out: their results. Long work is cut into jobs, and those that continue work go before
-//! those that begin some. New work that would wait for too long is refused at once. Work that cannot be cut and may take
+//! those that begin some. New work that would wait for too long is refused at once. PoolWork that cannot be cut and may take
 //! seconds has a thread of its own: one comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
-//! Work of streams has a queue and threads of its own, which give way to all others.
+//! PoolWork of streams has a queue and threads of its own, which give way to all others.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
 mod coming;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use metrics::Histogram;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use lane::{Job, Lane};
+use lane::{Lane, PoolWork};
 
 pub use drain::Drain;
 pub use priority::{Nice, give_way, let_others_run, run_promptly};
@@ -27,7 +27,7 @@ pub use refused::Refused;
 
 use crate::telemetry::names;
 
-/// Work on more bytes than this takes too long for the threads of short jobs, which must wait only for milliseconds.
+/// PoolWork on more bytes than this takes too long for the threads of short jobs, which must wait only for milliseconds.
 const SHORT_BYTES_MAX: usize = 1 << 20;
 
 /// Returns the number of processors that this process may use.
@@ -38,7 +38,7 @@ pub fn cores() -> usize {
 /// The number of threads, and the length of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// The number of threads; at least one. Work that cannot be cut has one more.
+    /// The number of threads; at least one. PoolWork that cannot be cut has one more.
     pub threads: usize,
     /// The number of jobs that may wait; at least one.
     pub queue_max: usize,
@@ -71,7 +71,7 @@ pub struct QueuePlace {
     when_full: WhenFull,
 }
 
-/// Work that was let in and has not come yet.
+/// PoolWork that was let in and has not come yet.
 #[must_use]
 pub struct Admitted {
     pool: CpuPool,
@@ -198,7 +198,7 @@ impl QueuePlace {
             // A single job can take seconds on the thread for long jobs. So a long wait there does not mean overload.
             WhenFull::Refuse | WhenFull::Wait | WhenFull::GiveWay => Duration::ZERO,
         };
-        let job = Job { asked, permit, begun: when_full == WhenFull::Wait, run };
+        let job = PoolWork { asked, permit, begun: when_full == WhenFull::Wait, run };
         shared.lanes(when_full).lane(long).push(job, wait_max).map_err(|why| shared.refuse(why))?;
         let outcome = outcome.await.expect("a job that is waited for gets done");
         Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
@@ -207,7 +207,7 @@ impl QueuePlace {
 
 impl Shared {
     fn work(&self, lane: &Lane) {
-        while let Some(Job { asked, permit, run, .. }) = lane.next() {
+        while let Some(PoolWork { asked, permit, run, .. }) = lane.next() {
             self.wait_seconds.record(asked.elapsed());
             // Free the place: places are only for jobs that wait.
             drop(permit);

@@ -211,7 +211,7 @@ fn tell(
         let (rows, is) = (plural(*jobs_damaged), is(*jobs_damaged));
         writeln!(
             out,
-            "  of jobs {jobs_damaged} row{rows} {is} damaged: documents that were deleted by label may be back; delete the \
+            "  {jobs_damaged} row{rows} of jobs {is} damaged: documents that were deleted by label may be back; delete the \
              label again"
         )?;
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::Pending;
 use super::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, Comparand, Comparison, Cursor, Description,
-    DocumentsPage, GoldenReport, HotBucket, InsertOptions, PrepareOptions, Prepared, Purpose, Result, Settings,
-    TextSigner,
+    DocumentsPage, GoldenReport, HotBucket, InsertOptions, ListedJob, PrepareOptions, Prepared, Purpose, Result,
+    Settings, TextSigner,
 };
 use crate::cpu::WhenFull;
-use crate::engine::{ListedJob, LocalCollection};
+use crate::engine::LocalCollection;
 use crate::extract::Page;
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Merge,

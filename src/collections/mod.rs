@@ -16,11 +16,11 @@ pub use collection::Collection;
 pub use opening::Opening;
 pub use pending::Pending;
 
-pub use crate::engine::ListedJob;
 pub use crate::verdicts::{
     Attached, BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked,
     Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,
     Comparison, Cursor, Description, DocumentsPage, Elsewhere, ExactComparison, GoldenFailure, GoldenReport,
-    GoldenStretch, HotBucket, InsertOptions, JointParts, JointVerdict, Limits, Medium, MemoryConfig, Opinion,
-    PrepareOptions, Prepared, Purpose, Result, Said, ScrubConfig, Settings, TextSigner, WriteFailure, element_hashes,
+    GoldenStretch, HotBucket, InsertOptions, JointParts, JointVerdict, Limits, ListedJob, Medium, MemoryConfig,
+    Opinion, PrepareOptions, Prepared, Purpose, Result, Said, ScrubConfig, Settings, TextSigner, WriteFailure,
+    element_hashes,
 };

@@ -15,7 +15,7 @@ use super::refused::Refused;
 /// document of 1 MiB has as many.
 const BEGUN_IN_A_ROW_MAX: usize = 16;
 
-pub(super) struct Job {
+pub(super) struct PoolWork {
     pub(super) asked: Instant,
     pub(super) permit: OwnedSemaphorePermit,
     /// Whether it continues work that has begun.
@@ -32,8 +32,8 @@ pub(super) struct Lane {
 
 #[derive(Default)]
 struct Queue {
-    begun: VecDeque<Job>,
-    new: VecDeque<Job>,
+    begun: VecDeque<PoolWork>,
+    new: VecDeque<PoolWork>,
     coming: Coming,
     /// The jobs taken from `begun` since the last one from `new`.
     in_a_row: usize,
@@ -62,12 +62,12 @@ impl Lane {
     }
 
     /// Adds a job. New work that would wait longer than `wait_max` is refused; zero: none is.
-    pub(super) fn push(&self, job: Job, wait_max: Duration) -> Result<(), Refused> {
+    pub(super) fn push(&self, job: PoolWork, wait_max: Duration) -> Result<(), Refused> {
         let mut queue = self.queue.lock();
         if job.begun {
             queue.begun.push_back(job);
         } else {
-            // Work on its way does not count here, because it will come later.
+            // PoolWork on its way does not count here, because it will come later.
             queue.is_in_time(queue.new.len(), wait_max)?;
             queue.new.push_back(job);
         }
@@ -76,7 +76,7 @@ impl Lane {
     }
 
     /// Takes the next job. Waits for one; returns `None` once the lane is closed.
-    pub(super) fn next(&self) -> Option<Job> {
+    pub(super) fn next(&self) -> Option<PoolWork> {
         let mut queue = self.queue.lock();
         loop {
             if queue.closed {
@@ -116,7 +116,7 @@ impl Queue {
         }
     }
 
-    fn pop(&mut self) -> Option<Job> {
+    fn pop(&mut self) -> Option<PoolWork> {
         let new_is_due = self.in_a_row >= BEGUN_IN_A_ROW_MAX && !self.new.is_empty();
         if !new_is_due && let Some(job) = self.begun.pop_front() {
             self.in_a_row += 1;
@@ -144,7 +144,7 @@ mod tests {
         let push = |begun: bool, number: usize| {
             let (permit, done) = (Arc::clone(&places).try_acquire_owned().unwrap(), Arc::clone(&done));
             let run = Box::new(move || done.lock().push((begun, number)));
-            lane.push(Job { asked: Instant::now(), permit, begun, run }, Duration::ZERO).unwrap();
+            lane.push(PoolWork { asked: Instant::now(), permit, begun, run }, Duration::ZERO).unwrap();
         };
         (0..3).for_each(|number| push(false, number));
         (0..2 * BEGUN_IN_A_ROW_MAX).for_each(|number| push(true, number));
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(lane.admit(wait_max), Err(Refused::Late), "the fourth would wait for a minute");
         let push = |permit| {
             let run = Box::new(|| ());
-            lane.push(Job { asked: Instant::now(), permit, begun: false, run }, wait_max)
+            lane.push(PoolWork { asked: Instant::now(), permit, begun: false, run }, wait_max)
         };
         assert!(push(Arc::clone(&places).try_acquire_owned().unwrap()).is_ok(), "it comes before the others");
         admitted.into_iter().for_each(|number| lane.came(number));

@@ -22,7 +22,7 @@ use super::write::{Clusters, Order, PayloadBudget, Writes};
 use crate::cpu::{self, CpuPool};
 use crate::extract::EXTRACTOR_VERSION;
 use crate::index::{Entry, Index, IndexOptions, LabelSet, Place, Walk};
-use crate::store::{self, Meta, Opened, Store, Writer};
+use crate::store::{Meta, Opened, Store, StoredJobs, Writer};
 use crate::types::{CollectionName, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Limits, Medium, Preparer, Result, Settings, WriteFailure};
 
@@ -167,7 +167,7 @@ struct Scanned {
 }
 
 /// Reads every signature into the index on all processors. `tell` is called regularly with the number of rows read.
-fn scan(store: &Store, (index, meta): (&Index, &Meta), jobs: &store::Jobs, tell: impl Fn(u64)) -> Result<Scanned> {
+fn scan(store: &Store, (index, meta): (&Index, &Meta), jobs: &StoredJobs, tell: impl Fn(u64)) -> Result<Scanned> {
     let doomed: HashSet<Seq> = jobs.doomed.iter().flat_map(|part| part.seqs.iter().copied()).collect();
     let (linked, joined, flaw) = (AtomicI64::new(0), Mutex::new(Vec::new()), Mutex::new(None));
     let read = AtomicU64::new(0);

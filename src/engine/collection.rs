@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use super::jobs::ListedJob;
 use super::lookup::{self, Check, Lookup};
 use super::meters::CollectionInfo;
 use super::upkeep::{Expiry, Merges, Rebanding, Removals, Target, UpkeepParts, write_statistics};
@@ -16,12 +15,12 @@ use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Label, LabelDeletion,
-    Merge, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, TimestampMs, Verdict,
+    Merge, MergeSource, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, TimestampMs, Verdict,
 };
 use crate::verdicts::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
-    GoldenReport, HotBucket, InsertOptions, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, TextSigner,
-    check_threshold,
+    GoldenReport, HotBucket, InsertOptions, ListedJob, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings,
+    TextSigner, check_threshold,
 };
 use hapax_core::IllFormed;
 
@@ -197,15 +196,9 @@ impl LocalCollection {
             return Err(CollectionError::Invalid { field: "from", detail });
         }
         self.settings().takes_from(&from.settings(), (&self.name, &from.name))?;
-        let asked = MergeAsked {
-            from: from.name.clone(),
-            from_created: from.created,
-            through: from.lookup.durable(),
-            documents: from.lookup.counts().documents(),
-            on_duplicate,
-            on_existing,
-        };
-        write::begin_merge(&self.writes, asked)
+        let (through, documents) = (from.lookup.durable(), from.lookup.counts().documents());
+        let source = MergeSource { name: from.name.clone(), created: from.created, through, documents };
+        write::begin_merge(&self.writes, MergeAsked { source, on_duplicate, on_existing })
     }
 
     /// Returns what became of all documents that were sent to be inserted.

@@ -11,9 +11,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::index::Place;
-use crate::store::{self, DoomedPart};
-use crate::types::{CollectionName, Job, LabelDeletion, Merge, Merged, Seq, TimestampMs};
-use crate::verdicts::{CollectionError, Result};
+use crate::store::{DoomedPart, StoredJobs};
+use crate::types::{Job, LabelDeletion, Merge, MergeSource, Merged, Seq};
+use crate::verdicts::{CollectionError, ListedJob, Result};
 
 /// The jobs of a collection that may run at a time. Each read that lists documents looks at all deletions.
 const RUNNING_MAX: usize = 64;
@@ -42,12 +42,9 @@ pub(crate) struct Part {
     pub places: Vec<Place>,
 }
 
-/// A job, and why it does not go on at present.
-pub type ListedJob = (Job, Option<String>);
-
 impl Jobs {
     /// Takes the jobs of a file that has just been opened.
-    pub(crate) fn of(stored: store::Jobs) -> Self {
+    pub(crate) fn of(stored: StoredJobs) -> Self {
         let known = |job: Job| Known { job, parts: VecDeque::new(), durable: true, waits: None };
         let mut all: BTreeMap<Seq, Known> = stored.jobs.into_iter().map(|job| (job.number(), known(job))).collect();
         for doomed in stored.doomed {
@@ -105,17 +102,18 @@ impl Jobs {
     }
 
     /// Returns the running merge of a collection, if there is one.
-    pub(crate) fn merge_from(&self, from: &CollectionName, created: TimestampMs) -> Option<Merge> {
+    pub(crate) fn merge_from(&self, source: &MergeSource) -> Option<Merge> {
         let known = self.0.lock();
         let mut running = known.values().filter(|known| known.job.is_running()).filter_map(merge_of);
-        running.find(|merge| merge.from == *from && merge.from_created == created).cloned()
+        let same = |merge: &&Merge| (&merge.source.name, merge.source.created) == (&source.name, source.created);
+        running.find(same).cloned()
     }
 
     /// Notes a document of a merge that is on disk.
     pub(crate) fn merged(&self, merged: &Merged) {
         self.change(merged.merge, |known| {
-            if let Job::Merge(merge) = &mut known.job {
-                merge.count(merged);
+            if let Job::Merge(merge) = &known.job {
+                known.job = Job::Merge(merge.clone().with(merged));
             }
             known.waits = None;
         });
@@ -147,7 +145,7 @@ impl Jobs {
     pub(crate) fn list(&self) -> Vec<ListedJob> {
         let known = self.0.lock();
         let durable = known.values().rev().filter(|known| known.durable);
-        durable.map(|known| (known.job.clone(), known.waits.clone())).collect()
+        durable.map(|known| ListedJob { job: known.job.clone(), waits: known.waits.clone() }).collect()
     }
 
     /// Returns how many documents have yet to be removed from the disk.

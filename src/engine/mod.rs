@@ -19,7 +19,6 @@ mod upkeep;
 mod write;
 
 pub use collection::LocalCollection;
-pub use jobs::ListedJob;
 pub(crate) use lookup::{IdCache, Pairs, compared_page};
 pub(crate) use upkeep::Background;
 pub(crate) use write::PayloadBudget;

@@ -114,7 +114,7 @@ impl LabelStatistics {
 
 impl Row {
     fn count(&mut self, verdict: &Verdict, bytes: u64) {
-        self.counts.count(verdict, bytes);
+        self.counts = self.counts.with(verdict, bytes);
         self.dirty = true;
     }
 }

@@ -17,6 +17,7 @@ use crate::types::InvalidName;
 
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 const FULL: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
+const CONFLICT: StatusCode = StatusCode::CONFLICT;
 /// When to retry a write whose failure may be temporary.
 const RETRY_WRITE: Duration = Duration::from_secs(1);
 /// When to retry if an operator has to look at the disk first.
@@ -159,8 +160,8 @@ impl Code {
             ),
             Self::DefaultStays => ("default_stays", StatusCode::FORBIDDEN, "The default collection cannot be dropped"),
             Self::BackupsOff => ("backups_off", StatusCode::FORBIDDEN, "This server has no directory for backups"),
-            Self::BackupRunning => ("backup_running", StatusCode::CONFLICT, "Another backup is running"),
-            Self::BackupExists => ("backup_exists", StatusCode::CONFLICT, "A backup with this name exists"),
+            Self::BackupRunning => ("backup_running", CONFLICT, "Another backup is running"),
+            Self::BackupExists => ("backup_exists", CONFLICT, "A backup with this name exists"),
             Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND, "There is no such path"),
             Self::CollectionNotFound => ("collection_not_found", StatusCode::NOT_FOUND, "There is no such collection"),
             Self::DocumentNotFound => ("document_not_found", StatusCode::NOT_FOUND, "There is no such document"),
@@ -171,14 +172,10 @@ impl Code {
             Self::RequestTimeout => {
                 ("request_timeout", StatusCode::REQUEST_TIMEOUT, "The request did not arrive in time")
             }
-            Self::IdConflict => ("id_conflict", StatusCode::CONFLICT, "The id is stored with other content"),
-            Self::SpecMismatch => {
-                ("spec_mismatch", StatusCode::CONFLICT, "The spec or the key does not match the collection's")
-            }
-            Self::CollectionExists => {
-                ("collection_exists", StatusCode::CONFLICT, "The collection exists with other settings")
-            }
-            Self::NotMergeable => ("not_mergeable", StatusCode::CONFLICT, "The collections take different contents"),
+            Self::IdConflict => ("id_conflict", CONFLICT, "The id is stored with other content"),
+            Self::SpecMismatch => ("spec_mismatch", CONFLICT, "The spec or the key does not match the collection's"),
+            Self::CollectionExists => ("collection_exists", CONFLICT, "The collection exists with other settings"),
+            Self::NotMergeable => ("not_mergeable", CONFLICT, "The collections take different contents"),
             Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was exceeded"),
             Self::UnsupportedMediaType => (
                 "unsupported_media_type",

@@ -18,9 +18,9 @@ const MATCHES_MAX: usize = 1000;
 const MATCHES_DEFAULT: usize = 10;
 
 // The first value of each is the default.
-pub(super) const ON_DUPLICATE: [(&str, OnDuplicate); 3] =
+const ON_DUPLICATE: [(&str, OnDuplicate); 3] =
     [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
-pub(super) const ON_EXISTING: [(&str, OnExisting); 3] =
+const ON_EXISTING: [(&str, OnExisting); 3] =
     [("conflict", OnExisting::Conflict), ("replace", OnExisting::Replace), ("keep", OnExisting::Keep)];
 const WITH: [(&str, bool); 2] = [("none", false), ("metadata", true)];
 const INVALID: [(&str, Invalid); 2] = [("refuse", Invalid::Refuse), ("replace", Invalid::Replace)];

@@ -110,12 +110,12 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(golden::put)),
     route!(DELETE "/v1/collections/{collection}/golden" Scope(Admin), ?[]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(golden::remove)),
-    Route { coarse: true, ..route!(GET "/v1/jobs" OneOf(&[Read, Delete]), ?["collection", "state", "limit"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::list)) },
+    route!(GET "/v1/jobs" OneOf(&[Read, Delete]), ?["collection", "state", "limit"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::list)),
     route!(GET "/v1/jobs/{job}/reports" Scope(Read), ?["limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::reports)),
-    Route { coarse: true, ..route!(GET "/v1/jobs/{job}" OneOf(&[Read, Delete]), ?[]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::read)) },
+    route!(GET "/v1/jobs/{job}" OneOf(&[Read, Delete]), ?[]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::read)),
     route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),
     route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
     route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),

@@ -1,11 +1,10 @@
 //! The labels of documents: each different set of labels has a number, which is kept with the row of each document that
 //! has it. Scopes are decided by these numbers, without a lock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::OnceLock;
 
-use hashbrown::HashSet;
 use parking_lot::Mutex;
 use slab::Slab;
 use smallvec::SmallVec;

@@ -8,7 +8,7 @@ use super::data_dir::files::{self, name_of};
 use super::error::{Result, StoreError};
 use super::format::columns::Flaw;
 use super::format::creation::create;
-use super::format::jobs::{self, Jobs};
+use super::format::jobs::{self, StoredJobs};
 use super::format::opening::{open_for_writing, peek};
 use super::format::rows::SignatureRow;
 use super::format::statistics::{self, StoredStatistics};
@@ -199,7 +199,7 @@ impl Store {
     }
 
     /// Reads the jobs.
-    pub fn jobs(&self) -> Result<Jobs> {
+    pub fn jobs(&self) -> Result<StoredJobs> {
         self.readers.read(|snapshot| jobs::read(snapshot.connection(), snapshot.collection(), false))
     }
 
@@ -208,14 +208,20 @@ impl Store {
         self.readers.read(|snapshot| jobs::reports(snapshot.connection(), snapshot.collection(), (merge, after), limit))
     }
 
-    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment.
-    pub fn whole_records(&self, after: Seq, limit: usize) -> Result<Vec<Record>> {
-        self.readers.read(|snapshot| records::whole(snapshot, after, limit))
+    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment. Stops after
+    /// the document whose payload reaches `bytes_max`.
+    pub fn whole_records(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<Vec<Record>> {
+        self.readers.read(|snapshot| records::whole(snapshot, after, limit, bytes_max))
     }
 
     /// Lists these documents of a deletion no longer, in order of `seq`. Reads by `seq` still find them.
     pub fn hide(&self, deletion: Seq, seqs: Arc<[Seq]>) {
         self.readers.set_doomed(|doomed| doomed.with(deletion, seqs));
+    }
+
+    /// Returns whether a document is hidden.
+    pub fn is_hidden(&self, seq: Seq) -> bool {
+        self.readers.doomed().has(seq)
     }
 
     /// Forgets the documents of a deletion, once they are gone from the disk.

@@ -56,7 +56,7 @@ pub use self::descriptors::out_of_descriptors;
 pub use self::error::{Cause, Result, StoreError};
 pub use self::fingerprint::id_fingerprint;
 pub use self::format::columns::Flaw;
-pub use self::format::jobs::{DoomedPart, Jobs};
+pub use self::format::jobs::{DoomedPart, StoredJobs};
 pub use self::format::rows::SignatureRow;
 pub use self::format::statistics::StoredStatistics;
 pub use self::handle::Store;

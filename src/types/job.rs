@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ids::CollectionName;
+use super::ids::{CollectionName, DocId};
 use super::labels::Label;
 use super::options::{OnDuplicate, OnExisting};
 use super::places::{Seq, TimestampMs};
@@ -36,13 +36,8 @@ pub struct LabelDeletion {
 pub struct Merge {
     /// Its place in the commit order, which also is its number.
     pub number: Seq,
-    /// The other collection.
-    pub from: CollectionName,
-    /// When the other collection was created, which tells it from a later one of the same name.
-    pub from_created: TimestampMs,
-    /// The last document to insert.
-    pub through: Seq,
-    /// The last document that was decided on.
+    pub source: MergeSource,
+    /// The last document of the source that was decided on.
     pub after: Seq,
     pub on_duplicate: OnDuplicate,
     pub on_existing: OnExisting,
@@ -51,26 +46,46 @@ pub struct Merge {
     pub ended: Option<TimestampMs>,
     /// Why it ended early.
     pub aborted: Option<String>,
-    /// How many documents the other collection had when it was accepted.
-    pub documents: u64,
     /// How many documents had each outcome. `refused` counts those that an insertion would have refused.
     pub outcomes: BTreeMap<String, u64>,
     /// How many documents had each verdict.
     pub verdicts: BTreeMap<String, u64>,
 }
 
-/// The decision on one document of a merge.
+/// The collection that is merged into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeSource {
+    pub name: CollectionName,
+    /// When it was created, which tells it from a later one of the same name.
+    pub created: TimestampMs,
+    /// The last document to insert.
+    pub through: Seq,
+    /// How many documents it had when the merge was accepted.
+    pub documents: u64,
+}
+
+/// The decision on one document of a merge.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
     /// The number of the merge.
     pub merge: Seq,
-    /// The document's `seq` in the other collection.
+    /// The document's `seq` in the source.
     pub source: Seq,
+    pub report: MergeReport,
+}
+
+/// What a merge did with a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeReport {
+    pub id: DocId,
     pub outcome: &'static str,
     /// `None` if it was refused.
     pub verdict: Option<&'static str>,
-    /// The report as JSON.
-    pub report: String,
+    pub duplicate_of: Option<DocId>,
+    pub similarity: Option<f64>,
+    pub representative: Option<DocId>,
+    /// Why it was refused.
+    pub error: Option<String>,
 }
 
 impl Job {
@@ -105,13 +120,15 @@ impl LabelDeletion {
 }
 
 impl Merge {
-    /// Counts a document that was decided on.
-    pub fn count(&mut self, merged: &Merged) {
-        self.after = self.after.max(merged.source);
-        *self.outcomes.entry(merged.outcome.to_owned()).or_default() += 1;
-        if let Some(verdict) = merged.verdict {
-            *self.verdicts.entry(verdict.to_owned()).or_default() += 1;
+    /// Returns it with another document that was decided on.
+    pub fn with(mut self, merged: &Merged) -> Self {
+        let Merged { source, report: MergeReport { outcome, verdict, .. }, .. } = merged;
+        self.after = self.after.max(*source);
+        *self.outcomes.entry((*outcome).to_owned()).or_default() += 1;
+        if let Some(verdict) = verdict {
+            *self.verdicts.entry((*verdict).to_owned()).or_default() += 1;
         }
+        self
     }
 
     /// Returns how many documents were decided on.

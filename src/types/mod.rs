@@ -26,7 +26,7 @@ pub use golden::GoldenPair;
 pub use ids::{
     CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata, json_bytes,
 };
-pub use job::{Job, LabelDeletion, Merge, Merged};
+pub use job::{Job, LabelDeletion, Merge, MergeReport, MergeSource, Merged};
 pub use labels::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TERMS_MAX, SOURCE, Scope, ScopeTerm};
 pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};

@@ -20,8 +20,8 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Counts a document whose content has `bytes` bytes.
-    pub fn count(&mut self, verdict: &Verdict, bytes: u64) {
+    /// Returns them with another document, whose content has `bytes` bytes.
+    pub fn with(mut self, verdict: &Verdict, bytes: u64) -> Self {
         self.documents += 1;
         self.bytes += bytes;
         let unchanged = matches!(verdict.outcome, Outcome::Unchanged | Outcome::Updated);
@@ -36,5 +36,6 @@ impl Statistics {
         if unchanged || verdict.kind.is_duplicate() && !verdict.stored {
             self.bytes_saved += bytes;
         }
+        self
     }
 }

@@ -41,6 +41,7 @@ fn around(target: &str, field: &Field, value: &Value) -> Value {
         "check" | "documents" | "sign" if !content(last) || last == "id" => json!({ "id": "a", "text": words(1) }),
         "check" | "documents" | "sign" => json!({ "id": "a" }),
         "get" | "delete" => json!({ "ids": ["a"] }),
+        "merge" => json!({ "from": "shingled" }),
         "batch" => json!({ "op": "check", "documents": [{ "text": words(1) }] }),
         "compare" => {
             let mut both = json!({ "a": { "text": words(1) }, "b": { "text": words(2) } });

@@ -260,25 +260,8 @@ fn insert_pages(writer: &Writer) -> bool {
     pages
 }
 
-fn make(fixture: &Path) {
-    let parent = tempfile::tempdir().unwrap();
-    let data = parent.path().join("data");
-    let mut writer = Writer::start(&data);
-    let banding = json!({ "bands": 42, "rows": 6 });
-    let settings = json!({ "shingle": "word3", "threshold": 0.6, "ttl": 3_153_600_000_u64, "keep": "shingles", "verify": "exact", "banding": banding });
-    let first_format = json!({ "shingle": "word3", "threshold": 0.6, "banding": banding });
-    // An earlier version does not know all of these settings.
-    let mut borderline = settings.clone();
-    borderline["verify"] = json!("borderline");
-    let mut visible = borderline.clone();
-    visible["extract"] = json!("visible");
-    for settings in [visible, borderline, settings, first_format] {
-        if writer.takes("/v1/collections/pages", &settings) {
-            break;
-        }
-    }
-    let golden: Vec<Value> = (0..4).map(golden_pair).collect();
-    let golden = writer.takes("/v1/collections/pages/golden", &json!({ "pairs": golden }));
+/// Inserts, links, replaces, updates and deletes documents in both collections.
+fn insert_documents(writer: &Writer) {
     for collection in ["default", "pages"] {
         let first: Vec<_> = (0..6).map(document).collect();
         let batch = json!({ "op": "insert", "documents": first });
@@ -298,6 +281,28 @@ fn make(fixture: &Path) {
         writer.insert(collection, "on_existing=replace", &json!({ "id": "gone", "text": text(2, 0) }));
         writer.send("DELETE", &format!("/v1/collections/{collection}/documents?id=doc-3"), None);
     }
+}
+
+fn make(fixture: &Path) {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let mut writer = Writer::start(&data);
+    let banding = json!({ "bands": 42, "rows": 6 });
+    let settings = json!({ "shingle": "word3", "threshold": 0.6, "ttl": 3_153_600_000_u64, "keep": "shingles", "verify": "exact", "banding": banding });
+    let first_format = json!({ "shingle": "word3", "threshold": 0.6, "banding": banding });
+    // An earlier version does not know all of these settings.
+    let mut borderline = settings.clone();
+    borderline["verify"] = json!("borderline");
+    let mut visible = borderline.clone();
+    visible["extract"] = json!("visible");
+    for settings in [visible, borderline, settings, first_format] {
+        if writer.takes("/v1/collections/pages", &settings) {
+            break;
+        }
+    }
+    let golden: Vec<Value> = (0..4).map(golden_pair).collect();
+    let golden = writer.takes("/v1/collections/pages/golden", &json!({ "pairs": golden }));
+    insert_documents(&writer);
     let pages = insert_pages(&writer);
     let killed = fixture.to_str().unwrap().ends_with("-killed");
     let jobs = run_jobs(&writer);

@@ -20,9 +20,11 @@ pub(crate) struct Look {
     pub found: bool,
 }
 
-/// Reads a stored document. `None` if it is gone, or linked: lookups do not find links.
+/// Reads a stored document. `None` if it is gone, deleted by label, or linked: lookups do not find links.
 pub(crate) fn stored(lookup: &Lookup, seq: Seq) -> Result<Option<Record>> {
-    Ok(lookup.records().store().record(seq)?.filter(|record| !record.linked))
+    let store = lookup.records().store();
+    // A document that is deleted by label is hidden before checks no longer see it.
+    Ok(store.record(seq)?.filter(|record| !record.linked && !store.is_hidden(seq)))
 }
 
 /// Looks a document's near-duplicates up, one of each similarity.

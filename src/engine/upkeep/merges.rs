@@ -15,6 +15,8 @@ use crate::verdicts::{Attached, CollectionError, InsertOptions, Result};
 
 /// The documents of a step: they are decided one after another, and become durable together.
 const STEP_DOCUMENTS: usize = 128;
+/// The most bytes of texts or shingles of a step, apart from the last document.
+const STEP_BYTES: usize = 8 << 20;
 /// The most bytes of an answer, which only the report is made of.
 const ANSWER_BYTES: usize = 64 << 10;
 /// The rest if there is nothing to do, and while a merge waits.
@@ -78,20 +80,21 @@ impl Merges {
         open: &[Arc<Self>],
         exists: &impl Fn(&CollectionName) -> bool,
     ) -> Result<bool> {
-        let from = &merge.from;
+        let from = &merge.source.name;
         let source = match open.iter().find(|collection| collection.name == *from) {
-            Some(source) if source.created == merge.from_created => source,
+            Some(source) if source.created == merge.source.created => source,
             None if exists(from) => {
                 let detail = format!("the collection `{from}` is not open");
                 return Err(CollectionError::Overloaded { detail, retry_after: IDLE });
             }
             _ => {
-                let why = format!("the collection `{from}` was dropped");
-                return self.end(Merge { aborted: Some(why), ..merge }).await.map(|()| true);
+                let aborted = Some(format!("the collection `{from}` was dropped"));
+                return self.end(Merge { aborted, ..merge }).await.map(|()| true);
             }
         };
-        let mut records = source.writes.lookup().records().store().whole_records(merge.after, STEP_DOCUMENTS)?;
-        records.retain(|record| record.seq <= merge.through);
+        let mut records =
+            source.writes.lookup().records().store().whole_records(merge.after, STEP_DOCUMENTS, STEP_BYTES)?;
+        records.retain(|record| record.seq <= merge.source.through);
         if records.is_empty() {
             return self.end(merge).await.map(|()| true);
         }
@@ -152,7 +155,7 @@ impl Merges {
 
     async fn end(&self, merge: Merge) -> Result<()> {
         let ended = Merge { ended: Some(TimestampMs::now()), ..merge };
-        let (from, documents, aborted) = (ended.from.clone(), ended.merged(), ended.aborted.clone());
+        let (from, documents, aborted) = (ended.source.name.clone(), ended.merged(), ended.aborted.clone());
         let written = self.writes.write_job(Job::Merge(ended))?;
         written.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;
         tracing::info!(collection = %self.name, %from, documents, aborted, "a merge has ended");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hapax_core::ContentHash;
 
 use super::decision::WriteTerms;
-use super::merge::MergePlace;
+use super::merge_place::MergePlace;
 use crate::engine::lookup::Room;
 use crate::store::Additions;
 use crate::types::{DocId, Merged, PayloadDigest, Verdict};

@@ -8,10 +8,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::clusters::Left;
 use super::decision::{self, Departure, Effect};
 use super::effects::{heir_is_link, leave_cluster, rejoin_cluster};
-use super::order::{Order, Step};
+use super::order::{DoomedDocuments, Order, Step};
 use super::ticket::Ticket;
 use super::writes::Writes;
 use crate::engine::jobs::Part;
@@ -21,17 +20,6 @@ use crate::index::{LabelSet, Place};
 use crate::store::{Change, DoomedPart};
 use crate::types::{Job, Label, LabelDeletion, Seq, TimestampMs};
 use crate::verdicts::Result;
-
-/// The documents that a deletion by label removes from the index.
-#[derive(Debug)]
-pub(super) struct Doomed {
-    /// The number of the deletion.
-    pub number: Seq,
-    /// The documents in order of `seq`, with their labels as decided.
-    pub documents: Vec<(Seq, Place, LabelSet)>,
-    /// How they left their clusters, in that order.
-    pub left: Vec<Left>,
-}
 
 /// Deletes all documents with a label. The deletion is durable once the ticket resolves.
 pub(crate) async fn delete_labelled(writes: &Arc<Writes>, label: Label) -> Result<Ticket<LabelDeletion>> {
@@ -57,7 +45,7 @@ pub(crate) async fn delete_labelled(writes: &Arc<Writes>, label: Label) -> Resul
 }
 
 /// Hides the documents with a label from all decisions.
-fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> Doomed {
+fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
     let index = lookup.index();
     let labelled = index.labelled(label, order.relabelled()).into_iter();
     let living = labelled.filter_map(|(place, labels)| {
@@ -81,11 +69,11 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> Doomed {
         let promotes = matches!(leaves, Effect::Remove(Departure { promotes: true }));
         left.push(leave_cluster(lookup, order, seq, Departure { promotes }));
     }
-    Doomed { number, documents, left }
+    DoomedDocuments { number, documents, left }
 }
 
 /// Undoes [`doom`]. If the deletion is in doubt, its documents stay hidden, and so they stay out of the counts of labels.
-pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &Doomed, in_doubt: bool) {
+pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &DoomedDocuments, in_doubt: bool) {
     let lookup = writes.lookup();
     writes.jobs().undone(doomed.number);
     for &left in doomed.left.iter().rev() {
@@ -102,7 +90,7 @@ pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &Doomed, in_
     }
 }
 
-fn parts(doomed: &Doomed) -> VecDeque<Arc<Part>> {
+fn parts(doomed: &DoomedDocuments) -> VecDeque<Arc<Part>> {
     let mut places = doomed.documents.iter().map(|&(_, place, _)| place);
     let seqs: Vec<Seq> = doomed.documents.iter().map(|&(seq, ..)| seq).collect();
     let part = |part: DoomedPart| {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::clusters::{Clusters, Left};
-use super::label_deletion::Doomed;
 use super::turn::WriteTurn;
 use crate::engine::jobs::Part;
 use crate::engine::lookup::Lookup;
@@ -109,9 +108,20 @@ pub(super) enum Step {
         labels: Option<Relabelling>,
     },
     /// Documents were deleted by label.
-    Doomed(Arc<Doomed>),
+    Doomed(Arc<DoomedDocuments>),
     /// A merge with this number begins.
     BegunMerge(Seq),
+}
+
+/// The documents that a deletion by label removes from the index.
+#[derive(Debug)]
+pub(super) struct DoomedDocuments {
+    /// The number of the deletion.
+    pub number: Seq,
+    /// The documents in order of `seq`, with their labels as decided.
+    pub documents: Vec<(Seq, Place, LabelSet)>,
+    /// How they left their clusters, in that order.
+    pub left: Vec<Left>,
 }
 
 /// A change of a document's labels that is not on disk yet.

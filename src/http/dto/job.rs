@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::values::{self, timestamp};
+use crate::collections::ListedJob;
 use crate::http::error::Problem;
 use crate::http::json::Object;
-use crate::http::options::{ON_DUPLICATE, ON_EXISTING};
 use crate::http::query::choice;
 use crate::types::{CollectionName, Job, LabelDeletion, Merge, OnDuplicate, OnExisting, Seq};
 
@@ -69,8 +69,7 @@ pub struct MergeInput {
 }
 
 impl JobBody {
-    /// `waits` is why the job does not go on at present.
-    pub fn new(collection: CollectionName, job: Job, waits: Option<String>) -> Self {
+    pub fn new(collection: CollectionName, ListedJob { job, waits }: ListedJob) -> Self {
         let (number, accepted) = (job.number(), timestamp(job.accepted()));
         let (kind, state, ended, detail, documents, done, of_kind) = match job {
             Job::DeleteLabel(LabelDeletion { label, ended, documents, removed, .. }) => {
@@ -79,12 +78,12 @@ impl JobBody {
             }
             Job::Merge(merge) => {
                 let done = merge.merged();
-                let Merge { from, on_duplicate, on_existing, ended, aborted, documents, outcomes, verdicts, .. } =
-                    merge;
+                let Merge { source, on_duplicate, on_existing, ended, aborted, outcomes, verdicts, .. } = merge;
                 let (on_duplicate, on_existing) = (on_duplicate.as_str(), on_existing.as_str());
-                let of_kind = OfKind::Merge { from: from.to_string(), on_duplicate, on_existing, outcomes, verdicts };
+                let of_kind =
+                    OfKind::Merge { from: source.name.to_string(), on_duplicate, on_existing, outcomes, verdicts };
                 let state = state(ended.is_some(), aborted.is_some());
-                ("merge", state, ended, aborted.or(waits), documents, done, of_kind)
+                ("merge", state, ended, aborted.or(waits), source.documents, done, of_kind)
             }
         };
         let (job, ended) = (format!("{collection}.{}", number.0), ended.map(timestamp));
@@ -122,8 +121,12 @@ pub fn merge_input(text: &str) -> Result<MergeInput, Problem> {
     object.finish()?;
     let from = from.ok_or_else(|| Problem::invalid("from", "is required"))?;
     let from = CollectionName::new(&from).map_err(|error| Problem::invalid("from", error.to_string()))?;
-    let on_duplicate = on_duplicate.map(|text| choice("on_duplicate", &text, &ON_DUPLICATE)).transpose()?;
-    let on_existing = on_existing.map(|text| choice("on_existing", &text, &ON_EXISTING)).transpose()?;
+    let on_duplicate = on_duplicate
+        .map(|text| choice("on_duplicate", &text, &OnDuplicate::ALL.map(|one| (one.as_str(), one))))
+        .transpose()?;
+    let on_existing = on_existing
+        .map(|text| choice("on_existing", &text, &OnExisting::ALL.map(|one| (one.as_str(), one))))
+        .transpose()?;
     Ok(MergeInput {
         from,
         on_duplicate: on_duplicate.unwrap_or_default(),

@@ -12,7 +12,9 @@ use futures::{StreamExt, TryStreamExt};
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use super::several;
 use super::told::{Wanted, page_bytes, told};
-use crate::collections::{CheckOptions, Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
+use crate::collections::{
+    CheckOptions, Collection, CollectionError, Cursor, DocumentsPage, ListedJob, PrepareOptions, Purpose,
+};
 use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
@@ -248,7 +250,8 @@ pub async fn delete(
             quota.take_documents(1)?;
             let ticket = collection.delete_labelled(label).await?;
             let deletion = audited.label_deleted(ticket).await?;
-            let job = JobBody::new(collection.name().clone(), Job::DeleteLabel(deletion), None);
+            let job =
+                JobBody::new(collection.name().clone(), ListedJob { job: Job::DeleteLabel(deletion), waits: None });
             Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
         }
         (None, []) => Err(Problem::invalid("id", "is required, or `label` to delete all documents with a label")),

@@ -1,5 +1,7 @@
 //! Handlers that begin merges, and show jobs.
 
+use std::cmp::Reverse;
+
 use axum::Json;
 use axum::extract::{RawPathParams, State};
 use axum::http::StatusCode;
@@ -38,7 +40,7 @@ pub async fn merge(
     caller.require_use(&from)?;
     let from = collections.get(&from).await?;
     let merge = collection.merge(&from, on_duplicate, on_existing)?.wait().await?;
-    let job = JobBody::new(collection.name().clone(), Job::Merge(merge), None);
+    let job = JobBody::new(collection.name().clone(), ListedJob { job: Job::Merge(merge), waits: None });
     Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
 }
 
@@ -61,12 +63,12 @@ pub async fn list(
     let mut found: Vec<(CollectionName, ListedJob)> = Vec::new();
     for collection in open.iter().filter(|collection| caller.may_use(collection.name())) {
         let jobs = collection.jobs().into_iter();
-        let asked = jobs.filter(|(job, _)| running.is_none_or(|running| job.is_running() == running));
+        let asked = jobs.filter(|listed| running.is_none_or(|running| listed.job.is_running() == running));
         found.extend(asked.map(|job| (collection.name().clone(), job)));
     }
-    found.sort_by_cached_key(|(name, (job, _))| (std::cmp::Reverse((job.accepted(), job.number())), name.clone()));
+    found.sort_by_cached_key(|(name, ListedJob { job, .. })| (Reverse((job.accepted(), job.number())), name.clone()));
     let shown = found.into_iter().take(limit);
-    Ok(Json(JobList { jobs: shown.map(|(name, (job, waits))| JobBody::new(name, job, waits)).collect() }))
+    Ok(Json(JobList { jobs: shown.map(|(name, listed)| JobBody::new(name, listed)).collect() }))
 }
 
 /// `GET /v1/jobs/{job}`
@@ -76,8 +78,8 @@ pub async fn read(
     params: RawPathParams,
 ) -> Result<Json<JobBody>, Problem> {
     let (name, number) = named(&caller, &params)?;
-    let (job, waits) = job_of(&collections.get(&name).await?, number)?;
-    Ok(Json(JobBody::new(name, job, waits)))
+    let listed = job_of(&collections.get(&name).await?, number)?;
+    Ok(Json(JobBody::new(name, listed)))
 }
 
 /// `GET /v1/jobs/{job}/reports`: what a merge did with each document.
@@ -96,7 +98,7 @@ pub async fn reports(
     let after = query.get("cursor").map_or(Ok(0), str::parse).map_err(no_cursor)?;
     let after = i64::try_from(after).map_or(Seq(i64::MAX as u64), |_: i64| Seq(after));
     quota.take_documents(1)?;
-    if !matches!(job_of(&collection, number)?.0, Job::Merge(_)) {
+    if !matches!(job_of(&collection, number)?.job, Job::Merge(_)) {
         return Err(Problem::invalid("job", "must be a merge; other jobs have no reports"));
     }
     let mut room = state.answer_room(limit * (REPORT_BYTES + 3 * ID_JSON_BYTES_MAX))?;
@@ -118,7 +120,7 @@ fn named(caller: &Caller, params: &RawPathParams) -> Result<(CollectionName, Seq
 }
 
 fn job_of(collection: &Collection, number: Seq) -> Result<ListedJob, Problem> {
-    let found = collection.jobs().into_iter().find(|(job, _)| job.number() == number);
+    let found = collection.jobs().into_iter().find(|listed| listed.job.number() == number);
     found.ok_or_else(|| {
         let detail = format!(
             "there is no job `{}.{}`; a collection keeps the last 100 jobs that have ended",

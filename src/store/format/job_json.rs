@@ -1,10 +1,14 @@
-//! A job <-> the JSON in its row, which can be read in any SQLite shell.
+//! A job <-> the JSON in its row, and the report of a merge -> that in its row. Both can be read in any SQLite shell, and
+//! clients get reports as they are stored.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::{CollectionName, Job, Label, LabelDeletion, Merge, OnDuplicate, OnExisting, Seq, TimestampMs};
+use crate::types::{
+    CollectionName, DocId, Job, Label, LabelDeletion, Merge, MergeReport, MergeSource, Merged, OnDuplicate, OnExisting,
+    Seq, TimestampMs, ratio,
+};
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -48,16 +52,16 @@ pub(super) fn to_json(job: &Job) -> String {
             removed: *removed,
         },
         Job::Merge(merge) => Json::Merge(Box::new(MergeJson {
-            from: merge.from.to_string(),
-            from_created_ms: merge.from_created.0,
-            through: merge.through.0,
+            from: merge.source.name.to_string(),
+            from_created_ms: merge.source.created.0,
+            through: merge.source.through.0,
             after: merge.after.0,
             on_duplicate: merge.on_duplicate.as_str().to_owned(),
             on_existing: merge.on_existing.as_str().to_owned(),
             accepted_ms: merge.accepted.0,
             ended_ms: merge.ended.map(|ended| ended.0),
             aborted: merge.aborted.clone(),
-            documents: merge.documents,
+            documents: merge.source.documents,
             outcomes: merge.outcomes.clone(),
             verdicts: merge.verdicts.clone(),
         })),
@@ -80,18 +84,52 @@ pub(super) fn from_json(number: Seq, text: &str) -> Option<Job> {
         }
         Json::Merge(json) => Some(Job::Merge(Merge {
             number,
-            from: CollectionName::new(&json.from).ok()?,
-            from_created: TimestampMs(json.from_created_ms),
-            through: Seq(json.through),
+            source: MergeSource {
+                name: CollectionName::new(&json.from).ok()?,
+                created: TimestampMs(json.from_created_ms),
+                through: Seq(json.through),
+                documents: json.documents,
+            },
             after: Seq(json.after),
             on_duplicate: OnDuplicate::ALL.into_iter().find(|known| known.as_str() == json.on_duplicate)?,
             on_existing: OnExisting::ALL.into_iter().find(|known| known.as_str() == json.on_existing)?,
             accepted: TimestampMs(json.accepted_ms),
             ended: json.ended_ms.map(TimestampMs),
             aborted: json.aborted,
-            documents: json.documents,
             outcomes: json.outcomes,
             verdicts: json.verdicts,
         })),
     }
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    seq: u64,
+    id: &'a str,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    representative: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+pub(super) fn report_json(merged: &Merged) -> String {
+    let MergeReport { id, outcome, verdict, duplicate_of, similarity, representative, error } = &merged.report;
+    let json = ReportJson {
+        seq: merged.source.0,
+        id: id.as_str(),
+        outcome,
+        verdict: *verdict,
+        duplicate_of: duplicate_of.as_ref().map(DocId::as_str),
+        similarity: similarity.map(ratio),
+        representative: representative.as_ref().map(DocId::as_str),
+        error: error.as_deref(),
+    };
+    serde_json::to_string(&json).expect("numbers and strings always serialise")
 }

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::columns::{
     DOOMED_SEED, Flaw, JOB_SEED, MERGED_SEED, WRONG_SUM, WRONG_TYPE, bytes, integer, push_text, utf8,
 };
-use super::job_json::{from_json, to_json};
+use super::job_json::{from_json, report_json, to_json};
 use super::ledger::Tally;
 use super::side_tables::{Flawed, set_tally, tally_of};
 use crate::store::error::{Result, StoreError};
@@ -33,7 +33,7 @@ pub struct DoomedPart {
 
 /// The jobs of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Jobs {
+pub struct StoredJobs {
     /// In order of their numbers.
     pub jobs: Vec<Job>,
     pub doomed: Vec<DoomedPart>,
@@ -96,13 +96,13 @@ pub(in crate::store) fn removed(
 
 /// Stores the report of a document of a merge, and the progress of the merge. Returns whether there is such a merge.
 pub(in crate::store) fn merged(connection: &Connection, merged: &Merged) -> rusqlite::Result<bool> {
-    let Some(Job::Merge(mut merge)) = take(connection, merged.merge)? else { return Ok(false) };
-    merge.count(merged);
-    put(connection, &Job::Merge(merge))?;
+    let Some(Job::Merge(merge)) = take(connection, merged.merge)? else { return Ok(false) };
+    put(connection, &Job::Merge(merge.with(merged)))?;
     let sql = "INSERT INTO merged (merge, source, report, sum) VALUES (?1, ?2, ?3, ?4)";
-    let sum = merged_sum(merged.merge, merged.source, &merged.report);
+    let report = report_json(merged);
+    let sum = merged_sum(merged.merge, merged.source, &report);
     let mut insert = connection.prepare_cached(sql)?;
-    insert.execute(params![merged.merge.0 as i64, merged.source.0 as i64, merged.report, sum as i64])?;
+    insert.execute(params![merged.merge.0 as i64, merged.source.0 as i64, report, sum as i64])?;
     let mut tally = tally_of(connection, "merged")?;
     tally.add(sum);
     set_tally(connection, "merged", tally)?;
@@ -171,43 +171,37 @@ pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusq
 
 // Reading.
 
-/// The jobs of a file, as far as they are intact.
-#[derive(Debug, Default)]
-pub(in crate::store) struct JobRows {
-    pub(in crate::store) intact: Jobs,
-    pub(in crate::store) flawed: Flawed,
-}
-
-/// Reads the jobs, as far as they are intact, and the reports of merges if `with_reports`, which may be many.
-pub(in crate::store) fn look(connection: &Connection, with_reports: bool) -> JobRows {
-    let JobRows { intact: Jobs { mut jobs, mut doomed }, mut flawed } = JobRows::default();
-    flawed.look(connection, ("job", SELECT_JOBS), |row| {
+/// Reads the jobs, as far as they are intact, and the reports of merges if `with_reports`, which may be many. Returns what
+/// is wrong with the others.
+pub(in crate::store) fn look(connection: &Connection, with_reports: bool) -> (StoredJobs, Flawed) {
+    let (StoredJobs { mut jobs, mut doomed }, mut flawed) = Default::default();
+    flawed = Flawed::look(flawed, connection, ("job", SELECT_JOBS), |row| {
         let (job, sum) = read_job(row)?;
         jobs.push(job);
         Ok(sum)
     });
-    flawed.look(connection, ("doomed", SELECT_DOOMED), |row| {
+    flawed = Flawed::look(flawed, connection, ("doomed", SELECT_DOOMED), |row| {
         let (part, sum) = read_doomed(row)?;
         doomed.push(part);
         Ok(sum)
     });
     if with_reports {
-        flawed.look(connection, ("merged", SELECT_MERGED), |row| read_merged(row).map(|(.., sum)| sum));
+        let select = ("merged", SELECT_MERGED);
+        flawed = Flawed::look(flawed, connection, select, |row| read_merged(row).map(|(.., sum)| sum));
     }
-    JobRows { intact: Jobs { jobs, doomed }, flawed }
+    (StoredJobs { jobs, doomed }, flawed)
 }
 
-impl JobRows {
-    /// Returns everything that is wrong with the jobs. An error that says nothing about the file is returned as such.
-    pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
-        let miscounted = if self.flawed.is_nothing() { self.intact.miscounted() } else { Vec::new() };
-        let mut complaints = self.flawed.complaints(collection)?;
-        complaints.extend(miscounted);
-        Ok(complaints)
-    }
+/// Returns everything that is wrong with the jobs that [`look`] found. An error that says nothing about the file is
+/// returned as such.
+pub(in crate::store) fn complaints((jobs, flawed): (&StoredJobs, Flawed), collection: &str) -> Result<Vec<String>> {
+    let miscounted = if flawed.is_nothing() { jobs.miscounted() } else { Vec::new() };
+    let mut complaints = flawed.complaints(collection)?;
+    complaints.extend(miscounted);
+    Ok(complaints)
 }
 
-impl Jobs {
+impl StoredJobs {
     /// Returns the documents that each deletion has yet to remove, in order of `seq`.
     pub fn doomed_of_each(&self) -> BTreeMap<Seq, Vec<Seq>> {
         let mut of_each = BTreeMap::<Seq, Vec<Seq>>::new();
@@ -236,11 +230,10 @@ impl Jobs {
 }
 
 /// Reads the jobs. Damage is an error, because deleted documents might come back.
-pub(in crate::store) fn read(connection: &Connection, collection: &str, with_reports: bool) -> Result<Jobs> {
-    let looked = look(connection, with_reports);
-    let intact = looked.intact.clone();
-    match looked.complaints(collection)?.first() {
-        None => Ok(intact),
+pub(in crate::store) fn read(connection: &Connection, collection: &str, with_reports: bool) -> Result<StoredJobs> {
+    let (jobs, flawed) = look(connection, with_reports);
+    match complaints((&jobs, flawed), collection)?.first() {
+        None => Ok(jobs),
         Some(first) => Err(StoreError::damaged(collection, None, format!("its jobs: {first}"))),
     }
 }

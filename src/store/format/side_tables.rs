@@ -21,7 +21,7 @@ pub(super) fn set_tally(connection: &Connection, table: &str, tally: Tally) -> r
 #[derive(Debug, Default)]
 pub(in crate::store) struct Flawed {
     /// The damaged rows: table, key and flaw.
-    pub(in crate::store) rows: Vec<(&'static str, i64, Flaw)>,
+    rows: Vec<(&'static str, i64, Flaw)>,
     /// The tables whose intact rows are not those that the ledger counts.
     differing: Vec<&'static str>,
     /// Why the rest could not be read.
@@ -32,14 +32,20 @@ impl Flawed {
     /// Looks at each row of a table, in the order of its first column, which must grow. `read` returns the checksum of an
     /// intact row.
     pub(super) fn look(
-        &mut self,
+        mut self,
         connection: &Connection,
         (table, select): (&'static str, &str),
         read: impl FnMut(&Row<'_>) -> Result<u64, Flaw>,
-    ) {
+    ) -> Self {
         if self.broken.is_none() {
             self.broken = self.look_at_rows(connection, (table, select), read).err();
         }
+        self
+    }
+
+    /// Returns the damaged rows: table, key and flaw.
+    pub(in crate::store) fn rows(&self) -> &[(&'static str, i64, Flaw)] {
+        &self.rows
     }
 
     fn look_at_rows(
@@ -76,7 +82,7 @@ impl Flawed {
     }
 
     /// Returns it as sentences. An error that says nothing about the file is returned as such.
-    pub(super) fn complaints(self, collection: &str) -> Result<Vec<String>> {
+    pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
         let named = |(table, key, flaw): &(&str, i64, Flaw)| format!("row {key} of `{table}`: {flaw}");
         let mut complaints: Vec<String> = self.rows.iter().map(named).collect();
         let differs = |table: &&str| format!("the intact rows of `{table}` are not those that the ledger counts");

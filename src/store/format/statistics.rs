@@ -51,34 +51,20 @@ pub(in crate::store) fn put(connection: &Connection, rows: &[StoredStatistics]) 
     set_tally(connection, TABLE, tally)
 }
 
-/// The statistics of a file, as far as they are intact.
-#[derive(Debug, Default)]
-pub(in crate::store) struct StatisticsRows {
-    pub(in crate::store) intact: Vec<StoredStatistics>,
-    pub(in crate::store) flawed: Flawed,
-}
-
-/// Reads the statistics, as far as they are intact.
-pub(in crate::store) fn look(connection: &Connection) -> StatisticsRows {
-    let StatisticsRows { mut intact, mut flawed } = StatisticsRows::default();
-    flawed.look(connection, (TABLE, SELECT), |row| {
+/// Reads the statistics, as far as they are intact, and returns what is wrong with the others.
+pub(in crate::store) fn look(connection: &Connection) -> (Vec<StoredStatistics>, Flawed) {
+    let mut intact = Vec::new();
+    let flawed = Flawed::default().look(connection, (TABLE, SELECT), |row| {
         let (read, sum) = read_row(row)?;
         intact.push(read);
         Ok(sum)
     });
-    StatisticsRows { intact, flawed }
-}
-
-impl StatisticsRows {
-    /// Returns everything that is wrong with the statistics. An error that says nothing about the file is returned as such.
-    pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
-        self.flawed.complaints(collection)
-    }
+    (intact, flawed)
 }
 
 /// Reads the statistics. Damage is an error.
 pub(in crate::store) fn read(connection: &Connection, collection: &str) -> Result<Vec<StoredStatistics>> {
-    let StatisticsRows { intact, flawed } = look(connection);
+    let (intact, flawed) = look(connection);
     match flawed.complaints(collection)?.first() {
         None => Ok(intact),
         Some(first) => Err(StoreError::damaged(collection, None, format!("its statistics: {first}"))),

@@ -130,13 +130,13 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     for complaint in golden::look(&snapshot).complaints(&label)? {
         inspection.found("golden", None, complaint);
     }
-    let looked = jobs::look(&snapshot, true);
-    let doomed = looked.intact.doomed.iter().map(|part| part.seqs.len() as u64).sum();
+    let (found, flawed) = jobs::look(&snapshot, true);
+    let doomed = found.doomed.iter().map(|part| part.seqs.len() as u64).sum();
     inspection.documents = inspection.documents.saturating_sub(doomed);
-    for complaint in looked.complaints(&label)? {
+    for complaint in jobs::complaints((&found, flawed), &label)? {
         inspection.found("jobs", None, complaint);
     }
-    for complaint in statistics::look(&snapshot).complaints(&label)? {
+    for complaint in statistics::look(&snapshot).1.complaints(&label)? {
         inspection.found("statistics", None, complaint);
     }
     match index_of_clusters(&snapshot).map_err(sqlite) {

@@ -54,10 +54,9 @@ pub struct Repaired {
 pub fn repair(path: &Path) -> Result<Repaired> {
     let label = name_of(path);
     let sqlite = |error| StoreError::from_sqlite(&label, "repairing it", error);
-    let io = |source: std::io::Error| StoreError::Io {
-        collection: label.clone(),
-        doing: "repairing it",
-        source: source.into(),
+    let io = |source: std::io::Error| {
+        let (collection, source) = (label.clone(), source.into());
+        StoreError::Io { collection, doing: "repairing it", source }
     };
     let log_is_sound = match check_files(path) {
         Ok(()) => true,
@@ -72,11 +71,8 @@ pub fn repair(path: &Path) -> Result<Repaired> {
 
     let kept_as = files::next_damaged(path);
     let set_aside_in = files::with_suffix(&kept_as, ".jsonl");
-    let mut aside = Aside {
-        out: BufWriter::new(File::create(&set_aside_in).map_err(io)?),
-        collection: &label,
-        records: BTreeMap::new(),
-    };
+    let out = BufWriter::new(File::create(&set_aside_in).map_err(io)?);
+    let mut aside = Aside { out, collection: &label, records: BTreeMap::new() };
     files::prepare_creation(path).map_err(io)?;
     let made = files::creating(path);
     write_new(&made, &meta).map_err(sqlite)?;
@@ -84,24 +80,22 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     let (pairs_set_aside, jobs);
     let documents = {
         let new = new.transaction().map_err(sqlite)?;
+        let of = |error: Stopped| error.of(&label);
         for table in RecordTable::ALL {
-            copy(&old, &new, table, &mut aside).map_err(|error| error.of(&label))?;
+            copy(&old, &new, table, &mut aside).map_err(of)?;
         }
-        jobs = finish_deletions(&old, &new, &mut aside).map_err(|error| error.of(&label))?;
-        set_unpaired_aside(&new, &meta, &mut aside).map_err(|error| error.of(&label))?;
+        jobs = finish_deletions(&old, &new, &mut aside).map_err(of)?;
+        set_unpaired_aside(&new, &meta, &mut aside).map_err(of)?;
         promote_the_first(&new).map_err(sqlite)?;
         let mut made = sums(&new, &meta).map_err(sqlite)?;
         made.last_seq = last_assigned(made.last_seq, ledger.as_ref(), log_is_sound);
-        let none = Ledger::default();
-        if !move_ledger(&new, &none, &made).map_err(sqlite)? {
-            return Err(StoreError::Busy {
-                collection: label.clone(),
-                detail: "another program wrote to its new file".into(),
-            });
+        if !move_ledger(&new, &Ledger::default(), &made).map_err(sqlite)? {
+            let detail = "another program wrote to its new file".into();
+            return Err(StoreError::Busy { collection: label.clone(), detail });
         }
         // The counts of damaged rows begin again.
-        statistics::put(&new, &statistics::look(&old).intact).map_err(sqlite)?;
-        pairs_set_aside = copy_golden(&old, &new, &mut aside).map_err(|error| error.of(&label))?;
+        statistics::put(&new, &statistics::look(&old).0).map_err(sqlite)?;
+        pairs_set_aside = copy_golden(&old, &new, &mut aside).map_err(of)?;
         new.commit().map_err(sqlite)?;
         made.signatures.rows
     };
@@ -271,9 +265,9 @@ struct Finished {
 
 /// Finishes the deletions by label, which removes the documents that they had yet to remove, and copies all jobs.
 fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Result<Finished, Stopped> {
-    let looked = jobs::look(old, true);
-    let mut finished = Finished { removed: 0, damaged: looked.flawed.rows.len() as u64 };
-    for seq in looked.intact.doomed.iter().flat_map(|part| &part.seqs) {
+    let (found, flawed) = jobs::look(old, true);
+    let mut finished = Finished { removed: 0, damaged: flawed.rows().len() as u64 };
+    for seq in found.doomed.iter().flat_map(|part| &part.seqs) {
         let mut removed = 0;
         for table in RecordTable::ALL {
             let mut delete = new.prepare_cached(&format!("DELETE FROM {} WHERE seq = ?1", table.as_str()))?;
@@ -281,7 +275,7 @@ fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -
         }
         finished.removed += removed as u64;
     }
-    for job in looked.intact.jobs {
+    for job in found.jobs {
         let job = match job {
             Job::DeleteLabel(deletion) => {
                 let ended = deletion.ended.or(Some(TimestampMs::now()));
@@ -292,7 +286,7 @@ fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -
         jobs::put(new, &job)?;
     }
     jobs::copy_reports(old, new)?;
-    for &(table, key, flaw) in &looked.flawed.rows {
+    for &(table, key, flaw) in flawed.rows() {
         let column = match table {
             "doomed" => "first",
             "merged" => "place",

@@ -36,8 +36,9 @@ pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_m
         let looked = golden::look(&snapshot);
         scrubbed.bytes += looked.pairs.iter().map(|pair| pair.bytes() as u64).sum::<u64>();
         scrubbed.golden = looked.complaints(readers.collection())?;
-        scrubbed.statistics = statistics::look(&snapshot).complaints(readers.collection())?;
-        scrubbed.jobs = jobs::look(&snapshot, true).complaints(readers.collection())?;
+        scrubbed.statistics = statistics::look(&snapshot).1.complaints(readers.collection())?;
+        let (found, flawed) = jobs::look(&snapshot, true);
+        scrubbed.jobs = jobs::complaints((&found, flawed), readers.collection())?;
     }
     let broken = walk(&snapshot, keep, after, |visit| {
         scrubbed.records += 1;

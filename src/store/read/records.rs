@@ -10,7 +10,7 @@ use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
 use crate::store::record::{Head, Record};
-use crate::types::Seq;
+use crate::types::{Payload, Seq};
 
 pub(in crate::store) fn record(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<Option<Record>> {
     let sql = concat!(
@@ -27,9 +27,15 @@ pub(in crate::store) fn record(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<
     })
 }
 
-/// Reads up to `limit` records after `after` with their payloads, in order of `seq`.
-pub(in crate::store) fn whole(snapshot: &mut Snapshot<'_>, after: Seq, limit: usize) -> Result<Vec<Record>> {
-    let mut records = Vec::new();
+/// Reads up to `limit` records after `after` with their payloads, in order of `seq`. Stops after the one whose payload
+/// reaches `bytes_max`.
+pub(in crate::store) fn whole(
+    snapshot: &mut Snapshot<'_>,
+    after: Seq,
+    limit: usize,
+    bytes_max: usize,
+) -> Result<Vec<Record>> {
+    let (mut records, mut bytes) = (Vec::new(), 0);
     for seq in seqs(snapshot, after, limit)? {
         let Some(record) = record(snapshot, seq)? else { continue };
         let mut kept = None;
@@ -40,7 +46,11 @@ pub(in crate::store) fn whole(snapshot: &mut Snapshot<'_>, after: Seq, limit: us
             };
             payloads::payload(snapshot, seq, &mut |_| Ok(()), keep)?;
         }
+        bytes += kept.as_ref().map_or(0, |payload: &Arc<Payload>| payload.bytes.len());
         records.push(Record { payload: kept, ..record });
+        if bytes >= bytes_max {
+            break;
+        }
     }
     Ok(records)
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::store::tests::damage::tamper;
-use crate::types::{Job, LabelDeletion, Merge, Merged, OnDuplicate, OnExisting, Statistics};
+use crate::types::{Job, LabelDeletion, Merge, MergeReport, MergeSource, Merged, OnDuplicate, OnExisting, Statistics};
 
 fn deletion(number: u64, documents: u64) -> LabelDeletion {
     LabelDeletion {
@@ -29,25 +29,34 @@ fn deletes(number: u64, seqs: &[u64]) -> Change {
 fn merge(number: u64) -> Merge {
     Merge {
         number: Seq(number),
-        from: CollectionName::new("crawl").unwrap(),
-        from_created: TimestampMs(1_700_000_000_000),
-        through: Seq(9),
+        source: MergeSource {
+            name: CollectionName::new("crawl").unwrap(),
+            created: TimestampMs(1_700_000_000_000),
+            through: Seq(9),
+            documents: 9,
+        },
         after: Seq(0),
         on_duplicate: OnDuplicate::Link,
         on_existing: OnExisting::Replace,
         accepted: TimestampMs(1_700_000_000_600),
         ended: None,
         aborted: None,
-        documents: 9,
         outcomes: BTreeMap::new(),
         verdicts: BTreeMap::new(),
     }
 }
 
 pub(super) fn report(merge: u64, source: u64) -> Change {
-    let report = format!(r#"{{"seq":{source},"id":"d{source}","outcome":"inserted"}}"#);
-    let (merge, source) = (Seq(merge), Seq(source));
-    Change::Merged(Arc::new(Merged { merge, source, outcome: "inserted", verdict: Some("unique"), report }))
+    let report = MergeReport {
+        id: DocId::new(format!("d{source}")).unwrap(),
+        outcome: "inserted",
+        verdict: Some("unique"),
+        duplicate_of: None,
+        similarity: Some(0.5),
+        representative: None,
+        error: None,
+    };
+    Change::Merged(Arc::new(Merged { merge: Seq(merge), source: Seq(source), report }))
 }
 
 pub(super) fn begin_merge(number: u64) -> Change {
