@@ -1,8 +1,8 @@
 //! Runs work that would block a request's own thread for too long: a few threads with a bounded queue.
 //! In: jobs of some milliseconds. Out: their results. Long work is cut into jobs, and those that continue work go before
-//! those that begin some. New work that would wait for too long is refused at once. PoolWork that cannot be cut and may take
+//! those that begin some. New work that would wait for too long is refused at once. Work that cannot be cut and may take
 //! seconds has a thread of its own: one comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
-//! PoolWork of streams has a queue and threads of its own, which give way to all others.
+//! Work of streams has a queue and threads of its own, which give way to all others.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
 mod coming;
@@ -27,7 +27,7 @@ pub use refused::Refused;
 
 use crate::telemetry::names;
 
-/// PoolWork on more bytes than this takes too long for the threads of short jobs, which must wait only for milliseconds.
+/// Work on more bytes than this takes too long for the threads of short jobs, which must wait only for milliseconds.
 const SHORT_BYTES_MAX: usize = 1 << 20;
 
 /// Returns the number of processors that this process may use.
@@ -38,7 +38,7 @@ pub fn cores() -> usize {
 /// The number of threads, and the length of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// The number of threads; at least one. PoolWork that cannot be cut has one more.
+    /// The number of threads; at least one. Work that cannot be cut has one more.
     pub threads: usize,
     /// The number of jobs that may wait; at least one.
     pub queue_max: usize,
@@ -71,7 +71,7 @@ pub struct QueuePlace {
     when_full: WhenFull,
 }
 
-/// PoolWork that was let in and has not come yet.
+/// Work that was let in and has not come yet.
 #[must_use]
 pub struct Admitted {
     pool: CpuPool,

@@ -67,7 +67,7 @@ impl Lane {
         if job.begun {
             queue.begun.push_back(job);
         } else {
-            // PoolWork on its way does not count here, because it will come later.
+            // Work on its way does not count here, because it will come later.
             queue.is_in_time(queue.new.len(), wait_max)?;
             queue.new.push_back(job);
         }

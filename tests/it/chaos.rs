@@ -1,5 +1,5 @@
 //! Everything at once: writers with every `on_duplicate` and `on_existing`, updates of metadata, empty documents,
-//! deletes, failing commits, clients that leave, checks and new bandings. Every answer is true, and in the end the
+//! deletes by id and by label, failing commits, clients that leave, checks and new bandings. Every answer is true, and in the end the
 //! memory holds the same as after a restart from the file. This test found counts that drifted and postings that were
 //! lost.
 //!
@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hapax::collections::{
-    BandingAsked, Changes, CheckOptions, Collection, CollectionError, CollectionsConfig, InsertOptions, Settings,
+    Attached, BandingAsked, Changes, CheckOptions, Collection, CollectionError, CollectionsConfig, InsertOptions,
+    Settings,
 };
 use hapax::types::{
-    CollectionName, Content, DocId, Document, Keep, Metadata, OnDuplicate, OnExisting, Outcome, SetElement, Verdict,
-    Verify,
+    CollectionName, Content, DocId, Document, Keep, Label, Labels, Metadata, OnDuplicate, OnExisting, Outcome,
+    SetElement, Verdict, Verify,
 };
 use hapax_core::{Banding, SignatureShape, Spec, verify};
 use rand::{RngExt, SeedableRng};
@@ -30,6 +31,8 @@ const THRESHOLD: f64 = 0.8;
 const GROUPS: u64 = 6;
 const VARIANTS: u64 = 24;
 const IDS: u64 = 60;
+/// The labels of documents, by which they are deleted.
+const LOTS: u64 = 6;
 const WRITERS: u64 = 20;
 const CHECKERS: u64 = 2;
 /// One row a band: documents that share a slot are candidates, so no similar document is missed.
@@ -149,6 +152,8 @@ struct Chaos {
     left: AtomicU64,
     updated: AtomicU64,
     removed: AtomicU64,
+    /// Documents that were deleted by label.
+    labelled: AtomicU64,
     checks: AtomicU64,
 }
 
@@ -157,9 +162,9 @@ impl Chaos {
         let pairs =
             (0..GROUPS).flat_map(|group| (0..VARIANTS).flat_map(move |a| (0..VARIANTS).map(move |b| (group, a, b))));
         let near = pairs.map(|(group, a, b)| (((group, a), b), world.similarity((group, a), (group, b)))).collect();
-        let [operations, failed, left, updated, removed, checks] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [operations, failed, left, updated, removed, labelled, checks] = std::array::from_fn(|_| AtomicU64::new(0));
         let done = AtomicBool::new(false);
-        Self { seed, world, collection, near, done, operations, failed, left, updated, removed, checks }
+        Self { seed, world, collection, near, done, operations, failed, left, updated, removed, labelled, checks }
     }
 
     fn goes_on(&self) -> bool {
@@ -192,6 +197,7 @@ impl Chaos {
         };
         let of = (rng.random_range(0..GROUPS), rng.random_range(0..VARIANTS));
         let (action, note) = (rng.random_range(0..100), rng.random_range(0..3));
+        let lot = Label::new("lot", &rng.random_range(0..LOTS).to_string()).unwrap();
         let options = InsertOptions {
             on_duplicate: [OnDuplicate::Skip, OnDuplicate::Link, OnDuplicate::Store][rng.random_range(0..3)],
             on_existing: [OnExisting::Conflict, OnExisting::Replace, OnExisting::Replace, OnExisting::Keep]
@@ -204,8 +210,13 @@ impl Chaos {
         let work = tokio::spawn(async move {
             let collection = &chaos.collection;
             match action {
-                0..25 => collection.delete(name).await?.wait().await.map(drop),
-                25..30 => {
+                0 => {
+                    let deletion = collection.delete_labelled(lot).await?.wait().await?;
+                    chaos.labelled.fetch_add(deletion.documents, Ordering::Relaxed);
+                    Ok(())
+                }
+                1..24 => collection.delete(name).await?.wait().await.map(drop),
+                24..30 => {
                     let prepared = collection.prepare(chaos.world.empty()).await?;
                     let verdict = collection.insert(name, None, prepared, options).await?.wait().await?;
                     assert!(!verdict.stored);
@@ -214,9 +225,9 @@ impl Chaos {
                 30..45 => {
                     // The content that the id holds already, with other metadata.
                     let Some(held) = collection.document(&name).await? else { return Ok(()) };
-                    chaos.insert(name, told(held.metadata.as_ref()), note, options).await
+                    chaos.insert(name, told(held.metadata.as_ref()), (note, lot), options).await
                 }
-                _ => chaos.insert(name, of, note, options).await,
+                _ => chaos.insert(name, of, (note, lot), options).await,
             }
         });
         if rng.random_bool(0.15) {
@@ -233,9 +244,17 @@ impl Chaos {
         }
     }
 
-    async fn insert(&self, name: DocId, of: Of, note: u32, options: InsertOptions) -> Result<(), CollectionError> {
+    async fn insert(
+        &self,
+        name: DocId,
+        of: Of,
+        (note, lot): (u32, Label),
+        options: InsertOptions,
+    ) -> Result<(), CollectionError> {
         let prepared = self.collection.prepare(self.world.content(of)).await?;
-        let ticket = self.collection.insert(name, Some(metadata(of, note)), prepared, options).await?;
+        let labels = Some(Labels::new(vec![lot]).unwrap());
+        let attached = Attached { metadata: Some(metadata(of, note)), labels, ..Attached::default() };
+        let ticket = self.collection.insert(name, attached, prepared, options).await?;
         let verdict = ticket.wait().await?;
         match verdict.outcome {
             // This repeats the first verdict; the documents that it names may have other content by now.
@@ -276,16 +295,22 @@ impl Chaos {
         let seed = self.seed;
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
         println!(
-            "seed {seed}: {} operations, {} failed, {} left, {} updated, {} removed, {} checks, {} documents",
+            "seed {seed}: {} operations, {} failed, {} left, {} updated, {} removed, {} by label, {} checks, {} documents",
             count(&self.operations),
             count(&self.failed),
             count(&self.left),
             count(&self.updated),
             count(&self.removed),
+            count(&self.labelled),
             count(&self.checks),
             self.collection.describe().documents
         );
-        for (what, number) in [("failed", &self.failed), ("updated", &self.updated), ("removed", &self.removed)] {
+        for (what, number) in [
+            ("failed", &self.failed),
+            ("updated", &self.updated),
+            ("removed", &self.removed),
+            ("labelled", &self.labelled),
+        ] {
             assert!(count(number) > 0, "seed {seed}: none {what}, so nothing was tested");
         }
     }
@@ -354,6 +379,13 @@ impl Chaos {
         let linked = documents.iter().filter(|document| document.linked).count() as u64;
         let counted = (described.documents, described.linked);
         assert_eq!(counted, (documents.len() as u64, Some(linked)), "seed {seed}: the counts drifted");
+        let mut by_label = BTreeMap::<String, u64>::new();
+        for label in documents.iter().flat_map(|document| &document.labels) {
+            *by_label.entry(label.as_str().to_owned()).or_default() += 1;
+        }
+        let labels = collection.labels(None, None, 1000).into_iter();
+        let labels: BTreeMap<_, _> = labels.map(|(label, count)| (label.as_str().to_owned(), count)).collect();
+        assert_eq!(labels, by_label, "seed {seed}: the counts of labels drifted");
         let mut all = BTreeMap::new();
         for document in &documents {
             assert!(!document.id.as_str().starts_with("refused"), "seed {seed}: {}", document.id);
@@ -451,7 +483,7 @@ async fn run(seed: u64, world: World, time: Duration) {
         with_metadata: true,
         explain: false,
     };
-    chaos.insert(id("fence".to_owned()), (0, 0), u32::MAX, fence).await.unwrap();
+    chaos.insert(id("fence".to_owned()), (0, 0), (u32::MAX, Label::new("lot", "fence").unwrap()), fence).await.unwrap();
     let before = chaos.answers().await;
     chaos.all_was_tested();
     drop(chaos);
