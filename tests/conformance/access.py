@@ -103,7 +103,9 @@ class Exchange:
         parts = re.fullmatch(re.sub(r"\{\w+\}", "([^/]+)", template), sent.path)
         # Generated requests have other paths and methods, too.
         self.reached = parts is not None and response.request.method == method
-        self.collection = urllib.parse.unquote(parts[1]) if parts and parts.groups() else None
+        named = urllib.parse.unquote(parts[1]) if parts and parts.groups() else None
+        # The name of a job begins with its collection.
+        self.collection = named.split(".")[0] if named and "{job}" in template else named
         self.parameters = urllib.parse.parse_qs(sent.query, keep_blank_values=True)
         self.body = response.request.body or b""
         self.status = response.status_code
@@ -162,6 +164,8 @@ def further(key, exchange):
         return "without `read` that asks for metadata"
     if "explain" in missing and asked.get("explain") == ["true"]:
         return "without `explain` that asks for an explanation"
+    if exchange.operation == "mergeCollection" and "read" in missing:
+        return "without `read` that merges"
     if "delete" in missing and asked.get("on_existing") == ["replace"]:
         return "without `delete` that replaces"
     if exchange.operation == "bulk" and {*asked.get("op", [])} & missing:
@@ -172,6 +176,11 @@ def further(key, exchange):
         return None
     if not isinstance(body, dict):
         return None
+    if exchange.operation == "mergeCollection":
+        if "delete" in missing and body.get("on_existing") == "replace":
+            return "without `delete` that replaces"
+        if isinstance(body.get("from"), str) and not key.may_use(body["from"]):
+            return "that is not for the other collection"
     if exchange.operation == "batch" and str(body.get("op")) in missing:
         return f"without the scope of a batch of {body['op']}"
     sides = [side for side in (body.get("a"), body.get("b")) if isinstance(side, dict)]

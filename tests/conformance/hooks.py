@@ -40,7 +40,12 @@ EXPLAINED = [
     # A pattern cannot say which months have 31 days.
     r"date: must be a time in UTC as in WARC-Date, .*",
     r"confirm: must be the collection's name, .*",
-    r"cursor: is not a cursor from a page of (this kind|labels)",
+    r"cursor: is not a cursor from a page of (this kind|labels|reports)",
+    # Documents are deleted by one of the two, and a collection is not merged into itself.
+    r"id: is required, or `label` to delete all documents with a label",
+    r"from: is the collection itself; .*",
+    # A job has a number below 2^64, and only merges have reports.
+    r"job: must be .*",
     # Names and values of labels have lengths in bytes, and names may not be repeated.
     r"(label|labels|scope)(\..*)?: a (label|document|scope)\b.*",
     r"with: `text` needs an `id`; .*",

@@ -127,7 +127,9 @@ def parameters(description):
     known["Collection"]["schema"] = often(COLLECTIONS, known["Collection"]["schema"])
     # `twin` has the spec of `default`, so that documents of any form fit both.
     known["Collections"]["schema"] = often(["twin", "twin,exact", "links,default"], known["Collections"]["schema"])
-    for name in ["RawId", "Id", "IdFilter", "ClusterOf"]:
+    known["LabelToDelete"]["schema"] = often(["site:a", "crawl:2026-48"], {"type": "string"})
+    known["Job"]["schema"] = often(["default.1", "exact.2"], known["Job"]["schema"] | {"type": "string"})
+    for name in ["RawId", "IdToDelete", "IdFilter", "ClusterOf"]:
         known[name]["schema"] = often(IDS, {"type": "string", "minLength": 1, "maxLength": 2048})
 
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::decision::{self, Departure, Effect};
 use super::effects::{heir_is_link, held, remove};
+use super::holder::Holder;
 use super::open_order::OpenOrder;
-use super::order::Order;
+use super::order::{Order, Step};
 use super::ticket::Ticket;
 use super::turn::WriteTurn;
 use super::writes::Writes;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::Existing;
 use crate::engine::meters::Op;
-use crate::index::View;
 use crate::types::{DocId, OnExisting, Outcome, Verdict};
 use crate::verdicts::{Result, empty_verdict};
 
@@ -27,7 +27,8 @@ pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<boo
             (Effect::Remove(departure), Some(existing)) => {
                 decide_removal(writes, &mut order, &existing, departure, turn)
             }
-            _ => Ticket::ready(false, writes.lookup().durable()),
+            // Waits for a deletion by label that may have taken it.
+            _ => writes.enqueue(&mut order, false, (None, Step::None), turn),
         })
     })
     .await
@@ -63,18 +64,17 @@ fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket
             let (change, step) = remove(lookup, &mut order, &existing, departure);
             Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))
         }
-        _ => Ok(Ticket::ready(verdict, lookup.durable())),
+        _ => Ok(writes.enqueue(&mut order, verdict, (None, Step::None), turn)),
     }
 }
 
 /// Finds the document that holds an id, and takes the decision lock. The caller holds the id's latch.
 fn found_and_open<'a>(writes: &'a Writes, id: &DocId) -> Result<(Option<Existing>, OpenOrder<'a>)> {
     loop {
-        let existing = Existing::find(writes.lookup(), id, View::Decided)?;
+        let holder = Holder::find(writes, id)?;
         let order = writes.open_order()?;
-        // A deletion by label takes no latch. It takes a document once, so this ends.
-        if existing.as_ref().is_none_or(|existing| existing.is_there(writes.lookup())) {
-            return Ok((existing, order));
+        if holder.is_current(writes) {
+            return Ok((holder.existing, order));
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::decision::{self, BestMatch, Duplicates, Effect, Held, Named, Plan, Refusal};
 use super::effects::{NewDocument, held, remove, store, stored_verdict, touch};
+use super::holder::Holder;
 use super::insertion::Insertion;
 use super::order::{Order, Step};
 use super::repeat::repeat;
@@ -14,8 +15,8 @@ use super::turn::WriteTurn;
 use super::writes::Writes;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::{
-    ATTEMPTS, Existing, IN_PASSING, Judgement, Lookup, Mentions, Policy, Survivors, changing, explanation, findings,
-    query, revisit, shingle_query,
+    ATTEMPTS, IN_PASSING, Judgement, Lookup, Mentions, Policy, Survivors, changing, explanation, findings, query,
+    revisit, shingle_query,
 };
 use crate::engine::meters::Op;
 use crate::index::{LabelSet, NeedsDisk, Place, Query, Search, View};
@@ -75,25 +76,25 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
     }
 }
 
-/// Decides, or returns `Some(None)` if that needs the disk, and `None` if the document that holds the id was deleted by
-/// label meanwhile. Such a deletion takes a document once, so that comes to an end.
+/// Decides, or returns `Some(None)` if that needs the disk, and `None` if the document that holds the id has changed
+/// meanwhile. Only deletions by label change it.
 fn decide_once(
     writes: &Writes,
     insertion: &Insertion,
     turn: &mut Option<WriteTurn>,
     disk: Disk,
 ) -> Result<Option<Option<Ticket<Verdict>>>> {
-    let existing = Existing::find(writes.lookup(), &insertion.id, View::Decided)?;
-    if let Some(existing) = &existing {
+    let holder = Holder::find(writes, &insertion.id)?;
+    if let Some(existing) = &holder.existing {
         if existing.holds(&insertion.made) {
-            return Ok(repeat(writes, existing, insertion, turn)?.map(Some));
+            return Ok(repeat(writes, (&holder, existing), insertion, turn)?.map(Some));
         }
         let other = Held::Other { heir_is_link: false };
         if let Some(Plan { result: Err(refusal), .. }) = decision::before_lookup(insertion.terms(false), other) {
             return Err(refused(refusal, &insertion.id));
         }
     }
-    let mut deciding = Deciding::new(writes, insertion, existing)?;
+    let mut deciding = Deciding::new(writes, insertion, holder)?;
     for attempt in 0..ATTEMPTS {
         match deciding.attempt(attempt, turn)? {
             Ok(ticket) => return Ok(Some(Some(ticket))),
@@ -116,7 +117,7 @@ enum Missing {
     Mentions(Vec<Seq>),
     /// Nothing: it only has to be tried again.
     Nothing,
-    /// The document that holds the id: the one that was found has been deleted by label.
+    /// The document that holds the id: it is not the one that was found any more.
     Existing,
 }
 
@@ -124,7 +125,7 @@ enum Missing {
 struct Deciding<'a> {
     writes: &'a Writes,
     insertion: &'a Insertion,
-    existing: Option<Existing>,
+    holder: Holder,
     previous: Option<Previous>,
     mentions: Mentions,
     /// The number of updates that had reached the disk when `mentions` were loaded.
@@ -141,13 +142,13 @@ struct Representatives {
 }
 
 impl<'a> Deciding<'a> {
-    fn new(writes: &'a Writes, insertion: &'a Insertion, existing: Option<Existing>) -> Result<Self> {
+    fn new(writes: &'a Writes, insertion: &'a Insertion, holder: Holder) -> Result<Self> {
         let lookup = writes.lookup();
         // The caller holds the id's latch, so the id's content cannot change.
-        let previous = existing.as_ref().map(|held| held.previous(lookup, &insertion.made)).transpose()?;
+        let previous = holder.existing.as_ref().map(|held| held.previous(lookup, &insertion.made)).transpose()?;
         let updates = lookup.records().updates_total();
         let (mentions, survivors) = Default::default();
-        Ok(Self { writes, insertion, existing, previous, mentions, updates, survivors })
+        Ok(Self { writes, insertion, holder, previous, mentions, updates, survivors })
     }
 
     fn lookup(&self) -> &'a Lookup {
@@ -156,7 +157,7 @@ impl<'a> Deciding<'a> {
 
     /// Returns the document that leaves if the new one is stored.
     fn leaving(&self) -> Option<Seq> {
-        self.existing.as_ref().map(|existing| existing.record.seq)
+        self.holder.existing.as_ref().map(|existing| existing.record.seq)
     }
 
     /// Decides, or returns what is missing.
@@ -166,7 +167,7 @@ impl<'a> Deciding<'a> {
         turn: &mut Option<WriteTurn>,
     ) -> Result<std::result::Result<Ticket<Verdict>, Missing>> {
         let mut order = self.writes.open_order()?;
-        if self.existing.as_ref().is_some_and(|existing| !existing.is_there(self.lookup())) {
+        if !self.holder.is_current(self.writes) {
             return Ok(Err(Missing::Existing));
         }
         let policy = self.lookup().policy();
@@ -188,7 +189,7 @@ impl<'a> Deciding<'a> {
         let (lookup, made) = (self.lookup(), &self.insertion.made);
         let limits = lookup.limits();
         let exact = policy.terms.compares_shingles().then_some(limits.exact_reads_max);
-        let own = self.existing.as_ref().map(|existing| existing.place);
+        let own = self.holder.existing.as_ref().map(|existing| existing.place);
         let limit = self.insertion.options.limit;
         let query = query(made, own, policy.terms.matching_min, limit, exact, self.survivors.mistaken());
         let query = Query { explain: self.insertion.options.explain, ..query };
@@ -290,7 +291,7 @@ impl<'a> Deciding<'a> {
             lookup.meters().memory_refused.increment(u64::from(full.is_some()));
             full = full.or_else(|| self.writes.disk().admit().err());
             if full.is_none() {
-                let replaced = self.existing.as_ref().and_then(|existing| existing.record.labels.as_ref());
+                let replaced = self.holder.existing.as_ref().and_then(|existing| existing.record.labels.as_ref());
                 match lookup.hold_labels(insertion.attached.labels.as_ref(), replaced) {
                     Ok(held) => labels = held,
                     Err(error) => full = Some(error),
@@ -344,7 +345,7 @@ impl<'a> Deciding<'a> {
                 representative: representatives.to_join.is_some(),
             },
         };
-        let held = held(self.lookup(), order, self.existing.as_ref());
+        let held = held(self.lookup(), order, self.holder.existing.as_ref());
         decision::after_lookup(self.insertion.terms(policy.settings.touch), held, duplicates)
     }
 
@@ -366,7 +367,7 @@ impl<'a> Deciding<'a> {
         representatives: &Representatives,
     ) -> Result<(Option<Change>, Step)> {
         let lookup = self.lookup();
-        let (arrival, replaces) = match (plan.effect, &self.existing) {
+        let (arrival, replaces) = match (plan.effect, &self.holder.existing) {
             (Effect::Nothing | Effect::Update, _) => return Ok((None, Step::None)),
             (Effect::Remove(departure), Some(existing)) => {
                 let (change, step) = remove(lookup, order, existing, departure);

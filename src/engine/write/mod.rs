@@ -9,6 +9,7 @@ mod commit;
 pub(crate) mod decision;
 mod delete;
 mod effects;
+mod holder;
 mod insert;
 mod insertion;
 mod label_deletion;

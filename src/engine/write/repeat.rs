@@ -3,6 +3,7 @@
 
 use super::decision::{self, Effect, Held, Plan, SeenAgain, SentBeside};
 use super::effects::touch;
+use super::holder::Holder;
 use super::insertion::Insertion;
 use super::order::{Relabelling, Step};
 use super::ticket::Ticket;
@@ -15,10 +16,10 @@ use crate::types::{LookupTimes, Outcome, Revisit, Verdict};
 use crate::verdicts::{Attached, Findings, Result, VerdictContext};
 
 /// Answers with the document's first verdict again. If metadata or labels are left out, they stay as they are; `{}`
-/// clears them. Returns `None` if the document has been deleted by label since it was found.
+/// clears them. Returns `None` if the id is not held by this document any more.
 pub(super) fn repeat(
     writes: &Writes,
-    existing: &Existing,
+    (holder, existing): (&Holder, &Existing),
     insertion: &Insertion,
     turn: &mut Option<WriteTurn>,
 ) -> Result<Option<Ticket<Verdict>>> {
@@ -30,7 +31,7 @@ pub(super) fn repeat(
     let Additions { labels, page, .. } = &joined;
     let was_duplicate = existing.record.verdict.duplicate_of.is_some();
     let mut order = writes.open_order()?;
-    if !existing.is_there(lookup) {
+    if !holder.is_current(writes) {
         return Ok(None);
     }
     let terms = insertion.terms(lookup.policy().settings.touch);

@@ -1,6 +1,7 @@
 //! `Writes`: everything that writes need, which is the lookup they decide with, the commit order, and the turns of ids.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) struct Writes {
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
     jobs: Jobs,
+    /// How many deletions by label were undone.
+    undone_deletions: AtomicU64,
     statistics: LabelStatistics,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -60,7 +63,18 @@ impl Writes {
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
-        Self { lookup, order, work, turns, payload_room, disk, jobs, statistics, committer }
+        Self {
+            lookup,
+            order,
+            work,
+            turns,
+            payload_room,
+            disk,
+            jobs,
+            undone_deletions: AtomicU64::new(0),
+            statistics,
+            committer,
+        }
     }
 
     pub(crate) fn lookup(&self) -> &Arc<Lookup> {
@@ -73,6 +87,16 @@ impl Writes {
 
     pub(super) fn payload_room(&self) -> &PayloadRoom {
         &self.payload_room
+    }
+
+    /// Returns how many deletions by label were undone. It changes under the decision lock.
+    pub(super) fn undone_deletions(&self) -> u64 {
+        self.undone_deletions.load(Ordering::Acquire)
+    }
+
+    /// Notes that a deletion by label was undone. The caller has the decision lock.
+    pub(super) fn deletion_undone(&self) {
+        self.undone_deletions.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn statistics(&self) -> &LabelStatistics {
