@@ -160,6 +160,8 @@ def further(key, exchange):
     more = {name for name, values in asked.items() if COARSE_DEFAULTS.get(name) != values} - COARSE_PARAMETERS
     if key.scores == "verdict" and more:
         return f"that sees only verdicts and asks for {sorted(more)}"
+    if key.scores == "verdict" and exchange.operation == "deleteDocument" and "label" in asked:
+        return "that sees only verdicts and deletes by label"
     if "read" in missing and asked.get("with") == ["metadata"]:
         return "without `read` that asks for metadata"
     if "explain" in missing and asked.get("explain") == ["true"]:

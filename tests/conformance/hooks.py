@@ -60,6 +60,7 @@ EXPLAINED = [
     # A text/plain document has its id in the query; a check and `sign` do without.
     r"id: is required to store a document",
     r"[ab]: the document is empty: it has no shingle to compare",
+    r"html: collection `\w+` has the external spec .* and only takes signatures",
     r"pairs: collection `\w+` has the external spec .* and only takes signatures",
     r"pairs: `[ab]` of pair \d+ has no shingle to compare",
     # 0 is never, and no time is shorter than a second.

@@ -19,6 +19,7 @@ use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
 use crate::http::caller::Caller;
+use crate::http::coarse;
 use crate::http::dto::document::{
     self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments, LabelCount, LabelPage,
 };
@@ -246,6 +247,7 @@ pub async fn delete(
             Ok(Json(Deleted { deleted: was_there.into() }).into_response())
         }
         (None, [label]) => {
+            coarse::check_label_deletion(&caller)?;
             let label = Label::parse(label).map_err(|error| Problem::invalid("label", error.to_string()))?;
             quota.take_documents(1)?;
             let ticket = collection.delete_labelled(label).await?;

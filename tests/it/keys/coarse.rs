@@ -114,6 +114,7 @@ fn answers_have_six_fields() {
         assert!(!text.contains("secret") && !text.contains("0."), "{text}");
     }
     assert_eq!(coarse.delete(&format!("{DOCUMENTS}?id=x")).ok(), json!({"deleted": 1}));
+    coarse.delete(&format!("{DOCUMENTS}?label=site:a")).problem(403, "forbidden");
     // The other key still sees everything.
     assert_eq!(full.post(CHECK, &json!({"text": words(1)})).ok()["duplicate_of"], "secret-id");
 }
