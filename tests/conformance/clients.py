@@ -144,6 +144,13 @@ class OpenApiPythonClient:
     def delete(self, id):
         return self.call("documents.delete_document", id=id)[1].to_dict()
 
+    def delete_label(self, label):
+        return self.call("documents.delete_document", label=label)[1].to_dict()
+
+    def job(self, name):
+        operation = importlib.import_module("hapax_python_client.api.operations.read_job")
+        return operation.sync(name, client=self.client).to_dict()
+
     def batch(self, op, documents):
         body = self.make("BatchInput", {"op": op, "documents": documents})
         return self.call("many.batch", body=body)[1].to_dict()
@@ -161,8 +168,9 @@ class OpenApiGenerator:
         self.package = importlib.import_module("hapax_openapi_generator")
         configuration = self.package.Configuration(host=address, access_token=key)
         client = self.package.ApiClient(configuration)
-        self.documents, self.many, self.collections = (
-            getattr(self.package, name)(client) for name in ["DocumentsApi", "ManyApi", "CollectionsApi"]
+        apis = ["DocumentsApi", "ManyApi", "CollectionsApi", "OperationsApi"]
+        self.documents, self.many, self.collections, self.operations = (
+            getattr(self.package, name)(client) for name in apis
         )
 
     def make(self, model, fields):
@@ -195,6 +203,12 @@ class OpenApiGenerator:
 
     def delete(self, id):
         return self.documents.delete_document(collection=self.collection, id=id).to_dict()
+
+    def delete_label(self, label):
+        return self.documents.delete_document(collection=self.collection, label=label).to_dict()
+
+    def job(self, name):
+        return self.operations.read_job(job=name).to_dict()
 
     def batch(self, op, documents):
         body = self.make("BatchInput", {"op": op, "documents": documents})
@@ -245,6 +259,10 @@ def everything(client):
     same(client.delete(a["id"]), deleted=0)
     summary = client.batch("delete", [{"id": b["id"]}, {"id": "d"}])["summary"]
     same(summary, documents=2, deleted=2, errors=0)
+    same(client.insert({**b, "labels": {"site": "b.example"}}), outcome="inserted")
+    job = client.delete_label("site:b.example")
+    same(job, kind="delete_label", documents=1, label="site:b.example")
+    same(client.job(job["job"]), job=job["job"], documents=1)
     assert client.page()["documents"] == [], client.page()
 
 
