@@ -87,6 +87,20 @@ impl Caller {
         }
     }
 
+    /// Returns 403 if its key sees only verdicts: the answer to `what` tells more.
+    pub fn require_all_scores(&self, what: &str) -> Result<(), Problem> {
+        match &self.key {
+            Some(key) if key.scores() == Scores::Verdict => {
+                let name = key.name();
+                let detail = format!(
+                    "{what} needs a key that sees more than verdicts; the key `{name}` has `scores = \"verdict\"`"
+                );
+                Err(Problem::new(Code::Forbidden, detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How much work its key may cause; `None` if it has no key.
     pub fn limits(&self) -> Option<&KeyLimits> {
         self.key.as_deref().map(Key::limits)

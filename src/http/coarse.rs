@@ -29,11 +29,6 @@ pub(super) fn check_parameters(query: &Query, caller: &Caller) -> Result<(), Pro
     }
 }
 
-/// Returns 403 if this is a key that sees only verdicts: a deletion by label answers how many documents have the label.
-pub(super) fn check_label_deletion(caller: &Caller) -> Result<(), Problem> {
-    refuse(caller, || "it deletes documents by their ids, not by label".to_owned())
-}
-
 fn refuse(caller: &Caller, why: impl FnOnce() -> String) -> Result<(), Problem> {
     match (caller.scores(), caller.name()) {
         (Scores::Verdict, Some(name)) => {

@@ -127,3 +127,35 @@ fn a_drop_is_confirmed_on_a_terminal() {
     assert!(code(&right) == 0 && text(&right.stdout).contains("dropped poems with 0 documents"), "{right:?}");
     assert_eq!(code(&run(&["collection", "describe", "poems", "--server", &url])), 2);
 }
+
+#[test]
+fn jobs_are_begun_and_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let url = server.url("");
+    let verb = |arguments: &[&str]| run(&[&["collection"], arguments, &["--server", &url]].concat());
+    let import = |collection: &str, lines: &str| {
+        let arguments = ["import", "--server", &url, "--collection", collection, "--create", "-"];
+        assert_eq!(code(&run_with_input(&arguments, lines.as_bytes())), 0);
+    };
+    import("main", "{\"id\":\"a\",\"text\":\"one two three four five six\"}");
+    import(
+        "crawl",
+        "{\"id\":\"b\",\"text\":\"one two three four five six\",\"labels\":{\"crawl\":\"1\"}}
+        {\"id\":\"c\",\"text\":\"seven eight nine ten eleven twelve\",\"labels\":{\"crawl\":\"1\"}}",
+    );
+    let merged = verb(&["merge", "main", "--from", "crawl", "--on-duplicate", "store", "--json"]);
+    assert!(code(&merged) == 0 && text(&merged.stderr).contains("done, 2 of 2 documents"), "{merged:?}");
+    let job: Value = serde_json::from_str(&text(&merged.stdout)).unwrap();
+    assert_eq!((&job["state"], &job["outcomes"]["inserted"]), (&"done".into(), &2.into()), "{job}");
+    let wrong = verb(&["merge", "main", "--from", "no-such"]);
+    assert!(code(&wrong) == 2 && text(&wrong.stderr).contains("404"), "{wrong:?}");
+
+    let unsure = verb(&["delete-label", "main", "crawl:1"]);
+    assert!(code(&unsure) == 2 && text(&unsure.stderr).contains("--yes"), "{unsure:?}");
+    let begun = verb(&["delete-label", "main", "crawl:1", "--yes", "--no-wait", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&text(&begun.stdout)).unwrap()["documents"], 2, "{begun:?}");
+    let again = verb(&["delete-label", "main", "crawl:1", "--yes"]);
+    assert!(code(&again) == 0 && text(&again.stderr).contains("done, 0 of 0 documents"), "{again:?}");
+    assert_eq!(code(&verb(&["delete-label", "main", "crawl", "--yes"])), 2);
+}

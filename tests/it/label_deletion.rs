@@ -252,6 +252,20 @@ fn failing(dir: &Dir, trigger: &str) -> Connection {
 }
 
 #[test]
+fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    cluster(&client);
+    // The rows stay on the disk: their removal is refused.
+    let refuses = failing(&dir, "BEFORE DELETE ON document");
+    deleted(&client, "site:r");
+    let again = insert(&client, "", "m", &words(1), Value::Null);
+    assert_eq!((&again["outcome"], &again["matches"]), (&json!("unchanged"), &json!([])), "{again}");
+    refuses.execute_batch("DROP TRIGGER no").unwrap();
+}
+
+#[test]
 fn a_deletion_that_the_disk_refuses_is_undone() {
     let dir = dir();
     let server = Local::plain(&dir);

@@ -1,5 +1,8 @@
-//! `hapax collection`: creates, lists, describes, changes and drops the collections of a running server.
+//! `hapax collection`: creates, lists, describes, changes and drops the collections of a running server; merges them, and
+//! deletes by label.
 
+mod jobs;
+mod named;
 mod settings;
 mod shown;
 
@@ -13,16 +16,17 @@ use ureq::http::Method;
 
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
-use super::output::is_broken_pipe;
 use super::plural::plural;
 use crate::input::Fields;
+use jobs::{DeleteLabelArgs, MergeArgs};
+use named::{Named, Output, describe, foreign, path, print};
 use settings::{ChangeArgs, FrozenArgs};
 
 /// The status of a collection that was created, and did not exist before.
 const CREATED: u16 = 201;
 const NOT_FOUND: u16 = 404;
 
-/// Create, list, describe, change and drop collections.
+/// Create, list, describe, change, merge and drop collections.
 ///
 /// A collection is a set of documents that are compared with each other. Settings that you leave out are those of the
 /// server's configuration.
@@ -32,9 +36,12 @@ const NOT_FOUND: u16 = 404;
   hapax collection list
   hapax collection describe news --json
   hapax collection set news --threshold 0.75 --ttl 30d
+  hapax collection merge news --from crawl-2026-48
+  hapax collection delete-label news crawl:2026-48 --yes
   hapax collection drop news
 
-Exit status: 0 done; 1 list found collections that the server cannot open; 2 an error, or not confirmed.")]
+Exit status: 0 done; 1 list found collections that the server cannot open, or a merge was aborted; 2 an error, or not
+confirmed.")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -50,6 +57,8 @@ enum Action {
     Describe(Named),
     /// Change settings of a collection. A new banding takes as long as the server needs to build it
     Set(Set),
+    Merge(MergeArgs),
+    DeleteLabel(DeleteLabelArgs),
     /// Drop a collection with all its documents
     Drop(DropArgs),
 }
@@ -66,14 +75,6 @@ struct Create {
 
 #[derive(Debug, clap::Args)]
 struct List {
-    #[command(flatten)]
-    output: Output,
-}
-
-#[derive(Debug, clap::Args)]
-struct Named {
-    /// Name of the collection
-    name: String,
     #[command(flatten)]
     output: Output,
 }
@@ -98,15 +99,6 @@ struct DropArgs {
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-}
-
-#[derive(Debug, clap::Args)]
-struct Output {
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Print the server's answer, as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// The arguments of other verbs that create a collection.
@@ -147,6 +139,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             describe(&args.output, &text)?;
         }
         Action::Set(args) => set(args)?,
+        Action::Merge(args) => return jobs::merge(args),
+        Action::DeleteLabel(args) => return jobs::delete_label(args),
         Action::Drop(args) => remove(args)?,
     }
     Ok(ExitStatus::Fine)
@@ -241,27 +235,4 @@ fn settings(frozen: &FrozenArgs, changes: &ChangeArgs) -> Result<Map<String, Val
 
 fn put(client: &Client, name: &str, settings: Map<String, Value>) -> Result<(u16, String)> {
     Ok(client.send(Method::PUT, &path(name), Some(&Value::from(settings).to_string()))?)
-}
-
-fn path(name: &str) -> String {
-    format!("/v1/collections/{}", encode(name))
-}
-
-fn describe(output: &Output, text: &str) -> Result<()> {
-    if output.json {
-        return print(&format!("{text}\n"));
-    }
-    let fields = serde_json::from_str(text).context("the answer is not from a hapax server")?;
-    print(&shown::description(&fields))
-}
-
-fn foreign(client: &Client) -> String {
-    format!("the answer from {} is not from a hapax server", client.url())
-}
-
-fn print(text: &str) -> Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout") {
-        Err(error) if is_broken_pipe(&error) => Ok(()),
-        written => written,
-    }
 }

@@ -85,6 +85,9 @@ fn sent_beside(sent: &Attached, merged: &Additions, held: &Additions) -> SentBes
 fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Result<(Findings, VerdictContext)> {
     let StoredVerdict { kind, duplicate_of, threshold, candidates, unread, matches } = &record.verdict;
     let with_metadata = insertion.options.with_metadata;
+    let best = matches.first();
+    // Those that are deleted by label may still be on disk.
+    let matches: Vec<_> = matches.iter().filter(|found| !lookup.records().store().is_hidden(found.seq)).collect();
     let mut mentions = Mentions::default();
     let missing = lookup.records().recall(&mut mentions, matches.iter().map(|found| found.seq), false);
     let digest = insertion.payload_digest();
@@ -97,7 +100,7 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
     });
     let shown = matches.iter().take(insertion.options.limit);
     let cited = shown.filter_map(|found| cited_again(found, &mentions, with_metadata));
-    let similarity = matches.first().map(|best| lookup.similarity(best.matching, best.exact, best.overlap).value);
+    let similarity = best.map(|best| lookup.similarity(best.matching, best.exact, best.overlap).value);
     let findings = Findings::again(lookup.preparer().spec(), (*kind, duplicate_of.clone(), similarity), cited);
     let context = VerdictContext {
         outcome: Outcome::Unchanged,

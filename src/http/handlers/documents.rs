@@ -19,7 +19,6 @@ use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
 use crate::http::caller::Caller;
-use crate::http::coarse;
 use crate::http::dto::document::{
     self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments, LabelCount, LabelPage,
 };
@@ -247,7 +246,7 @@ pub async fn delete(
             Ok(Json(Deleted { deleted: was_there.into() }).into_response())
         }
         (None, [label]) => {
-            coarse::check_label_deletion(&caller)?;
+            caller.require_all_scores("a deletion by label")?;
             let label = Label::parse(label).map_err(|error| Problem::invalid("label", error.to_string()))?;
             quota.take_documents(1)?;
             let ticket = collection.delete_labelled(label).await?;

@@ -1,9 +1,11 @@
 //! Everything at once: writers with every `on_duplicate` and `on_existing`, updates of metadata, empty documents,
-//! deletes by id and by label, failing commits, clients that leave, checks and new bandings. Every answer is true, and in the end the
-//! memory holds the same as after a restart from the file. This test found counts that drifted and postings that were
-//! lost.
+//! deletes by id and by label, failing commits, clients that leave, checks and new bandings. Every answer is true, and
+//! in the end the memory holds the same as after a restart from the file. This test found counts that drifted and
+//! postings that were lost.
 //!
 //! `HAPAX_CHAOS_SECONDS` and `HAPAX_CHAOS_SEEDS` make it longer, `HAPAX_SEED` repeats a run.
+
+mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,22 +14,17 @@ use std::time::{Duration, Instant};
 
 use hapax::collections::{
     Attached, BandingAsked, Changes, CheckOptions, Collection, CollectionError, CollectionsConfig, InsertOptions,
-    Settings,
 };
-use hapax::types::{
-    CollectionName, Content, DocId, Document, Keep, Label, Labels, Metadata, OnDuplicate, OnExisting, Outcome,
-    SetElement, Verdict, Verify,
-};
-use hapax_core::{Banding, SignatureShape, Spec, verify};
+use hapax::types::{CollectionName, DocId, Document, Label, Labels, OnDuplicate, OnExisting, Outcome, Verdict};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tokio::task::JoinHandle;
 
+use world::{Of, SURE, World, banding, metadata, told};
+
 use crate::support::documents::{id, look};
 use crate::support::library::{self, Dir};
 
-const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
-const THRESHOLD: f64 = 0.8;
 const GROUPS: u64 = 6;
 const VARIANTS: u64 = 24;
 const IDS: u64 = 60;
@@ -35,110 +32,8 @@ const IDS: u64 = 60;
 const LOTS: u64 = 6;
 const WRITERS: u64 = 20;
 const CHECKERS: u64 = 2;
-/// One row a band: documents that share a slot are candidates, so no similar document is missed.
-const SURE: (u32, u32) = (64, 1);
 /// The longest time that any step may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The content of a document: groups share nothing, and some variants of a group are similar.
-type Of = (u64, u64);
-
-/// The kind of content, and how similar any two documents are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum World {
-    /// Given signatures, compared by the estimate.
-    Signatures,
-    /// Sets, compared exactly.
-    Sets,
-}
-
-impl World {
-    fn settings(self) -> Settings {
-        let spec = match self {
-            Self::Signatures => "hapax1;external:chaos:64x8".to_owned(),
-            Self::Sets => Spec::default().to_string().replace("fss256x8", "fss64x8"),
-        };
-        let settings = Settings::new(Spec::parse(&spec).unwrap(), banding(SURE), THRESHOLD);
-        match self {
-            Self::Signatures => settings,
-            Self::Sets => Settings { keep: Keep::Shingles, verify: Verify::Exact, ..settings },
-        }
-    }
-
-    fn content(self, of: Of) -> Content {
-        match self {
-            Self::Signatures => Content::Signature { bytes: signature(of), fingerprint: None },
-            Self::Sets => Content::Set(set(of).into_iter().map(SetElement::Integer).collect()),
-        }
-    }
-
-    fn empty(self) -> Content {
-        match self {
-            // A sketch of nothing has equal slots.
-            Self::Signatures => Content::Signature { bytes: vec![0; SHAPE.bytes()], fingerprint: None },
-            Self::Sets => Content::Set(Vec::new()),
-        }
-    }
-
-    fn similarity(self, a: Of, b: Of) -> f64 {
-        match self {
-            Self::Signatures => verify::similarity(equal(a, b), SHAPE),
-            Self::Sets => {
-                let (a, b) = (set(a), set(b));
-                let both = a.intersection(&b).count();
-                both as f64 / (a.len() + b.len() - both) as f64
-            }
-        }
-    }
-
-    fn alike(self, a: Of, b: Of) -> bool {
-        match self {
-            Self::Signatures => equal(a, b) >= verify::matching_min(THRESHOLD, SHAPE),
-            Self::Sets => self.similarity(a, b) >= THRESHOLD,
-        }
-    }
-}
-
-fn banding((bands, rows): (u32, u32)) -> Banding {
-    Banding::new(bands, rows, SHAPE).unwrap()
-}
-
-fn signature((group, variant): Of) -> Vec<u8> {
-    let mut rng = ChaCha8Rng::seed_from_u64(group);
-    let mut bytes: Vec<u8> = (0..SHAPE.bytes()).map(|_| rng.random()).collect();
-    let mut rng = ChaCha8Rng::seed_from_u64(group * 1000 + variant);
-    for _ in 0..variant % 12 {
-        bytes[rng.random_range(0..SHAPE.bytes())] = rng.random();
-    }
-    bytes
-}
-
-fn equal(a: Of, b: Of) -> u32 {
-    signature(a).iter().zip(signature(b)).filter(|(a, b)| **a == *b).count() as u32
-}
-
-fn set((group, variant): Of) -> BTreeSet<i128> {
-    let mut rng = ChaCha8Rng::seed_from_u64(group);
-    let mut set: BTreeSet<i128> = (0..50).map(|_| i128::from(rng.random::<u32>())).collect();
-    let mut rng = ChaCha8Rng::seed_from_u64(group * 1000 + variant);
-    for _ in 0..variant % 9 {
-        let gone = *set.iter().nth(rng.random_range(0..set.len())).unwrap();
-        set.remove(&gone);
-        set.insert(i128::from(rng.random::<u32>()));
-    }
-    set
-}
-
-/// Writes the content into the metadata; an update changes the rest.
-fn metadata((group, variant): Of, note: u32) -> Metadata {
-    Metadata::new(format!(r#"{{"of":"{group}/{variant}","note":{note}}}"#)).unwrap()
-}
-
-fn told(metadata: Option<&Metadata>) -> Of {
-    let json: serde_json::Value = serde_json::from_str(metadata.expect("all have some").as_str()).unwrap();
-    let (group, variant) = json["of"].as_str().unwrap().split_once('/').unwrap();
-    (group.parse().unwrap(), variant.parse().unwrap())
-}
 
 /// One run: the collection, the operations on it, and their counts.
 struct Chaos {
