@@ -27,7 +27,7 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 pub(crate) struct Bench {
     pub(crate) args: Args,
     /// It ends with this.
-    _server: Server,
+    server: Server,
     pub(crate) runtime: Runtime,
     pub(crate) target: Arc<Target>,
     pub(crate) texts: Arc<Texts>,
@@ -46,9 +46,9 @@ impl Bench {
         let server = match &args.server {
             Some(url) => Server::running(url, args.pid)?,
             None => {
-                let processors = split.as_ref().map_or(&[][..], |split| &split.server);
-                let parent = std::env::temp_dir();
-                Server::start(&Launch { binary: &args.binary, parent: &parent, settings: &all, processors })?
+                let processors = split.as_ref().map_or_else(Vec::new, |split| split.server.clone());
+                let (binary, parent) = (args.binary.clone(), std::env::temp_dir());
+                Server::start(Launch { binary, parent, settings: all, processors })?
             }
         };
         Self::with(scenario, args, server, split.as_ref())
@@ -58,17 +58,30 @@ impl Bench {
     pub(crate) fn with(scenario: &str, args: &Args, server: Server, split: Option<&Split>) -> Result<Self> {
         // Threads inherit this: the runtime's, and the dispatcher.
         split.map(|split| pinning::bind(&split.client)).transpose()?;
-        let key = args.api_key_file.as_deref().map(read_key).transpose()?;
         Ok(Self {
-            target: Target::new(server.address, key.as_deref(), TIMEOUT)?,
+            target: target(&server, args)?,
             sampler: Sampler::start(server.pid, SAMPLE_EVERY),
             runtime: runtime(args.threads, 0)?,
             texts: Arc::new(Texts::new(args.seed, args.bytes)),
             report: Report::new(scenario, args),
             args: args.clone(),
-            _server: server,
+            server,
             next: 0,
         })
+    }
+
+    /// Starts the server again, and makes the system forget its files.
+    pub(crate) fn restart_cold(&mut self) -> Result<()> {
+        self.server.restart_cold()?;
+        self.target = target(&self.server, &self.args)?;
+        self.sampler = Sampler::start(self.server.pid, SAMPLE_EVERY);
+        Ok(())
+    }
+
+    /// Returns the bytes that the server has read from the disk, if its process is known.
+    pub(crate) fn disk_bytes_read(&self) -> Option<u64> {
+        let counts = std::fs::read_to_string(format!("/proc/{}/io", self.server.pid?)).ok()?;
+        counts.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
     }
 
     /// Drives the work for a time, and adds it to the report.
@@ -204,6 +217,11 @@ pub(crate) fn runtime(threads: Option<usize>, nice: i32) -> Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(threads).on_thread_start(lower).enable_all();
     builder.build().context("cannot start threads")
+}
+
+fn target(server: &Server, args: &Args) -> Result<Arc<Target>> {
+    let key = args.api_key_file.as_deref().map(read_key).transpose()?;
+    Target::new(server.address, key.as_deref(), TIMEOUT)
 }
 
 fn read_key(path: &Path) -> Result<String> {

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use scenarios::{bulk, check, durable, hostile, hot, insert, latency, mixed, overload, sink, soak, tour};
+use scenarios::{bulk, check, cold, durable, hostile, hot, insert, latency, mixed, overload, sink, soak, tour};
 
 /// Measure a server under load. The exit status is 1 if an answer is wrong, or recall is not as the theory expects.
 #[derive(Debug, Parser)]
@@ -37,6 +37,8 @@ struct Cli {
 enum Scenario {
     /// Look documents up: by one client, then at a rate
     Check(options::Args),
+    /// Look documents up at a rate, alone and while others name documents that only the disk has
+    Cold(options::Args),
     /// Insert documents at a rate
     Insert(options::Args),
     /// Measure durable inserts by many clients, compared with a server that stores nothing
@@ -66,6 +68,7 @@ enum Scenario {
 fn main() -> Result<ExitCode> {
     let met = match Cli::parse().scenario {
         Scenario::Check(args) => check::run(&args),
+        Scenario::Cold(args) => cold::run(&args),
         Scenario::Insert(args) => insert::run(&args),
         Scenario::Durable(args) => durable::run(&args),
         Scenario::Latency(args) => latency::run(&args),

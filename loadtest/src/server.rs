@@ -1,8 +1,9 @@
 //! The server under load: one that is started here on an empty directory, or one that is already running.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -22,20 +23,26 @@ enum Own {
     /// It was running before.
     Nothing,
     /// It was started here, with a directory of its own.
-    Process(Child, tempfile::TempDir),
+    Process(Box<Started>),
     /// It runs in this process.
     Threads(tokio::runtime::Runtime),
 }
 
 /// How to start a server.
-pub(crate) struct Launch<'a> {
-    pub(crate) binary: &'a Path,
+pub(crate) struct Launch {
+    pub(crate) binary: PathBuf,
     /// The directory in which its own is made.
-    pub(crate) parent: &'a Path,
+    pub(crate) parent: PathBuf,
     /// Settings as environment variables.
-    pub(crate) settings: &'a [(String, String)],
+    pub(crate) settings: Vec<(String, String)>,
     /// The processors that it may use; empty: all.
-    pub(crate) processors: &'a [usize],
+    pub(crate) processors: Vec<usize>,
+}
+
+struct Started {
+    child: Child,
+    dir: tempfile::TempDir,
+    launch: Launch,
 }
 
 impl Server {
@@ -56,29 +63,78 @@ impl Server {
     }
 
     /// Starts a server on a free port and an empty directory, and waits for its ready line.
-    pub(crate) fn start(launch: &Launch<'_>) -> Result<Self> {
-        let dir = tempfile::tempdir_in(launch.parent).context("cannot make a directory")?;
-        let mut command = Command::new(launch.binary);
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data-dir"])
-            .arg(dir.path().join("data"))
-            .env("HAPAX__BACKUP__DIR", dir.path().join("backups"))
-            .envs(launch.settings.iter().map(|(key, value)| (key, value)))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
-        let child = spawn(command, launch.processors);
-        let mut child = child.with_context(|| format!("cannot start {}", launch.binary.display()))?;
-        let mut line = String::new();
-        let out = child.stdout.take().context("the server has no stdout")?;
-        BufReader::new(out).read_line(&mut line).context("cannot read the server's ready line")?;
-        let url = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
-        let pid = child.id();
+    pub(crate) fn start(launch: Launch) -> Result<Self> {
+        let dir = tempfile::tempdir_in(&launch.parent).context("cannot make a directory")?;
+        let child = launch.start(dir.path())?;
+        let pid = Some(child.id());
         // From here on it is ended even if something fails.
-        let mut server = Self { address: ([127, 0, 0, 1], 0).into(), pid: Some(pid), own: Own::Process(child, dir) };
-        let Some(url) = url else { bail!("the server did not become ready: {line:?}") };
-        server.address = Self::running(&url, None)?.address;
+        let own = Own::Process(Box::new(Started { child, dir, launch }));
+        let mut server = Self { address: ([127, 0, 0, 1], 0).into(), pid, own };
+        server.wait_until_ready()?;
         Ok(server)
     }
+
+    /// Ends the server, and starts it again on its directory. Afterwards its index is in memory and nothing else:
+    /// neither it nor the system has the contents of its files in a cache.
+    pub(crate) fn restart_cold(&mut self) -> Result<()> {
+        let Own::Process(started) = &mut self.own else {
+            bail!("this scenario starts its server again, so it cannot use a running one");
+        };
+        let pid = rustix::process::Pid::from_child(&started.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).context("cannot end the server")?;
+        started.child.wait().context("cannot wait for the end of the server")?;
+        started.child = started.launch.start(started.dir.path())?;
+        self.pid = Some(started.child.id());
+        self.wait_until_ready()?;
+        match &self.own {
+            Own::Process(started) => forget_pages(&started.dir.path().join("data")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the line with the address, which is written when the server is ready.
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let Own::Process(started) = &mut self.own else { return Ok(()) };
+        let mut line = String::new();
+        let out = started.child.stdout.take().context("the server has no stdout")?;
+        BufReader::new(out).read_line(&mut line).context("cannot read the server's ready line")?;
+        let url = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
+        let Some(url) = url else { bail!("the server did not become ready: {line:?}") };
+        self.address = Self::running(&url, None)?.address;
+        Ok(())
+    }
+}
+
+impl Launch {
+    fn start(&self, dir: &Path) -> Result<Child> {
+        let mut command = Command::new(&self.binary);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data-dir"])
+            .arg(dir.join("data"))
+            .env("HAPAX__BACKUP__DIR", dir.join("backups"))
+            .envs(self.settings.iter().map(|(key, value)| (key, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        spawn(command, &self.processors).with_context(|| format!("cannot start {}", self.binary.display()))
+    }
+}
+
+/// Writes all files in the directory to the disk, and makes the system forget their contents.
+fn forget_pages(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            forget_pages(&path)?;
+            continue;
+        }
+        let forget = || -> std::io::Result<()> {
+            let file = File::open(&path)?;
+            file.sync_all()?;
+            Ok(rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?)
+        };
+        forget().with_context(|| format!("cannot clear the cache of {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Starts a process from a thread that is bound to the processors, because a process inherits them.
@@ -98,10 +154,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.own, Own::Nothing) {
             Own::Nothing => {}
-            Own::Process(mut child, dir) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                drop(dir);
+            Own::Process(mut started) => {
+                let _ = started.child.kill();
+                let _ = started.child.wait();
             }
             Own::Threads(runtime) => runtime.shutdown_background(),
         }

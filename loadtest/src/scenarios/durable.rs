@@ -111,8 +111,9 @@ impl Side {
     fn start(args: &Args, name: &'static str, parent: &Path) -> Result<Self> {
         let mut settings = vec![("HAPAX__DATA__STORE".to_owned(), name.to_owned())];
         settings.extend(args.window_ms.map(|window| ("HAPAX__COMMIT__WINDOW_MS".to_owned(), window.to_string())));
-        let launch = Launch { binary: &args.binary, parent, settings: &settings, processors: &[] };
-        let server = Server::start(&launch)?;
+        let launch =
+            Launch { binary: args.binary.clone(), parent: parent.to_owned(), settings, processors: Vec::new() };
+        let server = Server::start(launch)?;
         let target = Target::new(server.address, None, Duration::from_secs(60))?;
         let (rates, commits, sizes) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { name, _server: server, target, rates, commits, sizes, latencies: latencies() })

@@ -2,6 +2,7 @@
 
 pub(crate) mod bulk;
 pub(crate) mod check;
+pub(crate) mod cold;
 pub(crate) mod durable;
 pub(crate) mod hostile;
 pub(crate) mod hot;

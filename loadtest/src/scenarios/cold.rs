@@ -1,0 +1,180 @@
+//! Checks of new texts, alone and while a mix of checks names documents whose records only the disk has: the server was
+//! started again, and the system has forgotten its files.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use hyper::Uri;
+
+use super::companion::Companion;
+use super::import::insert_all;
+use crate::answers::Verdict;
+use crate::bench::{Bench, runtime};
+use crate::client::{Answer, Fate, Pace, Request, Tally, Work};
+use crate::options::Args;
+use crate::queries::NEW;
+use crate::scrape::sum;
+use crate::texts::{Nearness, Texts, words_to_replace};
+use crate::works::{check_body, document_body, path, unexpected};
+
+/// The similarity of a check to the document that it resembles.
+const JACCARD: f64 = 0.95;
+/// Checks in ten of the mix that resemble a stored document.
+const NEAR_OF_TEN: u64 = 3;
+/// Prepared checks of new texts.
+const NEWS: u64 = 4_000;
+/// The shares of the capacity that new texts and the mix have.
+const LOAD: f64 = 0.25;
+/// How much longer the slowest of a thousand checks of new texts may take beside the mix.
+const RATIO_MAX: f64 = 2.0;
+/// The ids that must be read from the disk, as a share of the documents that the mix resembles.
+const COLD_MIN: f64 = 0.9;
+
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let mut bench = Bench::new("cold", args, &[])?;
+    let texts = Arc::clone(&bench.texts);
+    let document = move |n| document_body("doc", n, texts.fresh(n).as_bytes());
+    insert_all(&bench, "default", args.documents, document)?;
+    bench.restart_cold()?;
+
+    let news = Arc::new(News::prepare(&bench.texts));
+    let capacity = bench.capacity(&news)?;
+    let (rate, seconds, connections) = (capacity * LOAD, args.seconds, args.connections);
+    // Each document is asked for once, so that none is in a cache. The second mix has other documents than the first.
+    let each = (rate * seconds) as u64 + 1;
+    ensure!(2 * each <= args.documents, "the mix resembles {} documents: --documents must be more", 2 * each);
+    let mixes = [0, each].map(|first| Arc::new(Mix::prepare(&bench.texts, first, each, args.documents)));
+    let pace = bench.open(rate);
+    let alone = phase(&mut bench, "checks of new texts", &news, pace, seconds)?;
+
+    let before = Cold::of(&bench)?;
+    let plan = (pace, seconds, connections);
+    let companion = Companion::start(&bench, runtime(args.threads, 0)?, "a cold mix", &mixes[0], plan);
+    let beside = phase(&mut bench, "checks of new texts, and", &news, pace, seconds)?;
+    let tally = companion.finish(&mut bench)?;
+    bench.report.nothing_wrong("the cold mix", &tally);
+    before.report(&mut bench)?;
+    let slowest = |tally: &Tally| tally.good().value_at_quantile(0.999).max(1) as f64;
+    let what = "p99.9 of checks of new texts beside the cold mix, compared with alone";
+    bench.report.at_most(what, slowest(&beside) / slowest(&alone), RATIO_MAX, true);
+
+    // At most as fast as new texts: so long, none is asked for twice.
+    phase(&mut bench, "a cold mix, as fast as it goes", &mixes[1], Pace::Closed, seconds * LOAD)?;
+    bench.report.finish(args)
+}
+
+fn phase<W: Work>(bench: &mut Bench, name: &str, work: &Arc<W>, pace: Pace, seconds: f64) -> Result<Tally> {
+    let tally = bench.phase(name, work, pace, seconds)?;
+    bench.report.nothing_wrong(name, &tally);
+    Ok(tally)
+}
+
+/// What the server has read from its disk.
+struct Cold {
+    missed: f64,
+    found: f64,
+    bytes: u64,
+}
+
+impl Cold {
+    fn of(bench: &Bench) -> Result<Self> {
+        let scrape = bench.scrape()?;
+        let lookups = |result: &str| {
+            sum(&scrape, &format!(r#"hapax_id_cache_lookups_total{{collection="default",result="{result}"}}"#))
+        };
+        let bytes = bench.disk_bytes_read().unwrap_or_default();
+        Ok(Self { missed: lookups("miss"), found: lookups("hit"), bytes })
+    }
+
+    /// Reports what was read since then, and requires that nearly every id was.
+    fn report(&self, bench: &mut Bench) -> Result<()> {
+        let now = Self::of(bench)?;
+        let (missed, found) = (now.missed - self.missed, now.found - self.found);
+        bench.report.figure("ids read from the disk", missed)?;
+        bench.report.figure("bytes read from the disk for each of them", (now.bytes - self.bytes) as f64 / missed)?;
+        bench.report.at_most("share of the ids that were in memory", found / (missed + found), 1.0 - COLD_MIN, false);
+        Ok(())
+    }
+}
+
+/// Checks of texts that resemble no document.
+struct News {
+    target: Uri,
+    bodies: Vec<Bytes>,
+}
+
+impl News {
+    fn prepare(texts: &Texts) -> Self {
+        let bodies = (0..NEWS).map(|n| check_body(texts.fresh(NEW + n).as_bytes())).collect();
+        Self { target: path("default", "check"), bodies }
+    }
+}
+
+impl Work for News {
+    type Note = ();
+
+    fn request(&self, n: u64) -> (Request, ()) {
+        (Request::post("new", &self.target, self.bodies[(n % NEWS) as usize].clone()), ())
+    }
+
+    fn judge(&self, (): (), answer: &Answer) -> Fate {
+        if answer.status == 200 { Fate::Good } else { unexpected(answer) }
+    }
+}
+
+/// Checks of which three in ten resemble a document each, and no two the same.
+struct Mix {
+    target: Uri,
+    bodies: Vec<Bytes>,
+    /// The document that the first of ten may resemble. Later ones are `step` further, so that they are all over the file.
+    first: u64,
+    step: u64,
+    documents: u64,
+}
+
+impl Mix {
+    fn prepare(texts: &Texts, first: u64, count: u64, documents: u64) -> Self {
+        // Coprime to the number of documents, so that none comes twice.
+        let step = (documents / 2 + 1..).find(|step| gcd(*step, documents) == 1).unwrap_or(1);
+        let mut mix = Self { target: path("default", "check"), bodies: Vec::new(), first, step, documents };
+        let mut nearness = Nearness::new();
+        for n in 0..count {
+            let text = match mix.original(n) {
+                None => texts.fresh(NEW + NEWS + first + n),
+                Some(original) => {
+                    let text = texts.fresh(original);
+                    let words = words_to_replace(nearness.shingles(&text), JACCARD);
+                    texts.near(&text, words.max(1), &mut texts.random(30, first + n))
+                }
+            };
+            mix.bodies.push(check_body(text.as_bytes()));
+        }
+        mix
+    }
+
+    fn original(&self, n: u64) -> Option<u64> {
+        let number = u128::from(self.first + n) * u128::from(self.step) % u128::from(self.documents.max(1));
+        (n % 10 < NEAR_OF_TEN).then_some(number as u64)
+    }
+}
+
+impl Work for Mix {
+    type Note = Option<u64>;
+
+    fn request(&self, n: u64) -> (Request, Option<u64>) {
+        let n = n % self.bodies.len() as u64;
+        (Request::post("mix", &self.target, self.bodies[n as usize].clone()), self.original(n))
+    }
+
+    fn judge(&self, original: Option<u64>, answer: &Answer) -> Fate {
+        match Verdict::parse(&answer.body).filter(|_| answer.status == 200) {
+            Some(verdict) if original.is_none_or(|original| verdict.names(original)) => Fate::Good,
+            _ => unexpected(answer),
+        }
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
