@@ -6,7 +6,7 @@ use hapax_core::{Banding, ContentHash, Fingerprint};
 use jiff::Timestamp;
 
 use super::line::{AuditLine, AuditMatch};
-use crate::types::{CollectionName, DocId, LabelDeletion, Match, TimestampMs, Verdict, fitting, ratio};
+use crate::types::{CollectionName, DocId, LabelDeletion, Match, Merge, TimestampMs, Verdict, fitting, ratio};
 
 /// Most bytes of the matches in a line. The best match is always in it.
 const MATCHES_BYTES_MAX: usize = 64 << 10;
@@ -40,6 +40,8 @@ pub enum Decided<'a> {
     },
     /// All documents with a label.
     LabelDeleted(&'a LabelDeletion),
+    /// A merge has begun. Its documents have no lines.
+    MergeBegun(&'a Merge),
 }
 
 impl<'a> Decision<'a> {
@@ -76,6 +78,9 @@ impl<'a> Decision<'a> {
             deleted: None,
             label: None,
             documents: None,
+            from: None,
+            on_duplicate: None,
+            on_existing: None,
         };
         match decided {
             Decided::Checked(verdict) => with_verdict(AuditLine { op: "check".into(), ..line }, verdict),
@@ -87,6 +92,14 @@ impl<'a> Decision<'a> {
                 op: "delete".into(),
                 label: Some(label.as_str().into()),
                 documents: Some(*documents),
+                ..line
+            },
+            Decided::MergeBegun(Merge { source, on_duplicate, on_existing, .. }) => AuditLine {
+                op: "merge".into(),
+                from: Some(source.name.as_str().into()),
+                on_duplicate: Some(on_duplicate.as_str().into()),
+                on_existing: Some(on_existing.as_str().into()),
+                documents: Some(source.documents),
                 ..line
             },
         }

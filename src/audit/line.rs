@@ -16,7 +16,7 @@ pub struct AuditLine<'a> {
     pub request_id: Cow<'a, str>,
     /// The name of the API key; null if the server asks for none.
     pub key: Option<Cow<'a, str>>,
-    /// `check`, `insert` or `delete`.
+    /// `check`, `insert`, `delete` or `merge`.
     #[serde(borrow)]
     pub op: Cow<'a, str>,
     #[serde(borrow)]
@@ -62,9 +62,16 @@ pub struct AuditLine<'a> {
     /// Of a deletion by label: the label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Cow<'a, str>>,
-    /// Of a deletion by label: how many documents it deletes.
+    /// Of a deletion by label: how many documents it deletes. Of a merge: how many the other collection has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub documents: Option<u64>,
+    /// Of a merge: the other collection, and the options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_duplicate: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_existing: Option<Cow<'a, str>>,
 }
 
 /// A match, as in the answer.

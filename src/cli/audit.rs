@@ -70,7 +70,7 @@ struct Conditions {
     #[arg(long, value_name = "VERDICT", value_parser = ["unique", "near_duplicate", "exact_duplicate", "empty"])]
     verdict: Option<String>,
     /// Only this operation
-    #[arg(long, value_name = "OP", value_parser = ["check", "insert", "delete"])]
+    #[arg(long, value_name = "OP", value_parser = ["check", "insert", "delete", "merge"])]
     op: Option<String>,
     /// Only decisions of the request with this id
     #[arg(long, value_name = "ID")]

@@ -32,16 +32,22 @@ impl Table {
             Some(true) => "deleted",
             Some(false) => "not found",
             None if line.label.is_some() => "deleted",
+            None if line.from.is_some() => "begun",
             None => "-",
         });
         let similarity = line.similarity.map_or_else(|| "-".to_owned(), |similarity| format!("{similarity:.4}"));
-        let ids = match &line.label {
-            Some(label) => {
-                let documents = line.documents.unwrap_or_default();
-                let (s, label) = (plural(documents), label.escape_debug());
-                format!("{}: {documents} document{s} with {label}", line.collection)
+        let documents = line.documents.unwrap_or_default();
+        let documents = format!("{}: {documents} document{}", line.collection, plural(documents));
+        let ids = match (&line.label, &line.from) {
+            (Some(label), _) => {
+                let label = label.escape_debug();
+                format!("{documents} with {label}")
             }
-            None => ids(&line.collection, line.id.as_deref(), line.duplicate_of.as_deref()),
+            (None, Some(from)) => {
+                let from = from.escape_debug();
+                format!("{documents} from {from}")
+            }
+            (None, None) => ids(&line.collection, line.id.as_deref(), line.duplicate_of.as_deref()),
         };
         let (verdict, key) = (line.verdict.as_deref().unwrap_or("-"), line.key.as_deref().unwrap_or("-"));
         row(out, &[&line.time, &line.op, verdict, outcome, &similarity, key, &ids], &WIDTHS)

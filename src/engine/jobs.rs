@@ -129,11 +129,15 @@ impl Jobs {
         self.change(job.number(), |known| (known.job, known.waits) = (job, None));
     }
 
-    /// Returns the oldest job that has ended, if there are too many of them.
+    /// Returns the job to forget, if too many have ended: the oldest that found nothing to do, or else the oldest.
     pub(crate) fn surplus(&self) -> Option<Seq> {
         let known = self.0.lock();
         let mut ended = known.iter().filter(|(_, known)| known.durable && !known.job.is_running());
-        (ended.clone().count() > ENDED_MAX).then(|| *ended.next().expect("there are some").0)
+        if ended.clone().count() <= ENDED_MAX {
+            return None;
+        }
+        let empty = ended.clone().find(|(_, known)| known.job.documents() == 0);
+        empty.or_else(|| ended.next()).map(|(number, _)| *number)
     }
 
     /// Forgets a job that is forgotten on disk.

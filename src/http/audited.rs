@@ -13,7 +13,7 @@ use super::state::AppState;
 use crate::audit::{AuditLog, Decided, Decision};
 use crate::collections::{AskedCollections, Collection, CollectionError, Pending};
 use crate::telemetry::request::current_id;
-use crate::types::{DocId, LabelDeletion, Verdict};
+use crate::types::{DocId, LabelDeletion, Merge, Verdict};
 
 /// What the lines of one request have in common; empty without an audit log. Cheap to clone.
 #[derive(Clone)]
@@ -89,6 +89,14 @@ impl Audited {
         ticket: Pending<LabelDeletion>,
     ) -> impl Future<Output = Result<LabelDeletion, CollectionError>> + Send + use<> {
         self.answer(ticket, |common, at, deletion| common.record(at, None, Decided::LabelDeleted(deletion)))
+    }
+
+    /// The same for the beginning of a merge.
+    pub(super) fn merge_begun(
+        &self,
+        ticket: Pending<Merge>,
+    ) -> impl Future<Output = Result<Merge, CollectionError>> + Send + use<> {
+        self.answer(ticket, |common, at, merge| common.record(at, None, Decided::MergeBegun(merge)))
     }
 
     fn answer<T, L>(

@@ -175,7 +175,7 @@ impl Code {
             Self::IdConflict => ("id_conflict", CONFLICT, "The id is stored with other content"),
             Self::SpecMismatch => ("spec_mismatch", CONFLICT, "The spec or the key does not match the collection's"),
             Self::CollectionExists => ("collection_exists", CONFLICT, "The collection exists with other settings"),
-            Self::NotMergeable => ("not_mergeable", CONFLICT, "The collections take different contents"),
+            Self::NotMergeable => ("not_mergeable", CONFLICT, "The merge cannot begin"),
             Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was exceeded"),
             Self::UnsupportedMediaType => (
                 "unsupported_media_type",
@@ -397,7 +397,9 @@ impl From<CollectionError> for Problem {
         match error {
             CollectionError::NoSuchCollection(_) => Self::new(Code::CollectionNotFound, detail),
             CollectionError::CollectionExists { .. } => Self::new(Code::CollectionExists, detail),
-            CollectionError::NotMergeable { .. } => Self::new(Code::NotMergeable, detail),
+            CollectionError::NotMergeable { .. } | CollectionError::MergeRunning { .. } => {
+                Self::new(Code::NotMergeable, detail)
+            }
             CollectionError::SpecMismatch { .. } => Self::new(Code::SpecMismatch, detail),
             CollectionError::TooManyCollections { .. } => Self::new(Code::TooManyCollections, detail),
             CollectionError::DefaultStays => Self::new(Code::DefaultStays, detail),

@@ -103,6 +103,14 @@ impl Job {
         }
     }
 
+    /// Returns how many documents it concerns.
+    pub fn documents(&self) -> u64 {
+        match self {
+            Self::DeleteLabel(deletion) => deletion.documents,
+            Self::Merge(merge) => merge.source.documents,
+        }
+    }
+
     /// Returns whether it has not ended.
     pub fn is_running(&self) -> bool {
         match self {

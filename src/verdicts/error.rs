@@ -8,7 +8,7 @@ use hapax_core::NotUtf8;
 use crate::cpu::Refused;
 use crate::store::lock::LockError;
 use crate::store::{self, StoreError};
-use crate::types::{CollectionName, DocId, Seq};
+use crate::types::{CollectionName, DocId, OnDuplicate, OnExisting, Seq};
 
 /// The result of a collection's verbs.
 pub type Result<T> = std::result::Result<T, CollectionError>;
@@ -52,6 +52,13 @@ pub enum CollectionError {
         "`{from}` cannot be merged into `{into}`: its `{setting}` is `{other}`, and that of `{into}` is `{own}`; create it with the same `spec`, `keep` and `extract`"
     )]
     NotMergeable { into: CollectionName, from: CollectionName, setting: &'static str, own: String, other: String },
+    /// A merge of the same collection is running, with other options.
+    #[error(
+        "`{from}` is being merged, with `on_duplicate` = `{}` and `on_existing` = `{}`; wait until that merge has ended",
+        on_duplicate.as_str(),
+        on_existing.as_str()
+    )]
+    MergeRunning { from: CollectionName, on_duplicate: OnDuplicate, on_existing: OnExisting },
     /// There is no document with that id.
     #[error("there is no document with id `{id}`")]
     NoSuchDocument { id: DocId },

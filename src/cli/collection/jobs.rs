@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
     after_help = "The server merges in the background, and goes on if this command is interrupted. The reports on the
 documents are at /v1/jobs/{job}/reports.
 
-Exit status: 0 merged, or begun with --no-wait; 1 the merge was aborted; 2 an error."
+Exit status: 0 merged, or begun with --no-wait; 1 documents were refused, or the merge was aborted; 2 an error."
 )]
 pub(super) struct MergeArgs {
     #[command(flatten)]
@@ -77,6 +77,14 @@ struct Job {
     detail: Option<String>,
     documents: u64,
     done: u64,
+    #[serde(default)]
+    outcomes: Outcomes,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Outcomes {
+    #[serde(default)]
+    refused: u64,
 }
 
 pub(super) fn merge(args: &MergeArgs) -> Result<ExitStatus> {
@@ -107,7 +115,7 @@ pub(super) fn delete_label(args: &DeleteLabelArgs) -> Result<ExitStatus> {
 fn finish(client: &Client, output: &Output, begun: String, wait: &Wait) -> Result<ExitStatus> {
     let (job, text) = if wait.no_wait { (parsed(client, &begun)?, begun) } else { ended(client, begun)? };
     describe(output, &text)?;
-    Ok(if job.state == "aborted" { ExitStatus::Found } else { ExitStatus::Fine })
+    Ok(if job.state == "aborted" || job.outcomes.refused > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
 /// Waits until the job has ended, also while the server restarts. Returns the job with its text.
@@ -130,9 +138,17 @@ fn ended(client: &Client, begun: String) -> Result<(Job, String)> {
     Ok((job, text))
 }
 
-/// Returns the reason why a job waits or was aborted.
+/// Returns how many documents were refused, and the reason why a job waits or was aborted.
 fn why(job: &Job) -> String {
-    job.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"))
+    let refused = match job.outcomes.refused {
+        0 => String::new(),
+        refused => {
+            let refused = HumanCount(refused);
+            format!(", {refused} refused")
+        }
+    };
+    let detail = job.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    refused + &detail
 }
 
 fn parsed(client: &Client, text: &str) -> Result<Job> {
@@ -143,7 +159,9 @@ fn bar(documents: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {human_pos} of {human_len} documents{msg}  {elapsed} elapsed, {eta} left");
+    let style = ProgressStyle::with_template(
+        "{bar:30.cyan/dim} {human_pos} of {human_len} documents{msg}  {elapsed} elapsed, {eta} left",
+    );
     let bar = ProgressBar::new(documents).with_style(style.expect("the template is valid"));
     bar.enable_steady_tick(LOOK);
     bar

@@ -40,8 +40,8 @@ const NOT_FOUND: u16 = 404;
   hapax collection delete-label news crawl:2026-48 --yes
   hapax collection drop news
 
-Exit status: 0 done; 1 list found collections that the server cannot open, or a merge was aborted; 2 an error, or not
-confirmed.")]
+Exit status: 0 done; 1 list found collections that the server cannot open, or a merge refused documents or was
+aborted; 2 an error, or not confirmed.")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,

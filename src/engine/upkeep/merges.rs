@@ -10,7 +10,7 @@ use super::rounds::Rounds;
 use crate::engine::lookup::stored_whole;
 use crate::engine::write::{Insertion, MergePlace, Ticket, Writes, insert, note_refused};
 use crate::store::Record;
-use crate::types::{CollectionName, Job, Merge, TimestampMs};
+use crate::types::{CollectionName, Job, Merge, TimestampMs, Verdict};
 use crate::verdicts::{Attached, CollectionError, InsertOptions, Result};
 
 /// The documents of a step: they are decided one after another, and become durable together.
@@ -45,6 +45,12 @@ pub(super) fn start(
     })
 }
 
+/// A document of a merge that was decided on.
+enum Decided {
+    Inserted(Box<Ticket<Verdict>>),
+    Refused(Ticket<()>),
+}
+
 /// The merges into one collection.
 pub(crate) struct Merges {
     name: CollectionName,
@@ -59,12 +65,14 @@ impl Merges {
 
     /// Inserts the next documents of a merge. Returns whether it continues at once.
     async fn step(&self, open: &[Arc<Self>], exists: &impl Fn(&CollectionName) -> bool) -> bool {
+        // Before the progress is read: what is undone later is not part of it.
+        let undone = self.writes.undone();
         let Some(merge) = self.writes.jobs().running_merge() else { return false };
         if self.writes.is_busy() {
             return false;
         }
         let number = merge.number;
-        match self.try_step(merge, open, exists).await {
+        match self.try_step(merge, undone, open, exists).await {
             Ok(goes_on) => goes_on,
             Err(error) => {
                 tracing::debug!(collection = %self.name, job = number.0, %error, "a merge waits");
@@ -77,6 +85,7 @@ impl Merges {
     async fn try_step(
         &self,
         merge: Merge,
+        undone: u64,
         open: &[Arc<Self>],
         exists: &impl Fn(&CollectionName) -> bool,
     ) -> Result<bool> {
@@ -98,26 +107,33 @@ impl Merges {
         if records.is_empty() {
             return self.end(merge).await.map(|()| true);
         }
-        let mut tickets: Vec<Ticket<()>> = Vec::new();
-        let mut failed = Ok(());
+        let (mut decided, mut failed) = (Vec::new(), Ok(()));
         for record in records {
-            match self.insert(&merge, source, record).await {
-                Ok(ticket) => tickets.push(ticket),
+            let labels = record.labels.clone();
+            match self.insert(&merge, undone, source, record).await {
+                Ok(one) => decided.push((one, labels)),
                 Err(error) => {
                     failed = Err(error);
                     break;
                 }
             }
         }
-        for ticket in tickets {
-            ticket.wait().await?;
+        for (one, labels) in decided {
+            match one {
+                Decided::Inserted(ticket) => {
+                    let verdict = ticket.wait().await?;
+                    // The length of the content that was sent is not known any more.
+                    self.writes.statistics().count(labels.as_ref(), &verdict, 0);
+                }
+                Decided::Refused(ticket) => ticket.wait().await?,
+            }
         }
         failed.map(|()| true)
     }
 
     /// Decides on one document. An error means that it has to be tried again later.
-    async fn insert(&self, merge: &Merge, source: &Self, record: Record) -> Result<Ticket<()>> {
-        let place = MergePlace { merge: merge.number, source: record.seq };
+    async fn insert(&self, merge: &Merge, undone: u64, source: &Self, record: Record) -> Result<Decided> {
+        let place = MergePlace { merge: merge.number, source: record.seq, undone };
         let (id, made) = (record.id.clone(), stored_whole(source.writes.lookup(), &source.name, &record)?);
         let insertion = Insertion {
             id: record.id,
@@ -135,20 +151,15 @@ impl Merges {
             bytes_max: ANSWER_BYTES,
             merge: Some(place),
         };
-        let labels = insertion.attached.labels.clone();
         match insert(&self.writes, insertion).await {
-            Ok(ticket) => {
-                // The length of the content that was sent is not known any more.
-                self.writes.statistics().count(labels.as_ref(), ticket.value(), 0);
-                Ok(ticket.without_value())
-            }
+            Ok(ticket) => Ok(Decided::Inserted(Box::new(ticket))),
             Err(
                 error @ (CollectionError::IdConflict { .. }
                 | CollectionError::SourceFull { .. }
                 | CollectionError::LabelsFull { .. }
                 | CollectionError::LabelSetsFull { .. }
                 | CollectionError::Invalid { .. }),
-            ) => note_refused(&self.writes, place, &id, &error.to_string()),
+            ) => note_refused(&self.writes, place, &id, &error.to_string()).map(Decided::Refused),
             Err(error) => Err(error),
         }
     }

@@ -166,7 +166,7 @@ impl<'a> Deciding<'a> {
         attempt: u32,
         turn: &mut Option<WriteTurn>,
     ) -> Result<std::result::Result<Ticket<Verdict>, Missing>> {
-        let mut order = self.writes.open_order()?;
+        let mut order = self.writes.open_order_of(self.insertion.merge)?;
         if !self.holder.is_current(self.writes) {
             return Ok(Err(Missing::Existing));
         }

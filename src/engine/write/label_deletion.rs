@@ -76,7 +76,6 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
 pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &DoomedDocuments, in_doubt: bool) {
     let lookup = writes.lookup();
     writes.jobs().undone(doomed.number);
-    writes.deletion_undone();
     for &left in doomed.left.iter().rev() {
         rejoin_cluster(lookup, order, left);
     }

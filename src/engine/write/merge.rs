@@ -10,7 +10,7 @@ use super::ticket::Ticket;
 use super::writes::Writes;
 use crate::store::Change;
 use crate::types::{DocId, Job, Merge, MergeSource, OnDuplicate, OnExisting, Seq, TimestampMs};
-use crate::verdicts::Result;
+use crate::verdicts::{CollectionError, Result};
 
 /// A merge to begin.
 #[derive(Clone, Debug)]
@@ -20,10 +20,18 @@ pub(crate) struct MergeAsked {
     pub on_existing: OnExisting,
 }
 
-/// Begins a merge, or returns the running one of the same collection. It is durable once the ticket resolves.
+/// Begins a merge, or returns the running one of the same collection with the same options. It is durable once the ticket
+/// resolves.
 pub(crate) fn begin_merge(writes: &Writes, asked: MergeAsked) -> Result<Ticket<Merge>> {
     let mut order = writes.open_order()?;
     if let Some(running) = writes.jobs().merge_from(&asked.source) {
+        if (running.on_duplicate, running.on_existing) != (asked.on_duplicate, asked.on_existing) {
+            return Err(CollectionError::MergeRunning {
+                from: running.source.name,
+                on_duplicate: running.on_duplicate,
+                on_existing: running.on_existing,
+            });
+        }
         return Ok(writes.enqueue(&mut order, running, (None, Step::None), None));
     }
     writes.jobs().admit()?;
@@ -48,6 +56,6 @@ pub(crate) fn begin_merge(writes: &Writes, asked: MergeAsked) -> Result<Ticket<M
 
 /// Reports that a document of a merge was refused.
 pub(crate) fn note_refused(writes: &Writes, place: MergePlace, id: &DocId, error: &str) -> Result<Ticket<()>> {
-    let mut order = writes.open_order()?;
+    let mut order = writes.open_order_of(Some(place))?;
     Ok(writes.enqueue_noted(&mut order, (), (None, Step::None), Some(place.refused(id, error)), None))
 }

@@ -11,6 +11,8 @@ pub(crate) struct MergePlace {
     pub merge: Seq,
     /// The document's `seq` in the other collection.
     pub source: Seq,
+    /// How often decisions had been undone when the step of this document began.
+    pub undone: u64,
 }
 
 impl MergePlace {

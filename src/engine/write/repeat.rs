@@ -30,7 +30,7 @@ pub(super) fn repeat(
     let sent = sent_beside(&insertion.attached, &joined, &held);
     let Additions { labels, page, .. } = &joined;
     let was_duplicate = existing.record.verdict.duplicate_of.is_some();
-    let mut order = writes.open_order()?;
+    let mut order = writes.open_order_of(insertion.merge)?;
     if !holder.is_current(writes) {
         return Ok(None);
     }

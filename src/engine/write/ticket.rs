@@ -47,11 +47,6 @@ impl<T> Ticket<T> {
         &mut self.value
     }
 
-    /// Returns the ticket of the same decision without its answer.
-    pub(crate) fn without_value(self) -> Ticket<()> {
-        Ticket { value: (), at: self.at, durable: self.durable }
-    }
-
     /// Waits until everything the answer depends on is on disk, and returns the answer.
     pub async fn wait(self) -> Result<T> {
         if let Some(durable) = self.durable {

@@ -26,6 +26,7 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
         }
     }
     refuse_if_uncertain(&mut order, error);
+    writes.note_undone();
     for (at, decision) in decisions.iter().enumerate().rev() {
         undo_step(writes, &mut order, &decision.step, uncertain && at < tried);
     }

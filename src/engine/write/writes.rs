@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use super::merge_place::MergePlace;
 use super::open_order::OpenOrder;
 use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
@@ -19,7 +20,7 @@ use crate::engine::lookup::Lookup;
 use crate::engine::statistics::LabelStatistics;
 use crate::store::{Change, Changeable, StoredStatistics};
 use crate::types::{GoldenPair, Job, Merged, Seq, TimestampMs};
-use crate::verdicts::Result;
+use crate::verdicts::{CollectionError, Result};
 
 /// Receives the outcome of a write that was sent to the disk.
 pub(crate) type Written = oneshot::Receiver<Result<()>>;
@@ -35,8 +36,8 @@ pub(crate) struct Writes {
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
     jobs: Jobs,
-    /// How many deletions by label were undone.
-    undone_deletions: AtomicU64,
+    /// How often decisions were undone.
+    undone: AtomicU64,
     statistics: LabelStatistics,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -63,18 +64,7 @@ impl Writes {
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
-        Self {
-            lookup,
-            order,
-            work,
-            turns,
-            payload_room,
-            disk,
-            jobs,
-            undone_deletions: AtomicU64::new(0),
-            statistics,
-            committer,
-        }
+        Self { lookup, order, work, turns, payload_room, disk, jobs, undone: AtomicU64::new(0), statistics, committer }
     }
 
     pub(crate) fn lookup(&self) -> &Arc<Lookup> {
@@ -89,14 +79,14 @@ impl Writes {
         &self.payload_room
     }
 
-    /// Returns how many deletions by label were undone. It changes under the decision lock.
-    pub(super) fn undone_deletions(&self) -> u64 {
-        self.undone_deletions.load(Ordering::Acquire)
+    /// Returns how often decisions were undone. It changes under the decision lock.
+    pub(crate) fn undone(&self) -> u64 {
+        self.undone.load(Ordering::Acquire)
     }
 
-    /// Notes that a deletion by label was undone. The caller has the decision lock.
-    pub(super) fn deletion_undone(&self) {
-        self.undone_deletions.fetch_add(1, Ordering::Release);
+    /// Notes that decisions are undone. The caller has the decision lock.
+    pub(super) fn note_undone(&self) {
+        self.undone.fetch_add(1, Ordering::Release);
     }
 
     pub(crate) fn statistics(&self) -> &LabelStatistics {
@@ -120,6 +110,19 @@ impl Writes {
     pub(super) fn open_order(&self) -> Result<OpenOrder<'_>> {
         let order = OpenOrder::new(self.order.lock(), &self.lookup.meters().decision_seconds);
         order.open()?;
+        Ok(order)
+    }
+
+    /// The same for a document of a merge. Returns an error also if decisions were undone since its step began: an earlier
+    /// document may be one of them, and the progress of the merge would pass it over.
+    pub(super) fn open_order_of(&self, merge: Option<MergePlace>) -> Result<OpenOrder<'_>> {
+        let order = self.open_order()?;
+        if merge.is_some_and(|place| place.undone != self.undone()) {
+            return Err(CollectionError::Overloaded {
+                detail: "earlier documents could not be stored, and come first".to_owned(),
+                retry_after: Duration::from_secs(1),
+            });
+        }
         Ok(order)
     }
 

@@ -137,7 +137,8 @@ pub fn merge_input(text: &str) -> Result<MergeInput, Problem> {
 /// Reads the name of a job: its collection and its number.
 pub fn job_name(text: &str) -> Result<(CollectionName, Seq), Problem> {
     let parts = text.split_once('.');
-    let parsed = parts.and_then(|(name, number)| Some((CollectionName::new(name).ok()?, number.parse().ok()?)));
+    let number = |text: &str| text.parse::<u64>().ok().filter(|number| number.to_string() == text);
+    let parsed = parts.and_then(|(name, text)| Some((CollectionName::new(name).ok()?, number(text)?)));
     let (name, number) =
         parsed.ok_or_else(|| Problem::invalid("job", "must be the name of a job, such as `default.42`"))?;
     Ok((name, Seq(number)))

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{Collection, ListedJob};
 use crate::http::answer::Answer;
+use crate::http::audited::Audited;
 use crate::http::caller::Caller;
 use crate::http::dto::job::{JobBody, JobList, MergeInput, ReportPage, job_name, merge_input};
 use crate::http::error::{Code, Problem};
@@ -39,7 +40,8 @@ pub async fn merge(
     }
     caller.require_use(&from)?;
     let from = collections.get(&from).await?;
-    let merge = collection.merge(&from, on_duplicate, on_existing)?.wait().await?;
+    let audited = Audited::of(&state, &caller, &collection);
+    let merge = audited.merge_begun(collection.merge(&from, on_duplicate, on_existing)?).await?;
     let job = JobBody::new(collection.name().clone(), ListedJob { job: Job::Merge(merge), waits: None });
     Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
 }

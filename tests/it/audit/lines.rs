@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Audited, near};
+use super::{Audited, audit, near};
 use crate::keys::file;
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
+use crate::support::until::until;
 
 /// Words that may be in no file.
 const SECRETS: [&str; 4] = ["w1x", "zanzibar", "metadatum", "coarse-secret-key"];
@@ -68,6 +69,32 @@ fn each_decision_has_one_line_with_its_evidence() {
     assert_eq!(of(&lines, "f").len(), 2);
     assert_eq!([of(&lines, "none")[0], of(&lines, "gone")[0]].map(|line| line["deleted"].clone()), [false, false]);
     assert!(of(&lines, "c").is_empty(), "checks have no lines");
+}
+
+#[test]
+fn a_merge_has_a_line_and_its_documents_have_none() {
+    let audited = Audited::new(&[]);
+    let server = audited.start();
+    let client = Client::new(server.url(""));
+    client.json("PUT", "/v1/collections/crawl", &json!({}));
+    client.post("/v1/collections/crawl/documents", &json!({"id": "a", "text": words(1)})).ok();
+    let input = json!({"from": "crawl", "on_existing": "replace"});
+    assert_eq!(client.post("/v1/collections/default/merge", &input).status, 202);
+    until("the merge ends", || client.get("/v1/jobs?state=running").ok() == json!({ "jobs": [] }));
+    client.delete(&format!("{DOCUMENTS}?label=a:b"));
+    assert!(server.terminate().success());
+    let lines = audited.lines();
+    let shown: Vec<_> = lines.iter().map(|line| (&line["op"], &line["collection"])).collect();
+    let expected = [("insert", "crawl"), ("merge", "default"), ("delete", "default")];
+    assert_eq!(shown, expected.map(|(op, collection)| (json!(op), json!(collection))).each_ref().map(|(a, b)| (a, b)));
+    let merge = &lines[1];
+    assert_eq!(
+        (&merge["from"], &merge["documents"], &merge["on_duplicate"], &merge["on_existing"]),
+        (&json!("crawl"), &json!(1), &json!("skip"), &json!("replace"))
+    );
+    let table = audit(&audited.log(), &["--table", "--op", "merge"]);
+    let table = String::from_utf8_lossy(&table.stdout);
+    assert!(table.contains("begun") && table.contains("default: 1 document from crawl"), "{table}");
 }
 
 #[test]
