@@ -79,6 +79,7 @@ struct RepairLine<'a> {
     documents: u64,
     set_aside: u64,
     pairs_set_aside: u64,
+    jobs_damaged: u64,
     lost: u64,
     kept_as: &'a Path,
     set_aside_in: &'a Path,
@@ -160,6 +161,7 @@ fn report<'a>(name: &'a CollectionName, checked: &'a FileCheck, repaired: Option
             documents: repaired.documents,
             set_aside: repaired.set_aside,
             pairs_set_aside: repaired.pairs_set_aside,
+            jobs_damaged: repaired.jobs_damaged,
             lost: repaired.lost,
             kept_as: &repaired.kept_as,
             set_aside_in: &repaired.set_aside_in,
@@ -208,10 +210,10 @@ fn tell(
         writeln!(out, "  of the golden set {pairs_set_aside} damaged {were} set aside")?;
     }
     if *jobs_damaged > 0 {
-        let (rows, is) = (plural(*jobs_damaged), is(*jobs_damaged));
+        let (parts, is) = (plural(*jobs_damaged), is(*jobs_damaged));
         writeln!(
             out,
-            "  {jobs_damaged} row{rows} of jobs {is} damaged: documents that were deleted by label may be back; delete the \
+            "  {jobs_damaged} part{parts} of the jobs {is} damaged: documents that were deleted by label may be back; delete the \
              label again"
         )?;
     }

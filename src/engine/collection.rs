@@ -34,8 +34,8 @@ pub struct LocalCollection {
     merges: Arc<Merges>,
     removals: Arc<Removals>,
     rebanding: Arc<Rebanding>,
-    /// Held while the golden set is evaluated or changed, because an evaluation takes memory and up to a second.
-    golden: Mutex<()>,
+    /// Held while the golden set is evaluated or changed, or the buckets are surveyed: each takes memory, and up to a second.
+    long: Arc<Mutex<()>>,
     info: CollectionInfo,
 }
 
@@ -65,7 +65,7 @@ impl LocalCollection {
             merges,
             removals,
             rebanding,
-            golden: Mutex::default(),
+            long: Arc::default(),
             info: CollectionInfo::default(),
         }
     }
@@ -275,7 +275,8 @@ impl LocalCollection {
 
     /// Returns the fullest buckets, the fullest first.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
-        lookup::buckets(&self.lookup, limit).await
+        let turn = Arc::clone(&self.long).lock_owned().await;
+        lookup::buckets(&self.lookup, limit, turn).await
     }
 
     /// Compares two documents. Fails if one of them has no shingle.
@@ -285,16 +286,16 @@ impl LocalCollection {
 
     /// Evaluates the golden set under the present settings.
     pub async fn golden(&self) -> Result<GoldenReport> {
-        let _one_at_a_time = self.golden.lock().await;
-        let report = lookup::golden::stored_beside(&self.lookup).await?;
+        let turn = Arc::clone(&self.long).lock_owned().await;
+        let report = lookup::golden::stored_beside(&self.lookup, turn).await?;
         self.lookup.meters().golden(&self.name, &report);
         Ok(report)
     }
 
     /// Stores a golden set in place of the earlier one, and evaluates it. It is durable when this returns.
     pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
-        let (_one_at_a_time, pairs) = (self.golden.lock().await, Arc::new(pairs));
-        let report = lookup::golden::given_beside(&self.lookup, &pairs).await?;
+        let (turn, pairs) = (Arc::clone(&self.long).lock_owned().await, Arc::new(pairs));
+        let (report, _turn) = lookup::golden::given_beside(&self.lookup, &pairs, turn).await?;
         let written = self.writes.write_golden(pairs)?;
         written.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;
         self.lookup.meters().golden(&self.name, &report);

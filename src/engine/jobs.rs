@@ -19,6 +19,8 @@ use crate::verdicts::{CollectionError, ListedJob, Result};
 const RUNNING_MAX: usize = 64;
 /// The jobs that have ended and are still listed.
 const ENDED_MAX: usize = 100;
+/// The jobs that have ended and wait to be forgotten, beyond which none may begin.
+const UNFORGOTTEN_MAX: usize = 1000;
 
 /// The jobs of one collection.
 #[derive(Default)]
@@ -56,14 +58,18 @@ impl Jobs {
 
     /// Returns an error if no other job may begin.
     pub(crate) fn admit(&self) -> Result<()> {
-        let running = self.0.lock().values().filter(|known| known.job.is_running()).count();
-        if running < RUNNING_MAX {
+        let (running, all) = {
+            let known = self.0.lock();
+            (known.values().filter(|known| known.job.is_running()).count(), known.len())
+        };
+        let detail = if running >= RUNNING_MAX {
+            format!("{running} jobs are running in this collection, the most at a time; try again later")
+        } else if all >= UNFORGOTTEN_MAX {
+            format!("{all} jobs have yet to be forgotten in this collection, the most at a time; try again later")
+        } else {
             return Ok(());
-        }
-        Err(CollectionError::Overloaded {
-            detail: format!("{running} jobs are running in this collection, the most at a time; try again later"),
-            retry_after: Duration::from_secs(10),
-        })
+        };
+        Err(CollectionError::Overloaded { detail, retry_after: Duration::from_secs(10) })
     }
 
     /// Adds a job that has been decided.

@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use hapax_core::Banding;
+
 use crate::index::Index;
 use crate::telemetry::memory::{Bound, Refused, available};
 use crate::telemetry::names;
@@ -113,6 +115,16 @@ impl BudgetShare {
             return self.may_grow();
         }
         Ok(())
+    }
+
+    /// Returns an error if the budget has no room for another banding besides the present one.
+    pub(crate) fn admit_banding(&mut self, index: &Index, banding: Banding) -> Result<()> {
+        self.note(index);
+        let needed = self.budget.used() + index.claim_of_banding(banding);
+        match self.budget.max.filter(|&max| needed > max) {
+            Some(max) => Err(CollectionError::NoRoomForBanding { needed, max }),
+            None => self.may_grow(),
+        }
     }
 
     /// Returns an error if the process has no memory left.

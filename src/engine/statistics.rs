@@ -88,13 +88,13 @@ impl LabelStatistics {
         let mut last = counted.by_label.values().map(|row| row.place).max().unwrap_or_default().max(PLACE_OF_ALL);
         let mut unwritten = Vec::new();
         let all = [(None, &mut counted.all)].into_iter();
-        for (label, row) in all.chain(counted.by_label.iter_mut().map(|(label, row)| (Some(label.clone()), row))) {
+        for (label, row) in all.chain(counted.by_label.iter_mut().map(|(label, row)| (Some(label), row))) {
             if std::mem::take(&mut row.dirty) {
                 if row.place == 0 {
                     last += 1;
                     row.place = last;
                 }
-                unwritten.push(StoredStatistics { place: row.place, label, counts: row.counts });
+                unwritten.push(StoredStatistics { place: row.place, label: label.cloned(), counts: row.counts });
             }
         }
         unwritten

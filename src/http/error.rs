@@ -419,9 +419,9 @@ impl From<CollectionError> for Problem {
             CollectionError::Doubtful { .. } => {
                 Self { retry_after: Some(RETRY_AFTER_RESTART), ..Self::new(Code::WriteFailed, detail) }
             }
-            CollectionError::MemoryBudget { .. } | CollectionError::MemoryShort { .. } => {
-                Self::new(Code::MemoryBudgetReached, detail)
-            }
+            CollectionError::MemoryBudget { .. }
+            | CollectionError::NoRoomForBanding { .. }
+            | CollectionError::MemoryShort { .. } => Self::new(Code::MemoryBudgetReached, detail),
             CollectionError::SourceFull { .. } => Self::new(Code::SourceFull, detail),
             CollectionError::LabelsFull { .. } | CollectionError::LabelSetsFull { .. } => {
                 Self::new(Code::LabelsFull, detail)

@@ -18,6 +18,10 @@ const SHOWN_CHARS_MAX: usize = 40;
 
 /// The parameters that may be given more than once.
 const REPEATED: [&str; 2] = ["label", "scope"];
+/// How often. Each has a smaller limit of its own.
+const REPEATED_MAX: usize = 64;
+/// Errors after which the rest of a query is not read. An answer has fewer.
+const ERRORS_MAX: usize = 32;
 
 /// The parameters of one request. Each is in the route's table, and most are given once.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +33,9 @@ impl Query {
         let mut pairs: Vec<(&'static str, String)> = Vec::new();
         let mut errors = Vec::new();
         for part in raw.split('&').filter(|part| !part.is_empty()) {
+            if errors.len() == ERRORS_MAX {
+                break;
+            }
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let name = match decode(name) {
                 Ok(name) => name,
@@ -44,6 +51,7 @@ impl Query {
                 (Some(known), Ok(_)) if !REPEATED.contains(known) && pairs.iter().any(|(name, _)| name == known) => {
                     "is given twice".to_owned()
                 }
+                (Some(_), Ok(_)) if pairs.len() >= allowed.len() + REPEATED_MAX => "is given too often".to_owned(),
                 (Some(known), Ok(value)) => {
                     pairs.push((known, value));
                     continue;
@@ -195,6 +203,16 @@ mod tests {
     #[test]
     fn a_parameter_given_twice_is_refused() {
         assert_eq!(fields(Query::parse("id=1&id=1", &["id"])), ["id"]);
+    }
+
+    #[test]
+    fn parameters_that_come_thousands_of_times_are_read_in_part() {
+        for part in ["scope=a:b&", "id&", "x&", "%&"] {
+            let problem = Query::parse(&part.repeat(30_000), &["id", "scope"]).unwrap_err();
+            assert_eq!(problem.errors.len(), 16, "{part}");
+        }
+        let eight = Query::parse(&"scope=a:b&".repeat(8), &["id", "scope"]).unwrap();
+        assert_eq!(eight.all("scope").count(), 8);
     }
 
     #[test]

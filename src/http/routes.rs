@@ -37,6 +37,10 @@ impl Route {
         match self {
             Self { unbounded: true, .. } => Class::Probe,
             Self { streams: true, .. } => Class::Bulk,
+            // They read much of a collection, so they do not take the places of checks.
+            Self { path: "/v1/collections/{collection}/golden" | "/v1/collections/{collection}/buckets", .. } => {
+                Class::Admin
+            }
             Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
             _ => Class::Admin,
         }

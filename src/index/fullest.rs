@@ -70,7 +70,8 @@ fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Pl
     let mut documents = members.len();
     for (leader, group) in members.iter().filter_map(|place| Some((place, tables.equals().led_by(place)?))) {
         let members = group.members();
-        documents += members.findable().len() - 1;
+        // It may be that none of them can be found any more, and that the posting is about to go.
+        documents += members.findable().len().saturating_sub(1);
         // The leader is a member of its group, which is added below.
         sample.retain(|&place| place != leader);
         members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), |_| true, &mut sample);

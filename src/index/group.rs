@@ -1,5 +1,7 @@
 //! Documents with equal signatures, in the orders in which lookups list them.
 
+use std::borrow::Cow;
+
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::arena::Arena;
@@ -76,6 +78,19 @@ impl GroupMembers {
     /// Returns all members from a content on, by content and `seq`.
     pub(super) fn since_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
         self.all.from((content, Seq(0)), by_content(arena))
+    }
+
+    /// Returns a list by content and `seq` of which all members can be found by their bands, or at least a quarter: links
+    /// of one content may be a million, and a lookup would read them all.
+    pub(super) fn findable_by_content(&self, arena: &Arena) -> Cow<'_, PlaceList> {
+        match &self.findable {
+            Some(findable) if findable.len() < self.all.len() / 4 => {
+                let mut places: Vec<Place> = findable.iter().collect();
+                places.sort_unstable_by_key(|&place| by_content(arena)(place));
+                Cow::Owned(PlaceList::of(&places))
+            }
+            _ => Cow::Borrowed(&self.all),
+        }
     }
 
     pub(super) fn findable(&self) -> &PlaceList {

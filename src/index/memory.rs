@@ -63,6 +63,14 @@ impl Holding {
         self.documents * self.row_bytes() + tables + self.label_bytes
     }
 
+    /// Returns about the bytes that another banding takes while it is built. As many documents have no postings in it as in
+    /// the present one.
+    pub(super) fn claim_of_banding(&self, bands: u32) -> u64 {
+        // With the table of signatures, which stays.
+        let present = u64::from(self.part.bands[0]) + 1;
+        self.part.table_bytes * GROWN_PERCENT / 100 / present * u64::from(bands)
+    }
+
     /// Returns the most bytes that one more document takes.
     pub(super) fn claim_of_one(&self) -> u64 {
         self.row_bytes() + self.grown_bytes(1)

@@ -465,6 +465,11 @@ impl Index {
         self.holding().claim_of_one()
     }
 
+    /// Returns about the bytes of the memory budget that another banding would take while it is built.
+    pub fn claim_of_banding(&self, banding: Banding) -> u64 {
+        self.holding().claim_of_banding(banding.bands())
+    }
+
     fn holding(&self) -> Holding {
         Holding {
             part: self.part.bytes(),

@@ -18,6 +18,9 @@ use super::shard::Shard;
 /// clients from making more.
 const OTHERS_MAX: usize = 64;
 
+/// How often a lookup with a scope tries to read the buckets one after another, before it locks all of them.
+const UNLOCKED_ATTEMPTS: usize = 3;
+
 /// Probes all bands. Keeps its buffers from one query to the next.
 #[derive(Default)]
 pub(super) struct Probe {
@@ -84,19 +87,27 @@ impl Probe {
         let twin_key = equals.prefetch(&self.words);
         self.clear();
         let in_scope = |place| scope.is_none_or(|scope| scope(place) || equals.leads(place));
-        let handed_over = scope.map(|_| equals.handed_over());
-        if scope.is_some() {
+        // The locks are held until the groups are known: meanwhile a leader keeps its postings and its group.
+        let mut locked = None;
+        for _ in 0..if scope.is_some() { UNLOCKED_ATTEMPTS } else { 0 } {
+            let handed_over = equals.handed_over();
+            self.clear();
             for band in 0..self.keys.len() {
                 let shard = [tables.shard(band, self.keys[band])];
                 self.tagged((band, &shard), bucket_read_max);
                 self.of_the_keys(bands, arena, (band, &shard), bucket_read_max, in_scope);
             }
             self.count_bands();
+            let shards = tables.shards(&self.keys);
+            // If a leader has changed since the first bucket was read, its group may be missing.
+            if handed_over == equals.handed_over() {
+                locked = Some(shards);
+                break;
+            }
         }
-        // The locks are held until the groups are known: meanwhile a leader keeps its postings and its group.
-        let shards = tables.shards(&self.keys);
-        // If a leader has changed since the first bucket was read, its group may be missing.
-        if handed_over.is_none_or(|handed_over| handed_over != equals.handed_over()) {
+        let is_read = locked.is_some();
+        let shards = locked.unwrap_or_else(|| tables.shards(&self.keys));
+        if !is_read {
             self.clear();
             self.tagged((0, &shards), bucket_read_max);
             equals.prefetch_home(twin_key);

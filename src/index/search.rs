@@ -169,6 +169,9 @@ impl<'a> Query<'a> {
     }
 }
 
+/// Unread members of a group are counted so far.
+const UNREAD_COUNTED_MAX: usize = 10_000;
+
 #[derive(Default)]
 struct Buffers {
     probe: Probe,
@@ -282,11 +285,31 @@ impl Look<'_> {
         self.query.has_in_scope(self.arena, place, &occupant).then_some((place, occupant))
     }
 
-    /// Counts the members of a group that were not read, after members were listed since `before`.
-    fn note_unread(&self, members: &GroupMembers, search: &mut Search, before: usize) {
-        if search.found.len() - before < self.query.members_max {
-            search.unread.postings += members.len().saturating_sub(self.reads_max) as u64;
+    /// Lists those of these members that are `wanted`, until there are enough. Counts the rest as unread if the limit on
+    /// reading ends it before. Returns whether there are enough.
+    fn list_those(
+        &self,
+        members: impl Iterator<Item = Place>,
+        wanted: impl Fn(Place) -> Option<(Place, Occupant)>,
+        matching: u32,
+        search: &mut Search,
+    ) -> bool {
+        let (mut listed, mut members) = (0, members);
+        for _ in 0..self.reads_max {
+            if listed == self.query.members_max {
+                return true;
+            }
+            let Some(place) = members.next() else { return false };
+            if let Some((place, occupant)) = wanted(place) {
+                search.list(self.query, self.shape, place, &occupant, matching);
+                listed += 1;
+            }
         }
+        let is_enough = listed == self.query.members_max;
+        if !is_enough {
+            search.unread.postings += members.take(UNREAD_COUNTED_MAX).count() as u64;
+        }
+        is_enough
     }
 
     /// Looks at a group whose signature may be similar to the query's. It is compared once for all members.
@@ -303,7 +326,6 @@ impl Look<'_> {
         }
         let before = search.found.len();
         self.list(&members, matching, search, before);
-        self.note_unread(&members, search, before);
     }
 
     /// Looks at the documents with the query's own signature. Those with its content come first, links included, and no
@@ -322,20 +344,17 @@ impl Look<'_> {
             return;
         };
         let members = group.members();
-        let of_content = members.of_content(self.arena, self.query.content).take(self.reads_max);
-        let of_content = of_content.filter_map(|place| self.other(place));
-        let same = of_content.filter(|(_, occupant)| self.view.sees(occupant) && self.query.same_content(occupant));
+        let of_content = members.of_content(self.arena, self.query.content);
+        let same = |place| {
+            self.other(place).filter(|(_, occupant)| self.view.sees(occupant) && self.query.same_content(occupant))
+        };
         let before = search.found.len();
-        same.take(self.query.members_max)
-            .for_each(|(place, occupant)| search.list(self.query, self.shape, place, &occupant, self.shape.k));
-        let listed = search.found.len() - before;
-        let is_full = listed >= self.query.members_max;
+        let is_full = self.list_those(of_content, same, self.shape.k, search);
         if is_full || self.query.contents_max.is_some() {
-            search.counts(listed > 0, true);
+            search.counts(search.found.len() > before, true);
         }
         if !is_full {
             self.list(&members, self.shape.k, search, before);
-            self.note_unread(&members, search, before);
         }
     }
 
@@ -345,22 +364,17 @@ impl Look<'_> {
         let others = |place| {
             self.found(place).filter(|(_, occupant)| matching < self.shape.k || !self.query.same_content(occupant))
         };
-        let add = |(place, occupant): (Place, Occupant), search: &mut Search| {
-            search.list(self.query, self.shape, place, &occupant, matching);
-        };
         let Some(contents_max) = self.query.contents_max else {
-            members
-                .found()
-                .take(self.reads_max)
-                .filter_map(others)
-                .take(self.query.members_max)
-                .for_each(|found| add(found, search));
+            self.list_those(members.found(), others, matching, search);
             return search.counts(search.found.len() > before, true);
         };
+        let by_content = members.findable_by_content(self.arena);
+        let since =
+            |least| by_content.from((least, Seq(0)), |place| (self.arena.content(place), self.arena.seq(place)));
         let mut from = Some(0);
         for _ in 0..contents_max {
             let Some(least) = from else { return };
-            let mut all = members.since_content(self.arena, least).peekable();
+            let mut all = since(least).peekable();
             let Some(content) = all.peek().and_then(|&place| self.arena.peek(place)).map(|occupant| occupant.content)
             else {
                 return;
@@ -371,16 +385,14 @@ impl Look<'_> {
                 continue;
             }
             let before = search.found.len();
-            all.take_while(|&place| self.arena.peek(place).is_some_and(|occupant| occupant.content == content))
-                .filter(|&place| self.tables.is_findable(place))
-                .take(self.reads_max)
-                .filter_map(others)
-                .take(self.query.members_max)
-                .for_each(|found| add(found, search));
+            let of_content =
+                all.take_while(|&place| self.arena.peek(place).is_some_and(|occupant| occupant.content == content));
+            let findable = of_content.filter(|&place| self.tables.is_findable(place));
+            self.list_those(findable, others, matching, search);
             search.counts(search.found.len() > before, true);
         }
         if let Some(least) = from {
-            search.unread.contents += members.since_content(self.arena, least).count() as u64;
+            search.unread.contents += since(least).count() as u64;
         }
     }
 }

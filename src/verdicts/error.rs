@@ -106,6 +106,11 @@ pub enum CollectionError {
          not fit; delete documents, let them expire with a `ttl`, or raise the limit"
     )]
     MemoryBudget { used: u64, max: u64 },
+    /// The memory budget has no room for another banding. Nothing has changed.
+    #[error(
+        "while the banding is changed, the old and the new postings are both in memory: the index would take about          {needed} of the {max} bytes that `limits.memory_max_bytes` allows; raise the limit, or delete documents"
+    )]
+    NoRoomForBanding { needed: u64, max: u64 },
     /// Documents have as many labels as they may. Nothing was stored.
     #[error(
         "documents of this collection have {max} different labels, the most that `limits.labels_max` allows; use labels \

@@ -6,10 +6,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::keys::file;
 use crate::support::client::{Answer, Client, DOCUMENTS, words};
 use crate::support::command::run;
 use crate::support::library::{Dir, dir};
-use crate::support::local::Local;
+use crate::support::local::{Local, Setup};
 use crate::support::server::Server;
 use crate::support::until::until_within;
 
@@ -263,6 +264,45 @@ fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
     let again = insert(&client, "", "m", &format!("{} end", words(1)), Value::Null);
     assert_eq!((&again["outcome"], &again["matches"]), (&json!("unchanged"), &json!([])), "{again}");
     refuses.execute_batch("DROP TRIGGER no").unwrap();
+}
+
+/// Once, such a deletion stopped all writes of the collection, after each start again.
+#[test]
+fn a_damaged_document_does_not_stop_a_deletion() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    for number in 0..20 {
+        insert(&client, "", &format!("d{number}"), &words(number), json!({ "site": "a" }));
+    }
+    let connection = Connection::open(dir.path().join("data/collections/default.sqlite")).unwrap();
+    connection.busy_timeout(PATIENCE).unwrap();
+    assert_eq!(connection.execute("DELETE FROM document WHERE id = CAST('d7' AS BLOB) OR id = 'd7'", []).unwrap(), 1);
+    until_done(&client, &deleted(&client, "site:a"));
+    insert(&client, "", "next", &words(100), Value::Null);
+    assert_eq!(listed(&client, ""), set(&["next"]));
+    drop(server);
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    insert(&client, "", "last", &words(101), Value::Null);
+    assert_eq!((listed(&client, ""), documents(&client)), (set(&["last", "next"]), 2));
+}
+
+#[test]
+fn a_deletion_counts_as_many_documents_as_it_deletes_for_the_limits_of_a_key() {
+    let dir = dir();
+    let keys =
+        [("all", &["read", "insert"][..], ""), ("slow", &["delete"][..], "limits = { documents_per_second = 1 }")];
+    let server = Setup { keys_file: Some(file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
+    let (all, slow) = (Client::of(&server).key("all"), Client::of(&server).key("slow"));
+    for number in 0..100 {
+        insert(&all, "", &format!("d{number}"), &words(number), json!({ "site": "a" }));
+    }
+    assert_eq!(delete_label(&slow, "site:a").json()["documents"], 100);
+    let refused = delete_label(&slow, "site:a");
+    refused.problem(429, "rate_limited");
+    let wait: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((80..=101).contains(&wait), "{wait}");
 }
 
 #[test]

@@ -418,6 +418,29 @@ fn quality_of_scopes_in_buckets_of_50_000() {
     finds_its_own_among(50_000);
 }
 
+/// A document of other content, with the same signature, once hid that many copies of others were not read.
+#[test]
+fn an_exact_copy_is_found_behind_many_of_others() {
+    let dir = dir();
+    let mut setup = Setup::new(&dir);
+    setup.collections.limits.bucket_read_max = 16;
+    let server = setup.start();
+    let client = Client::of(&server);
+    // Repeated, a text has the same shingles.
+    let text = |times: usize| "round and round the garden like a teddy bear ".repeat(times);
+    let insert = |id: &str, times: usize, tenant: &str| {
+        let document = json!({"id": id, "text": text(times), "labels": {"tenant": tenant}});
+        client.post(&format!("{DOCUMENTS}?on_duplicate=store"), &document).ok()
+    };
+    insert("b", 4, "me");
+    for number in 0..100 {
+        insert(&format!("f{number}"), 3, "other");
+    }
+    assert_eq!(insert("e", 3, "me")["similarity"], 1.0);
+    let found = client.post(&format!("{CHECK}?scope=tenant:me&limit=1"), &json!({"text": text(3)})).ok();
+    assert_eq!((&found["verdict"], &found["duplicate_of"]), (&json!("exact_duplicate"), &json!("e")), "{found}");
+}
+
 #[test]
 fn a_scoped_check_that_leaves_postings_unread_says_so() {
     let dir = dir();

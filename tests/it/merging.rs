@@ -6,10 +6,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::keys::file;
 use crate::support::client::{Client, documents, words};
 use crate::support::command::run;
 use crate::support::library::dir;
-use crate::support::local::Local;
+use crate::support::local::{Local, Setup};
 use crate::support::server::Server;
 use crate::support::until::until_within;
 
@@ -234,6 +235,77 @@ fn a_merge_that_runs_is_not_begun_with_other_options() {
     assert!(refused["detail"].as_str().unwrap().contains("`on_existing` = `conflict`"), "{refused}");
     until_ended(&client, &begun);
     until_ended(&client, &merge(&client, "default", &other));
+}
+
+#[test]
+fn a_merge_is_seen_by_keys_for_both_collections() {
+    let dir = dir();
+    let keys = [
+        ("all", &["read", "insert", "admin"][..], ""),
+        ("some", &["read", "insert"][..], "collections = [\"default\"]"),
+    ];
+    let server = Setup { keys_file: Some(file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
+    let (all, some) = (Client::of(&server).key("all"), Client::of(&server).key("some"));
+    create(&all, "private", &json!({}));
+    insert(&all, "private", "", &json!({"id": "secret", "text": words(1)}));
+    let ended = until_ended(&all, &merge(&all, "default", &json!({"from": "private"})));
+    let path = format!("/v1/jobs/{}", ended["job"].as_str().unwrap());
+    assert_eq!(all.get("/v1/jobs").ok()["jobs"], json!([ended]));
+    assert_eq!(some.get("/v1/jobs").ok(), json!({ "jobs": [] }));
+    some.get(&path).problem(404, "job_not_found");
+    some.get(&format!("{path}/reports")).problem(404, "job_not_found");
+    all.get(&format!("{path}/reports")).ok();
+}
+
+#[test]
+fn a_merge_from_a_damaged_collection_is_aborted() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    create(&client, "crawl", &json!({}));
+    create(&client, "sound", &json!({}));
+    for number in 0..10 {
+        insert(&client, "crawl", "", &json!({"id": format!("d{number}"), "text": words(number)}));
+        insert(&client, "sound", "", &json!({"id": format!("s{number}"), "text": words(100 + number)}));
+    }
+    let connection = Connection::open(dir.path().join("data/collections/crawl.sqlite")).unwrap();
+    connection.busy_timeout(PATIENCE).unwrap();
+    connection.execute("UPDATE document SET shingles = shingles + 1 WHERE seq = 5", []).unwrap();
+    let (damaged, sound) =
+        (merge(&client, "default", &json!({"from": "crawl"})), merge(&client, "default", &json!({"from": "sound"})));
+    let ended = until_ended(&client, &damaged);
+    assert_eq!(ended["state"], "aborted", "{ended}");
+    assert!(ended["detail"].as_str().unwrap().contains("hapax verify --repair"), "{ended}");
+    // One that was stuck once kept all later ones waiting.
+    assert_eq!(until_ended(&client, &sound)["outcomes"], json!({"inserted": 10}));
+}
+
+#[test]
+fn what_is_replaced_before_its_turn_is_left_out_and_that_is_said() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    create(&client, "crawl", &json!({}));
+    create(&client, "first", &json!({}));
+    for number in 0..5 {
+        insert(&client, "crawl", "", &json!({"id": format!("d{number}"), "text": words(number)}));
+    }
+    // The first merge keeps the second waiting, because its commits fail.
+    insert(&client, "first", "", &json!({"id": "x", "text": words(50)}));
+    let connection = Connection::open(dir.path().join("data/collections/default.sqlite")).unwrap();
+    connection.busy_timeout(PATIENCE).unwrap();
+    let refuses = "CREATE TRIGGER no BEFORE INSERT ON document BEGIN SELECT RAISE(ABORT, 'refused by the test'); END";
+    connection.execute_batch(refuses).unwrap();
+    merge(&client, "default", &json!({"from": "first"}));
+    let begun = merge(&client, "default", &json!({"from": "crawl"}));
+    insert(&client, "crawl", "on_existing=replace", &json!({"id": "d3", "text": words(33)}));
+    connection.execute_batch("DROP TRIGGER no").unwrap();
+    let ended = until_ended(&client, &begun);
+    assert_eq!((&ended["documents"], &ended["done"]), (&json!(5), &json!(4)), "{ended}");
+    assert!(ended["detail"].as_str().unwrap().contains("1 of the documents"), "{ended}");
+    let again = until_ended(&client, &merge(&client, "default", &json!({"from": "crawl"})));
+    assert_eq!(again["outcomes"], json!({"inserted": 1, "unchanged": 4}), "{again}");
+    assert_eq!(again["detail"], Value::Null, "{again}");
 }
 
 #[test]

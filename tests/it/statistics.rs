@@ -1,5 +1,6 @@
 //! Statistics: what became of the documents that were sent, of all and of each label, through restarts.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, DOCUMENTS, words};
@@ -18,6 +19,30 @@ fn counts(of: &Value) -> [u64; 8] {
 fn of_label(page: &Value, value: &str) -> [u64; 8] {
     let found = page["labels"].as_array().unwrap().iter().find(|one| one["value"] == value);
     counts(found.unwrap_or_else(|| panic!("no {value} in {page}")))
+}
+
+/// Counts are not worth the documents.
+#[test]
+fn damaged_statistics_cost_no_document() {
+    let dir = dir();
+    let data = dir.path().join("data");
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    client.post(DOCUMENTS, &json!({"id": "a", "text": words(1), "labels": {"site": "a"}})).ok();
+    assert!(server.terminate().success());
+    let connection = Connection::open(data.join("collections/default.sqlite")).unwrap();
+    connection.execute("UPDATE statistics SET sum = sum + 1 WHERE place = 1", []).unwrap();
+    drop(connection);
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    client.get(&format!("{DOCUMENTS}?id=a")).ok();
+    let page = client.get(STATISTICS).ok();
+    assert_eq!((&page["all"]["documents"], of_label(&page, "a")[0]), (&json!(0), 1), "{page}");
+    assert!(server.terminate().success());
+    let repaired = run(&["verify", "--repair", "--data-dir", data.to_str().unwrap()]);
+    assert!(repaired.status.code() == Some(1), "{repaired:?}");
+    let verified = run(&["verify", "--data-dir", data.to_str().unwrap()]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
 }
 
 #[test]

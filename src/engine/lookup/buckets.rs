@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::records::Mentions;
 use super::sources::Lookup;
-use crate::engine::long_work::beside;
+use crate::engine::long_work::blocking;
 use crate::index::FullBucket;
 use crate::types::Seq;
 use crate::verdicts::{HotBucket, Result};
@@ -14,9 +16,11 @@ use crate::verdicts::{HotBucket, Result};
 const ALL_DOCUMENTS_MAX: u64 = 100_000;
 
 /// Returns the fullest buckets, the fullest first. Buckets of up to eight documents are found only in collections of up
-/// to 100,000 documents.
-pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize) -> Result<Vec<HotBucket>> {
-    beside(lookup, move |lookup| {
+/// to 100,000 documents. Keeps its turn until it ends, also if the client leaves.
+pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize, turn: OwnedMutexGuard<()>) -> Result<Vec<HotBucket>> {
+    let lookup = Arc::clone(lookup);
+    blocking(move || {
+        let _turn = turn;
         let (_reading, view) = lookup.read();
         let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
         let fullest = lookup.index().fullest(limit, HotBucket::SAMPLE_MAX, all);

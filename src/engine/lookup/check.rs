@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use hapax_core::{tuning, verify};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::existing::{Existing, representative_of};
 use super::findings::{explanation, findings, revisit};
@@ -27,6 +28,8 @@ use crate::verdicts::{
 
 /// The turns of checks in crowded buckets: half of the processors, so that the others stay free for everything else.
 static CROWDED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new((cpu::cores() / 2).max(1))));
+/// The checks that may wait for such a turn. More would take the places of all other requests.
+static CROWDED_WAITING: Semaphore = Semaphore::const_new(256);
 
 /// Most matches of one signature that a lookup lists that is no client's.
 const UNCOUNTED_LIMIT: usize = 1024;
@@ -86,7 +89,7 @@ pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict>
     let mut verdict = match in_memory(lookup, &check) {
         Some(verdict) => verdict,
         None => {
-            let turn = if is_crowded(lookup, &check) { Some(Arc::clone(&CROWDED).acquire_owned().await) } else { None };
+            let turn = if is_crowded(lookup, &check) { Some(crowded_turn().await?) } else { None };
             // The turn ends with the work, which goes on if the client leaves.
             let work = move |lookup: &Lookup| {
                 let _turn = turn;
@@ -97,6 +100,14 @@ pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict>
     };
     verdict.fit(bytes_max);
     Ok(verdict)
+}
+
+async fn crowded_turn() -> Result<OwnedSemaphorePermit> {
+    let _waiting = CROWDED_WAITING.try_acquire().map_err(|_| CollectionError::Overloaded {
+        detail: "too many checks with a scope wait to read large buckets; try again later".to_owned(),
+        retry_after: Duration::from_secs(1),
+    })?;
+    Ok(Arc::clone(&CROWDED).acquire_owned().await.expect("the semaphore is never closed"))
 }
 
 /// Returns whether the check has a scope and meets buckets that are read whole for it, which takes many milliseconds.

@@ -12,7 +12,11 @@ use crate::store::{Stretch, id_fingerprint};
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{CollectionError, Result};
 
-/// The documents in doubt, by `seq`, each with its place and the fingerprint of its id. None is ever removed, because the collection takes no more writes.
+/// So many are compared with a lookup. If a deletion by label leaves more, every lookup is incomplete.
+const COMPARED_MAX: usize = 4096;
+
+/// The documents in doubt, by `seq`, each with its place and the fingerprint of its id. None is ever removed, because the
+/// collection takes no more writes.
 #[derive(Default)]
 pub(crate) struct Doubts(RwLock<HashMap<Seq, (Place, u64)>>);
 
@@ -27,6 +31,9 @@ impl Doubts {
         let doubts = self.0.read();
         if doubts.is_empty() {
             return 0;
+        }
+        if doubts.len() > COMPARED_MAX {
+            return doubts.len() as u64;
         }
         let id = id.map(id_fingerprint);
         let (named, others): (Vec<_>, Vec<_>) = doubts.values().partition(|(_, doubtful)| id == Some(*doubtful));

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::sources::Lookup;
 use crate::cpu::let_others_run;
 use crate::engine::long_work::blocking;
@@ -19,14 +21,22 @@ pub(crate) fn given(lookup: &Lookup, pairs: &[GoldenPair]) -> Result<GoldenRepor
     evaluate(lookup.preparer(), &settings, pairs, let_others_run)
 }
 
-/// Evaluates the stored golden set on a thread of its own.
-pub(crate) async fn stored_beside(lookup: &Arc<Lookup>) -> Result<GoldenReport> {
+/// Evaluates the stored golden set on a thread of its own. It keeps its turn until it ends, also if the client leaves.
+pub(crate) async fn stored_beside(lookup: &Arc<Lookup>, turn: OwnedMutexGuard<()>) -> Result<GoldenReport> {
     let lookup = Arc::clone(lookup);
-    blocking(move || stored(&lookup)).await
+    blocking(move || {
+        let _turn = turn;
+        stored(&lookup)
+    })
+    .await
 }
 
-/// Evaluates these pairs on a thread of its own.
-pub(crate) async fn given_beside(lookup: &Arc<Lookup>, pairs: &Arc<Vec<GoldenPair>>) -> Result<GoldenReport> {
+/// Evaluates these pairs on a thread of its own, and gives the turn back with the report.
+pub(crate) async fn given_beside(
+    lookup: &Arc<Lookup>,
+    pairs: &Arc<Vec<GoldenPair>>,
+    turn: OwnedMutexGuard<()>,
+) -> Result<(GoldenReport, OwnedMutexGuard<()>)> {
     let (lookup, pairs) = (Arc::clone(lookup), Arc::clone(pairs));
-    blocking(move || given(&lookup, &pairs)).await
+    blocking(move || given(&lookup, &pairs).map(|report| (report, turn))).await
 }

@@ -9,8 +9,8 @@ use tokio::runtime::Builder;
 use super::rounds::Rounds;
 use crate::engine::lookup::stored_whole;
 use crate::engine::write::{Insertion, MergePlace, Ticket, Writes, insert, note_refused};
-use crate::store::Record;
-use crate::types::{CollectionName, Job, Merge, TimestampMs, Verdict};
+use crate::store::{Record, StoreError};
+use crate::types::{CollectionName, Job, Merge, Seq, TimestampMs, Verdict};
 use crate::verdicts::{Attached, CollectionError, InsertOptions, Result};
 
 /// The documents of a step: they are decided one after another, and become durable together.
@@ -56,11 +56,14 @@ pub(crate) struct Merges {
     name: CollectionName,
     created: TimestampMs,
     writes: Arc<Writes>,
+    /// When it was opened, and the last place in its commit order then.
+    opened: (TimestampMs, Seq),
 }
 
 impl Merges {
     pub(crate) fn new(name: CollectionName, created: TimestampMs, writes: Arc<Writes>) -> Self {
-        Self { name, created, writes }
+        let opened = (TimestampMs::now(), writes.lookup().durable());
+        Self { name, created, writes, opened }
     }
 
     /// Inserts the next documents of a merge. Returns whether it continues at once.
@@ -101,9 +104,18 @@ impl Merges {
                 return self.end(Merge { aborted, ..merge }).await.map(|()| true);
             }
         };
-        let mut records =
-            source.writes.lookup().records().store().whole_records(merge.after, STEP_DOCUMENTS, STEP_BYTES)?;
-        records.retain(|record| record.seq <= merge.source.through);
+        let store = source.writes.lookup().records().store();
+        let mut records = match store.whole_records(merge.after, STEP_DOCUMENTS, STEP_BYTES) {
+            Ok(records) => records,
+            // It would stop this merge and those after it for ever.
+            Err(error @ StoreError::Damaged { .. }) => {
+                let aborted = Some(format!("`hapax verify --repair` mends what is damaged: {error}"));
+                return self.end(Merge { aborted, ..merge }).await.map(|()| true);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let through = source.through(&merge);
+        records.retain(|record| record.seq <= through);
         if records.is_empty() {
             return self.end(merge).await.map(|()| true);
         }
@@ -129,6 +141,13 @@ impl Merges {
             }
         }
         failed.map(|()| true)
+    }
+
+    /// Returns the last of its documents that belong to a merge into another collection. After a crash or a restore it may
+    /// have less than when the merge began, and then gives the places to other documents.
+    fn through(&self, merge: &Merge) -> Seq {
+        let (at, last) = self.opened;
+        if merge.accepted < at { merge.source.through.min(last) } else { merge.source.through }
     }
 
     /// Decides on one document. An error means that it has to be tried again later.

@@ -62,8 +62,8 @@ impl Rebanding {
     async fn build(&self, settings: &Settings) -> Result<Option<UnfinishedBanding>> {
         let (writes, banding) = (Arc::clone(&self.writes), settings.banding);
         blocking(move || {
-            writes.may_grow()?;
             let index = writes.lookup().index();
+            writes.admit_banding(banding)?;
             let next = writes.exclusively(|last| index.begin_banding(banding, last));
             let Some(next) = next else { return Ok(None) };
             let mut unfinished = UnfinishedBanding { writes: Arc::clone(&writes), next: Some(next) };

@@ -26,6 +26,8 @@ const LEAVING_CHECK: Duration = Duration::from_millis(20);
 const REPORTS_FORGOTTEN: usize = 1024;
 /// How long documents are removed from memory before the next writes are looked for.
 const REMOVAL: Duration = Duration::from_millis(2);
+/// The documents that are removed from memory while decisions wait.
+const REMOVED_AT_ONCE: usize = 8;
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
 pub(crate) fn start(writes: &Arc<Writes>, collection: &CollectionName, writer: Writer) {
@@ -101,13 +103,17 @@ impl Committer {
     /// Removes documents from memory that no reader can see any more, for a moment at most, because writes wait for this
     /// thread.
     fn remove_gone(&self) {
-        let (lookup, started) = (self.writes.lookup(), Instant::now());
-        while started.elapsed() < REMOVAL
-            && let Some(place) = lookup.index().next_removable()
-        {
-            // The lock is taken for one document at a time: removing thousands must not keep decisions waiting.
+        let (lookup, mut spent) = (self.writes.lookup(), Duration::ZERO);
+        while spent < REMOVAL && lookup.index().has_removable() {
+            // The lock is taken for a few documents at a time: removing thousands must not keep decisions waiting. Nor
+            // may decisions that are slow because of these documents keep them from being removed.
             let _order = self.writes.order();
-            lookup.records().forget(lookup.index().remove(place));
+            let started = Instant::now();
+            for _ in 0..REMOVED_AT_ONCE {
+                let Some(place) = lookup.index().next_removable() else { return };
+                lookup.records().forget(lookup.index().remove(place));
+            }
+            spent += started.elapsed();
         }
     }
 

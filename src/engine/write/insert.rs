@@ -62,7 +62,8 @@ pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Re
 
 fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Disk) -> Result<Decided> {
     let lookup = writes.lookup();
-    if disk == Disk::Later && !lookup.index().held_by(id_fingerprint(&insertion.id)).is_empty() {
+    let waits = || writes.is_held_long() || !lookup.index().held_by(id_fingerprint(&insertion.id)).is_empty();
+    if disk == Disk::Later && waits() {
         return Ok(Decided::Later(insertion, turn));
     }
     let mut turn = Some(turn);

@@ -25,6 +25,7 @@ use crate::verdicts::Result;
 pub(crate) async fn delete_labelled(writes: &Arc<Writes>, label: Label) -> Result<Ticket<LabelDeletion>> {
     beside(writes, move |writes| {
         let lookup = writes.lookup();
+        let _long = writes.hold_long();
         let mut order = writes.open_order()?;
         writes.jobs().admit()?;
         let doomed = doom(lookup, &mut order, &label);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hapax_core::Banding;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
@@ -38,6 +39,8 @@ pub(crate) struct Writes {
     jobs: Jobs,
     /// How often decisions were undone.
     undone: AtomicU64,
+    /// Those who hold the decision lock for long, or will do so at once.
+    held_long: AtomicU64,
     statistics: LabelStatistics,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -49,6 +52,15 @@ pub(crate) struct QueueGauges {
     pub payload_bytes: usize,
     /// The bytes of the clusters in memory.
     pub cluster_bytes: u64,
+}
+
+/// While it exists, the decision lock is held for long.
+pub(super) struct HoldsLong<'a>(&'a AtomicU64);
+
+impl Drop for HoldsLong<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl Writes {
@@ -64,7 +76,19 @@ impl Writes {
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
-        Self { lookup, order, work, turns, payload_room, disk, jobs, undone: AtomicU64::new(0), statistics, committer }
+        Self {
+            lookup,
+            order,
+            work,
+            turns,
+            payload_room,
+            disk,
+            jobs,
+            undone: AtomicU64::new(0),
+            held_long: AtomicU64::new(0),
+            statistics,
+            committer,
+        }
     }
 
     pub(crate) fn lookup(&self) -> &Arc<Lookup> {
@@ -124,6 +148,17 @@ impl Writes {
             });
         }
         Ok(order)
+    }
+
+    /// Tells others that the decision lock will be held for long, until the answer is dropped.
+    pub(super) fn hold_long(&self) -> HoldsLong<'_> {
+        self.held_long.fetch_add(1, Ordering::Release);
+        HoldsLong(&self.held_long)
+    }
+
+    /// Returns whether a thread that serves requests should not wait for the decision lock.
+    pub(super) fn is_held_long(&self) -> bool {
+        self.held_long.load(Ordering::Acquire) > 0
     }
 
     /// Runs `work` under the decision lock, with the last `seq` assigned. Returns `None` if the collection is closed.
@@ -253,6 +288,11 @@ impl Writes {
         let budget = order.memory_mut().account(self.lookup.index());
         drop(order);
         budget.watch();
+    }
+
+    /// Returns an error if the memory budget has no room for another banding besides the present one.
+    pub(crate) fn admit_banding(&self, banding: Banding) -> Result<()> {
+        self.order.lock().memory_mut().admit_banding(self.lookup.index(), banding)
     }
 
     /// Returns an error if the process has no memory for more than it holds.

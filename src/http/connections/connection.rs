@@ -45,6 +45,9 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// The same of HTTP/2, where one connection may send many requests and hold back the body of each.
 const HTTP_2_HEADER_BYTES_MAX: u32 = 16 * 1024;
+/// What a client may send of one HTTP/2 request before the server reads it, and of all requests of a connection.
+const HTTP_2_STREAM_BYTES: u32 = 64 * 1024;
+const HTTP_2_CONNECTION_BYTES: u32 = 128 * 1024;
 
 /// How to serve the connections of a listener.
 #[derive(Clone)]
@@ -83,6 +86,9 @@ impl Serving {
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_INTERVAL)
             .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+            // Bytes that arrive before they are read wait in memory that no budget counts.
+            .initial_stream_window_size(HTTP_2_STREAM_BYTES)
+            .initial_connection_window_size(HTTP_2_CONNECTION_BYTES)
             .max_header_list_size(HTTP_2_HEADER_BYTES_MAX);
         let patience = ConnectionTimes {
             header_timeout: limits.header_timeout,

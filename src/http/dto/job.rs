@@ -82,8 +82,11 @@ impl JobBody {
                 let (on_duplicate, on_existing) = (on_duplicate.as_str(), on_existing.as_str());
                 let of_kind =
                     OfKind::Merge { from: source.name.to_string(), on_duplicate, on_existing, outcomes, verdicts };
+                let left_out = source.documents.saturating_sub(done);
+                let left_out = (ended.is_some() && left_out > 0)
+                    .then(|| format!("{left_out} of the documents were deleted or replaced before they were merged"));
                 let state = state(ended.is_some(), aborted.is_some());
-                ("merge", state, ended, aborted.or(waits), source.documents, done, of_kind)
+                ("merge", state, ended, aborted.or(waits).or(left_out), source.documents, done, of_kind)
             }
         };
         let (job, ended) = (format!("{collection}.{}", number.0), ended.map(timestamp));

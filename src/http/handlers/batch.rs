@@ -57,7 +57,7 @@ pub async fn batch(
     let read = move || read(text, &query, &of, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     quota.take_documents(documents.len())?;
-    let asked = others.asked(&collection, documents.len())?;
+    let asked = others.asked(&collection, documents.len());
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, asked.as_ref(), bytes))?;
     // Room for the answers, and for ids and field names that may be repeated as they were sent.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max(asked.as_ref()))?;

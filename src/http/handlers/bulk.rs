@@ -47,7 +47,7 @@ pub async fn bulk(
     // The request may last for hours, so the decoder's memory counts from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
     // Each line takes its lookups from the client's limits when it is read.
-    let asked = others.asked(&collection, 0)?;
+    let asked = others.asked(&collection, 0);
     let work = DocumentWork::of_stream(&state, caller, collection, op, invalid).with_extra(extra);
     let work = work.asking(&state, asked);
     let bulk = Bulk { work, duplex, request_id, place, window, quota };

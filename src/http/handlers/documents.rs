@@ -47,7 +47,7 @@ pub async fn check(
     mut stages: Stages,
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
-    if let Some(asked) = others.asked(&collection, 1)? {
+    if let Some(asked) = others.asked(&collection, 1) {
         return Box::pin(several::check(&state, &caller, &asked, stages, subject)).await;
     }
     let Subject { id, payload_digest, query, content } = subject;
@@ -75,7 +75,7 @@ pub async fn insert(
     mut stages: Stages,
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
-    if let Some(asked) = others.asked(&collection, 1)? {
+    if let Some(asked) = others.asked(&collection, 1) {
         return Box::pin(several::insert(&state, &caller, &asked, stages, body)).await;
     }
     let DocumentBody { document, query, when_full, mut room } = body;
@@ -251,6 +251,7 @@ pub async fn delete(
             quota.take_documents(1)?;
             let ticket = collection.delete_labelled(label).await?;
             let deletion = audited.label_deleted(ticket).await?;
+            quota.charge_documents(usize::try_from(deletion.documents).unwrap_or(usize::MAX).saturating_sub(1));
             let job =
                 JobBody::new(collection.name().clone(), ListedJob { job: Job::DeleteLabel(deletion), waits: None });
             Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
@@ -309,17 +310,34 @@ pub async fn delete_many(
 ) -> Result<Json<Deleted>, Problem> {
     // The deletions are decided one after another and made durable together.
     let audited = Audited::of(&state, &caller, &collection);
-    let mut answers = Vec::new();
+    let (mut answers, mut refused) = (Vec::new(), None);
     for id in ids(&state, &quota, body).await? {
         // Gives other tasks a turn: a thousand deletions may need to wait for nothing.
         tokio::task::consume_budget().await;
-        answers.push(audited.deleted(collection.delete(id.clone()).await?, &id));
+        match collection.delete(id.clone()).await {
+            Ok(ticket) => answers.push(audited.deleted(ticket, &id)),
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
     }
     let mut deleted = 0;
     for answer in answers {
-        deleted += u64::from(answer.await?);
+        match answer.await {
+            Ok(was_there) => deleted += u64::from(was_there),
+            Err(error) => refused = Some(error),
+        }
     }
-    Ok(Json(Deleted { deleted }))
+    match refused {
+        None => Ok(Json(Deleted { deleted })),
+        Some(error) if deleted == 0 => Err(error.into()),
+        Some(error) => {
+            let problem = Problem::from(error);
+            let detail = format!("{}; {deleted} of the ids were deleted before that", problem.detail);
+            Err(Problem { detail, ..problem })
+        }
+    }
 }
 
 /// Reads the ids, each of which counts as a document.

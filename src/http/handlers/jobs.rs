@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{Collection, ListedJob};
-use crate::http::answer::Answer;
+use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::caller::Caller;
 use crate::http::dto::job::{JobBody, JobList, MergeInput, ReportPage, job_name, merge_input};
@@ -22,6 +22,8 @@ use crate::http::state::AppState;
 use crate::keys::Scope;
 use crate::types::{CollectionName, ID_JSON_BYTES_MAX, Job, OnExisting, Seq, fitting};
 
+/// The most bytes of a job as JSON: its label or names, and why it waits.
+const JOB_BYTES: usize = 2048;
 /// The most bytes of a report of a merge as JSON, without its ids.
 const REPORT_BYTES: usize = 512;
 
@@ -31,6 +33,7 @@ pub async fn merge(
     caller: Caller,
     OpenCollections(collections): OpenCollections,
     Target(collection): Target,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Response, Problem> {
     let MergeInput { from, on_duplicate, on_existing } = body.parse(&state, merge_input).await?;
@@ -40,19 +43,26 @@ pub async fn merge(
     }
     caller.require_use(&from)?;
     let from = collections.get(&from).await?;
+    quota.take_documents(1)?;
     let audited = Audited::of(&state, &caller, &collection);
     let merge = audited.merge_begun(collection.merge(&from, on_duplicate, on_existing)?).await?;
+    // One that was running already counted when it began.
+    if merge.merged() == 0 {
+        quota.charge_documents(usize::try_from(merge.source.documents).unwrap_or(usize::MAX).saturating_sub(1));
+    }
     let job = JobBody::new(collection.name().clone(), ListedJob { job: Job::Merge(merge), waits: None });
     Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
 }
 
 /// `GET /v1/jobs`: those of the open collections that the key may use, the newest first.
 pub async fn list(
+    State(state): State<AppState>,
     caller: Caller,
     OpenCollections(collections): OpenCollections,
     query: Query,
-) -> Result<Json<JobList>, Problem> {
+) -> Result<Answer<JobList>, Problem> {
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    let room = state.answer_room(limit * JOB_BYTES)?;
     let running = query.choice("state", &[("all", None), ("running", Some(true)), ("ended", Some(false))])?;
     let open = match query.get("collection") {
         Some(name) => {
@@ -65,12 +75,26 @@ pub async fn list(
     let mut found: Vec<(CollectionName, ListedJob)> = Vec::new();
     for collection in open.iter().filter(|collection| caller.may_use(collection.name())) {
         let jobs = collection.jobs().into_iter();
-        let asked = jobs.filter(|listed| running.is_none_or(|running| listed.job.is_running() == running));
+        let asked = jobs
+            .filter(|listed| is_shown(&caller, &listed.job))
+            .filter(|listed| running.is_none_or(|running| listed.job.is_running() == running));
         found.extend(asked.map(|job| (collection.name().clone(), job)));
     }
     found.sort_by_cached_key(|(name, ListedJob { job, .. })| (Reverse((job.accepted(), job.number())), name.clone()));
-    let shown = found.into_iter().take(limit);
-    Ok(Json(JobList { jobs: shown.map(|(name, listed)| JobBody::new(name, listed)).collect() }))
+    found.truncate(limit);
+    if found.len() * JOB_BYTES > room.json_bytes_max() {
+        return Err(scarce());
+    }
+    let jobs = found.into_iter().map(|(name, listed)| JobBody::new(name, listed)).collect();
+    Ok(Answer::new(JobList { jobs }, room))
+}
+
+/// Returns whether the key may know of a job. A merge tells of both collections.
+fn is_shown(caller: &Caller, job: &Job) -> bool {
+    match job {
+        Job::Merge(merge) => caller.may_use(&merge.source.name),
+        Job::DeleteLabel(_) => true,
+    }
 }
 
 /// `GET /v1/jobs/{job}`
@@ -80,7 +104,7 @@ pub async fn read(
     params: RawPathParams,
 ) -> Result<Json<JobBody>, Problem> {
     let (name, number) = named(&caller, &params)?;
-    let listed = job_of(&collections.get(&name).await?, number)?;
+    let listed = job_of(&caller, &collections.get(&name).await?, number)?;
     Ok(Json(JobBody::new(name, listed)))
 }
 
@@ -100,7 +124,7 @@ pub async fn reports(
     let after = query.get("cursor").map_or(Ok(0), str::parse).map_err(no_cursor)?;
     let after = i64::try_from(after).map_or(Seq(i64::MAX as u64), |_: i64| Seq(after));
     quota.take_documents(1)?;
-    if !matches!(job_of(&collection, number)?.job, Job::Merge(_)) {
+    if !matches!(job_of(&caller, &collection, number)?.job, Job::Merge(_)) {
         return Err(Problem::invalid("job", "must be a merge; other jobs have no reports"));
     }
     let mut room = state.answer_room(limit * (REPORT_BYTES + 3 * ID_JSON_BYTES_MAX))?;
@@ -121,8 +145,9 @@ fn named(caller: &Caller, params: &RawPathParams) -> Result<(CollectionName, Seq
     Ok((name, number))
 }
 
-fn job_of(collection: &Collection, number: Seq) -> Result<ListedJob, Problem> {
-    let found = collection.jobs().into_iter().find(|listed| listed.job.number() == number);
+fn job_of(caller: &Caller, collection: &Collection, number: Seq) -> Result<ListedJob, Problem> {
+    let is_it = |listed: &ListedJob| listed.job.number() == number && is_shown(caller, &listed.job);
+    let found = collection.jobs().into_iter().find(is_it);
     found.ok_or_else(|| {
         let detail = format!(
             "there is no job `{}.{}`; a collection keeps the last 100 jobs that have ended",

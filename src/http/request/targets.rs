@@ -29,13 +29,13 @@ struct Named {
 }
 
 impl Others {
-    /// Returns all collections that the request asks, `own` first; `None` if it asks no others. Takes the lookups of so
-    /// many documents in the others from the client's limits: each counts as a document.
-    pub(crate) fn asked(self, own: &Collection, documents: usize) -> Result<Option<AskedCollections>, Problem> {
-        let Some(named) = self.0 else { return Ok(None) };
-        let Named { collections, quota } = *named;
-        quota.take_documents(documents * collections.len())?;
-        Ok(Some(AskedCollections::new(own.clone(), collections)))
+    /// Returns all collections that the request asks, `own` first; `None` if it asks no others. The lookups of so many
+    /// documents in the others count as documents too. The documents themselves have been taken from the client's limits,
+    /// so the request is accepted, and is not refused for these.
+    pub(crate) fn asked(self, own: &Collection, documents: usize) -> Option<AskedCollections> {
+        let Named { collections, quota } = *self.0?;
+        quota.charge_documents(documents * collections.len());
+        Some(AskedCollections::new(own.clone(), collections))
     }
 }
 

@@ -2,7 +2,7 @@
 //! have yet to remove, and `merged` the reports of merges. Each of the three tables has a line in the ledger that
 //! documents do not touch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -148,8 +148,10 @@ pub(in crate::store) fn forget(connection: &Connection, number: Seq, reports_max
     take(connection, number).map(|_| true)
 }
 
-/// Copies the intact reports of a file to a new one, for a repair.
+/// Copies the intact reports of a file to a new one, for a repair: those of the merges that were copied before.
 pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusqlite::Result<()> {
+    let mut merges = new.prepare("SELECT number FROM job")?;
+    let merges: BTreeSet<i64> = merges.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let mut insert = new.prepare("INSERT INTO merged VALUES (?1, ?2, ?3, ?4, ?5)")?;
     let mut tally = Tally::default();
     let mut statement = old.prepare(SELECT_MERGED)?;
@@ -161,7 +163,9 @@ pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusq
             break;
         }
         last = place;
-        if let Ok((merge, source, report, sum)) = read_merged(row) {
+        if let Ok((merge, source, report, sum)) = read_merged(row)
+            && merges.contains(&(merge.0 as i64))
+        {
             insert.execute(params![place, merge.0 as i64, source.0 as i64, report, sum as i64])?;
             tally.add(sum);
         }
@@ -212,7 +216,7 @@ impl StoredJobs {
     }
 
     /// Returns what is wrong with the deletions that do not have as many documents left as they say.
-    fn miscounted(&self) -> Vec<String> {
+    pub(in crate::store) fn miscounted(&self) -> Vec<String> {
         let of_each = self.doomed_of_each();
         let left = |number| of_each.get(number).map_or(0, |seqs| seqs.len() as u64);
         let said: BTreeMap<Seq, u64> = self

@@ -33,6 +33,12 @@ impl Tally {
         self.rows = self.rows.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(sum);
     }
+
+    /// Subtracts a row that may have been lost. If it was, its checksum is not known and stays, so that a check of the file
+    /// still finds the loss.
+    pub(in crate::store) fn subtract_known(&mut self, sum: Option<u64>) {
+        self.subtract(sum.unwrap_or(0));
+    }
 }
 
 /// The rows that the tables must hold.

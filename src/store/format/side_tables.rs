@@ -24,8 +24,8 @@ pub(in crate::store) struct Flawed {
     rows: Vec<(&'static str, i64, Flaw)>,
     /// The tables whose intact rows are not those that the ledger counts.
     differing: Vec<&'static str>,
-    /// Why the rest could not be read.
-    broken: Option<rusqlite::Error>,
+    /// Why the rest of a table could not be read.
+    broken: Vec<rusqlite::Error>,
 }
 
 impl Flawed {
@@ -37,15 +37,19 @@ impl Flawed {
         (table, select): (&'static str, &str),
         read: impl FnMut(&Row<'_>) -> Result<u64, Flaw>,
     ) -> Self {
-        if self.broken.is_none() {
-            self.broken = self.look_at_rows(connection, (table, select), read).err();
-        }
+        let broken = self.look_at_rows(connection, (table, select), read).err();
+        self.broken.extend(broken);
         self
     }
 
     /// Returns the damaged rows: table, key and flaw.
     pub(in crate::store) fn rows(&self) -> &[(&'static str, i64, Flaw)] {
         &self.rows
+    }
+
+    /// Returns how many rows and tables are damaged.
+    pub(in crate::store) fn count(&self) -> u64 {
+        (self.rows.len() + self.differing.len() + self.broken.len()) as u64
     }
 
     fn look_at_rows(
@@ -78,7 +82,7 @@ impl Flawed {
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        self.rows.is_empty() && self.differing.is_empty() && self.broken.is_none()
+        self.rows.is_empty() && self.differing.is_empty() && self.broken.is_empty()
     }
 
     /// Returns it as sentences. An error that says nothing about the file is returned as such.
@@ -87,10 +91,11 @@ impl Flawed {
         let mut complaints: Vec<String> = self.rows.iter().map(named).collect();
         let differs = |table: &&str| format!("the intact rows of `{table}` are not those that the ledger counts");
         complaints.extend(self.differing.iter().map(differs));
-        match self.broken.map(|error| StoreError::from_sqlite(collection, "reading it", error)) {
-            None => {}
-            Some(StoreError::Damaged { detail, .. } | StoreError::NotAStore { detail, .. }) => complaints.push(detail),
-            Some(other) => return Err(other),
+        for error in self.broken {
+            match StoreError::from_sqlite(collection, "reading it", error) {
+                StoreError::Damaged { detail, .. } | StoreError::NotAStore { detail, .. } => complaints.push(detail),
+                other => return Err(other),
+            }
         }
         Ok(complaints)
     }

@@ -259,14 +259,14 @@ fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Res
 struct Finished {
     /// The documents that it removed.
     removed: u64,
-    /// The damaged rows.
+    /// The damaged rows and tables, or the deletions that lost documents that they had yet to remove.
     damaged: u64,
 }
 
 /// Finishes the deletions by label, which removes the documents that they had yet to remove, and copies all jobs.
 fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Result<Finished, Stopped> {
     let (found, flawed) = jobs::look(old, true);
-    let mut finished = Finished { removed: 0, damaged: flawed.rows().len() as u64 };
+    let mut finished = Finished { removed: 0, damaged: flawed.count().max(found.miscounted().len() as u64) };
     for seq in found.doomed.iter().flat_map(|part| &part.seqs) {
         let mut removed = 0;
         for table in RecordTable::ALL {

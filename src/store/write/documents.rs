@@ -80,14 +80,6 @@ fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
 
 /// Removes a document as part of the change at `seq`.
 pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()> {
-    if remove_if_there(batch, target)? {
-        return Ok(());
-    }
-    Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0)))
-}
-
-/// Removes a document. Returns whether there was one.
-pub(super) fn remove_if_there(batch: &mut Batch<'_>, target: Seq) -> Result<bool> {
     let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
     let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
     match (signature, document) {
@@ -95,16 +87,34 @@ pub(super) fn remove_if_there(batch: &mut Batch<'_>, target: Seq) -> Result<bool
             batch.ledger().signatures.subtract(signature);
             batch.ledger().documents.subtract(document);
             if batch.keep() == Keep::Signature {
-                return Ok(true);
+                return Ok(());
             }
             let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
             let payload = payload.ok_or_else(|| gone(batch, target, "payload"))?;
             batch.ledger().payloads.subtract(payload);
-            Ok(true)
+            Ok(())
         }
-        (None, None) => Ok(false),
+        (None, None) => Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0))),
         (signature, _) => Err(gone(batch, target, if signature.is_some() { "document" } else { "signature" })),
     }
+}
+
+/// Removes what the file has of a document, of which damage may have cost a row. Returns whether one was missing. One
+/// that is not there at all is passed over.
+pub(super) fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<bool> {
+    let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
+    let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
+    if (signature, document) == (None, None) {
+        return Ok(false);
+    }
+    batch.ledger().signatures.subtract_known(signature);
+    batch.ledger().documents.subtract_known(document);
+    if batch.keep() == Keep::Signature {
+        return Ok(signature.is_none() || document.is_none());
+    }
+    let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
+    batch.ledger().payloads.subtract_known(payload);
+    Ok(signature.is_none() || document.is_none() || payload.is_none())
 }
 
 fn gone(batch: &Batch<'_>, target: Seq, row: &str) -> StoreError {

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use super::batch::{Batch, committing, out_of_order};
 use super::checkpoint::{self, Mode};
 use super::checkpointer::Checkpointer;
-use super::documents::{insert, remove, remove_if_there};
+use super::documents::{insert, remove, remove_rows};
 use super::emptying;
 use super::log_bound::LogBound;
 use super::poison::Poison;
@@ -144,14 +144,23 @@ impl Writer {
     }
 
     /// Removes the documents of a part of a deletion by label, and returns the deletion as it is then. It has ended at `now`
-    /// if this was its last part. A document that is not there is passed over: a repair may have set it aside.
+    /// if this was its last part. Rows that are not there are passed over: a repair may have set the document aside, or the
+    /// file is damaged. A deletion that could not go on would stop all writes.
     pub fn remove_doomed(&mut self, part: &DoomedPart, now: TimestampMs) -> Result<LabelDeletion> {
         self.finish_log()?;
         let mut buffer = std::mem::take(&mut self.buffer);
         let removed = self.transaction(|| {
             let mut batch = Batch::new(&self.connection, &self.collection, self.keep, self.ledger, &mut buffer);
+            let mut damaged = 0;
             for &seq in &part.seqs {
-                remove_if_there(&mut batch, seq)?;
+                damaged += u64::from(remove_rows(&mut batch, seq)?);
+            }
+            if damaged > 0 {
+                tracing::error!(
+                    collection = self.collection,
+                    documents = damaged,
+                    "documents that were deleted by label had lost a row; check the file with `hapax verify`"
+                );
             }
             let deletion = jobs::removed(&self.connection, part, now);
             let deletion = deletion.map_err(|error| committing(&self.collection, error))?;
