@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::store::StoredStatistics;
 use crate::types::{Label, Labels, Statistics, Verdict};
@@ -14,6 +14,8 @@ pub(crate) struct LabelStatistics {
     counted: Mutex<Counted>,
     /// The most labels that are counted.
     labels_max: usize,
+    /// Held while rows are taken and sent to the disk, so that older ones do not follow newer ones.
+    writing: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -46,7 +48,7 @@ impl LabelStatistics {
             }
         }
         counted.all.place = PLACE_OF_ALL;
-        Self { counted: Mutex::new(counted), labels_max }
+        Self { counted: Mutex::new(counted), labels_max, writing: Mutex::default() }
     }
 
     /// Counts a document that was decided on, whose content has `bytes` bytes. A label is not counted if there are too many
@@ -80,6 +82,11 @@ impl LabelStatistics {
         let found = counted.by_label.range::<str, _>((from, Bound::Unbounded));
         let found = found.take_while(|(label, _)| label.starts_with(&of_name));
         found.filter_map(|(label, row)| Some((Label::parse(label).ok()?, row.counts))).take(limit).collect()
+    }
+
+    /// Waits until nobody else takes rows and sends them to the disk.
+    pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock()
     }
 
     /// Returns the rows that are not on disk as they are, and counts them as written.

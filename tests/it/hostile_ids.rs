@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, DOCUMENTS, encode, words};
 use crate::support::library::dir;
-use crate::support::local::Local;
+use crate::support::local::{Local, Setup};
+use crate::support::until::until;
 
 fn hostile() -> Vec<String> {
     let mut ids: Vec<String> = [
@@ -151,6 +152,28 @@ fn go_out_by_every_door(client: &Client, ids: &[String]) {
         let left = client.get("/v1/collections/default").ok()["documents"].as_u64().unwrap();
         assert_eq!(left, count - number - 1);
     }
+}
+
+/// Each request for one of them reads the records of all, and a client can make such ids.
+#[test]
+fn ids_with_the_same_hash_are_taken_up_to_a_limit() {
+    let dir = dir();
+    let mut setup = Setup::new(&dir);
+    setup.collections.limits.id_fingerprint_bits = 1;
+    let server = setup.start();
+    let client = Client::of(&server);
+    let insert = |id: u64, text: u64| {
+        client.post(&format!("{DOCUMENTS}?on_existing=replace"), &json!({"id": id.to_string(), "text": words(text)}))
+    };
+    let answers: Vec<_> = (0..200).map(|id| insert(id, id)).collect();
+    let (taken, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert_eq!((taken.len(), refused.len()), (128, 72));
+    let problem = refused[0].problem(422, "invalid_value");
+    assert!(problem["detail"].as_str().unwrap().starts_with("id: has the same hash as 64 stored ids"), "{problem}");
+    // Those that are stored go on, and what is deleted makes room.
+    assert_eq!(insert(0, 1000).ok()["outcome"], "replaced");
+    client.delete(&format!("{DOCUMENTS}?id=0")).ok();
+    until("its place is free", || insert(0, 1001).status == 200);
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static
 
 /// Writes the counts that are not on disk, and waits for that. If the disk refuses, the next round tries again.
 pub(crate) fn write(writes: &Writes) {
+    let _writing = writes.statistics().writing();
     let rows = Arc::new(writes.statistics().take_unwritten());
     if rows.is_empty() {
         return;

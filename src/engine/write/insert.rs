@@ -24,6 +24,9 @@ use crate::store::{Change, id_fingerprint};
 use crate::types::{DocId, OnDuplicate, Previous, Revisit, Seq, Verdict};
 use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
 
+/// The ids that may share a fingerprint. By chance two of them hardly ever do.
+const FINGERPRINT_SHARED_MAX: usize = 64;
+
 /// Whether a decision may read the disk on the current thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disk {
@@ -86,6 +89,9 @@ fn decide_once(
     disk: Disk,
 ) -> Result<Option<Option<Ticket<Verdict>>>> {
     let holder = Holder::find(writes, &insertion.id)?;
+    if disk == Disk::Now && holder.existing.is_none() {
+        refuse_crowd(writes, &insertion.id)?;
+    }
     if let Some(existing) = &holder.existing {
         if existing.holds(&insertion.made) {
             return Ok(repeat(writes, (&holder, existing), insertion, turn)?.map(Some));
@@ -106,6 +112,16 @@ fn decide_once(
         }
     }
     Err(changing())
+}
+
+/// Refuses a new id if many others have the same fingerprint: each request for one of them reads the records of all.
+fn refuse_crowd(writes: &Writes, id: &DocId) -> Result<()> {
+    let others = writes.lookup().index().held_by(id_fingerprint(id)).len();
+    if others < FINGERPRINT_SHARED_MAX {
+        return Ok(());
+    }
+    let detail = format!("has the same hash as {others} stored ids, the most that may; choose another id");
+    Err(CollectionError::Invalid { field: "id", detail })
 }
 
 /// The data that a decision lacks.

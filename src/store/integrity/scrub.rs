@@ -6,6 +6,9 @@ use crate::store::format::{golden, jobs, statistics};
 use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
+/// Reports of merges are read in one step, so more are left to backups and `hapax verify`.
+const REPORTS_MAX: u64 = 200_000;
+
 /// The result of scrubbing a part of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
@@ -16,7 +19,7 @@ pub struct Scrubbed {
     pub damaged: Vec<(Seq, String)>,
     /// The flaws of the golden set. It is read with the first records.
     pub golden: Vec<String>,
-    /// The flaws of the jobs, which are read then too.
+    /// The flaws of the jobs, which are read then too, with the reports of merges unless they are very many.
     pub jobs: Vec<String>,
     /// The flaws of the statistics, which are read then too.
     pub statistics: Vec<String>,
@@ -37,7 +40,8 @@ pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_m
         scrubbed.bytes += looked.pairs.iter().map(|pair| pair.bytes() as u64).sum::<u64>();
         scrubbed.golden = looked.complaints(readers.collection())?;
         scrubbed.statistics = statistics::look(&snapshot).1.complaints(readers.collection())?;
-        let (found, flawed) = jobs::look(&snapshot, true);
+        let with_reports = jobs::reports_counted(&snapshot).map_err(sqlite)? <= REPORTS_MAX;
+        let (found, flawed) = jobs::look(&snapshot, with_reports);
         scrubbed.jobs = jobs::complaints((&found, flawed), readers.collection())?;
     }
     let broken = walk(&snapshot, keep, after, |visit| {
