@@ -138,7 +138,9 @@ pub(in crate::store) fn take(connection: &Connection, number: Seq) -> rusqlite::
             // The checksum that the ledger counts for this row is not known, but those of the others are.
             let mut tally = Tally::default();
             let mut others = connection.prepare_cached("SELECT sum FROM job")?;
-            others.query_map([], |row| row.get::<_, i64>(0))?.try_for_each(|sum| sum.map(|sum| tally.add(sum as u64)))?;
+            others
+                .query_map([], |row| row.get::<_, i64>(0))?
+                .try_for_each(|sum| sum.map(|sum| tally.add(sum as u64)))?;
             set_tally(connection, "job", tally)?;
             Ok(None)
         }

@@ -35,6 +35,7 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("cli/collection/jobs.rs", "refused", "12"),
     ("cli/verify.rs", "parts", "s"),
     ("engine/jobs.rs", "all", "1000"),
+    ("engine/write/insert.rs", "others", "64"),
     ("http/dto/job.rs", "left_out", "12"),
     ("http/handlers/documents.rs", "deleted", "499"),
     ("verdicts/error.rs", "needed", "1500000000"),
