@@ -128,7 +128,7 @@ fn assemble(
         seed: None,
     });
     let jobs = store.jobs()?;
-    let statistics = LabelStatistics::of(store.statistics()?, common.limits.labels.labels_max);
+    let statistics = LabelStatistics::of(store.intact_statistics()?, common.limits.labels.labels_max);
     index.keep_last_seen(settings.ttl.map(|_| meta.created));
     let Scanned { linked, joined } =
         scan(&store, (&index, &meta), &jobs, |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;

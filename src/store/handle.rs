@@ -198,6 +198,17 @@ impl Store {
         self.readers.read(|snapshot| statistics::read(snapshot.connection(), snapshot.collection()))
     }
 
+    /// Reads the intact statistics, and logs what is wrong with the others: damaged counts must not cost the documents.
+    pub fn intact_statistics(&self) -> Result<Vec<StoredStatistics>> {
+        match self.statistics() {
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::error!(%error, "the damaged statistics begin again; `hapax verify --repair` mends the file");
+                self.readers.read(|snapshot| Ok(statistics::look(snapshot.connection()).0))
+            }
+            read => read,
+        }
+    }
+
     /// Reads the jobs.
     pub fn jobs(&self) -> Result<StoredJobs> {
         self.readers.read(|snapshot| jobs::read(snapshot.connection(), snapshot.collection(), false))

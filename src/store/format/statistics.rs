@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::columns::{Flaw, STATISTICS_SEED, WRONG_SUM, bytes, integer, push_text, utf8};
 use super::side_tables::{Flawed, set_tally, tally_of};
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::types::Statistics;
 
 const TABLE: &str = "statistics";
@@ -62,13 +62,13 @@ pub(in crate::store) fn look(connection: &Connection) -> (Vec<StoredStatistics>,
     (intact, flawed)
 }
 
-/// Reads the intact statistics, and logs what is wrong with the others: damaged counts must not cost the documents.
+/// Reads the statistics. Damage is an error.
 pub(in crate::store) fn read(connection: &Connection, collection: &str) -> Result<Vec<StoredStatistics>> {
     let (intact, flawed) = look(connection);
-    if let Some(first) = flawed.complaints(collection)?.first() {
-        tracing::error!(collection, %first, "statistics are damaged, and their counts begin again; `hapax verify --repair` mends the file");
+    match flawed.complaints(collection)?.first() {
+        None => Ok(intact),
+        Some(first) => Err(StoreError::damaged(collection, None, format!("its statistics: {first}"))),
     }
-    Ok(intact)
 }
 
 fn read_row(row: &Row<'_>) -> Result<(StoredStatistics, u64), Flaw> {
