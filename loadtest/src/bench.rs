@@ -90,6 +90,13 @@ impl Bench {
         self.phase_with(name, work, pace, seconds, connections)
     }
 
+    /// The same, and every answer must be right.
+    pub(crate) fn faultless<W: Work>(&mut self, name: &str, work: &Arc<W>, pace: Pace, seconds: f64) -> Result<Tally> {
+        let tally = self.phase(name, work, pace, seconds)?;
+        self.report.nothing_wrong(name, &tally);
+        Ok(tally)
+    }
+
     pub(crate) fn phase_with<W: Work>(
         &mut self,
         name: &str,

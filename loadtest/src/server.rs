@@ -65,13 +65,10 @@ impl Server {
     /// Starts a server on a free port and an empty directory, and waits for its ready line.
     pub(crate) fn start(launch: Launch) -> Result<Self> {
         let dir = tempfile::tempdir_in(&launch.parent).context("cannot make a directory")?;
-        let child = launch.start(dir.path())?;
-        let pid = Some(child.id());
         // From here on it is ended even if something fails.
-        let own = Own::Process(Box::new(Started { child, dir, launch }));
-        let mut server = Self { address: ([127, 0, 0, 1], 0).into(), pid, own };
-        server.wait_until_ready()?;
-        Ok(server)
+        let mut started = Started { child: launch.start(dir.path())?, dir, launch };
+        let (address, pid) = (started.address()?, Some(started.child.id()));
+        Ok(Self { address, pid, own: Own::Process(Box::new(started)) })
     }
 
     /// Ends the server, and starts it again on its directory. Afterwards its index is in memory and nothing else:
@@ -84,24 +81,27 @@ impl Server {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).context("cannot end the server")?;
         started.child.wait().context("cannot wait for the end of the server")?;
         started.child = started.launch.start(started.dir.path())?;
-        self.pid = Some(started.child.id());
-        self.wait_until_ready()?;
-        match &self.own {
-            Own::Process(started) => forget_pages(&started.dir.path().join("data")),
-            _ => Ok(()),
-        }
+        (self.address, self.pid) = (started.address()?, Some(started.child.id()));
+        forget_pages(&started.dir.path().join("data"))
     }
+}
 
-    /// Reads the line with the address, which is written when the server is ready.
-    fn wait_until_ready(&mut self) -> Result<()> {
-        let Own::Process(started) = &mut self.own else { return Ok(()) };
+impl Started {
+    /// Waits for the line that the server writes when it is ready, and returns the address in it.
+    fn address(&mut self) -> Result<SocketAddr> {
         let mut line = String::new();
-        let out = started.child.stdout.take().context("the server has no stdout")?;
+        let out = self.child.stdout.take().context("the server has no stdout")?;
         BufReader::new(out).read_line(&mut line).context("cannot read the server's ready line")?;
-        let url = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
+        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
         let Some(url) = url else { bail!("the server did not become ready: {line:?}") };
-        self.address = Self::running(&url, None)?.address;
-        Ok(())
+        Ok(Server::running(url, None)?.address)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -152,13 +152,8 @@ fn spawn(mut command: Command, processors: &[usize]) -> Result<Child> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.own, Own::Nothing) {
-            Own::Nothing => {}
-            Own::Process(mut started) => {
-                let _ = started.child.kill();
-                let _ = started.child.wait();
-            }
-            Own::Threads(runtime) => runtime.shutdown_background(),
+        if let Own::Threads(runtime) = std::mem::replace(&mut self.own, Own::Nothing) {
+            runtime.shutdown_background();
         }
     }
 }

@@ -1,18 +1,19 @@
 //! `hapax backup`: copies every collection to a folder that `hapax restore` reads. The copy is made by a running
 //! server, or from a data directory that no server uses.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Deserialize;
 
 use super::client::{Client, ServerArgs};
 use super::exit::ExitStatus;
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::plural::plural;
+use super::progress;
 use crate::collections::BackupContents;
 use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
 
@@ -266,14 +267,8 @@ fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<MadeBackup> {
 }
 
 fn progress_bar(what: &'static str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} % {msg}  {elapsed} elapsed, {eta} left");
-    let bar = ProgressBar::new(STEPS).with_style(style.expect("the template is valid"));
-    bar.set_message(what);
-    bar.enable_steady_tick(LOOK);
-    bar
+    let template = "{bar:30.cyan/dim} {percent:>3} % {msg}  {elapsed} elapsed, {eta} left";
+    progress::of_steps(STEPS, template).with_message(what)
 }
 
 fn show(bar: &ProgressBar, share: f64) {

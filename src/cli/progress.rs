@@ -10,6 +10,20 @@ use super::plural::plural;
 /// Time between two lines of progress if stderr is not a terminal.
 const WORDS_PERIOD: Duration = Duration::from_secs(10);
 
+/// Time between two steps of the spinner and of the clock.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Shows a bar of `length` steps on a terminal, and nothing in logs.
+pub(in crate::cli) fn of_steps(length: u64, template: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template(template).expect("the template is valid");
+    let bar = ProgressBar::new(length).with_style(style);
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
 /// Shows a bar for files of `total` bytes on a terminal. Otherwise prints a line every [`WORDS_PERIOD`], for logs.
 pub(in crate::cli) fn of_files(total: Option<u64>) -> ProgressBar {
     let style = |template| ProgressStyle::with_template(template).expect("the template is valid");
@@ -22,7 +36,7 @@ pub(in crate::cli) fn of_files(total: Option<u64>) -> ProgressBar {
             .with_style(style("{spinner} {decimal_bytes} read  {msg}  {decimal_bytes_per_sec}  {elapsed} elapsed")),
     };
     if terminal {
-        bar.enable_steady_tick(Duration::from_millis(200));
+        bar.enable_steady_tick(TICK);
         return bar;
     }
     bar.set_draw_target(ProgressDrawTarget::hidden());

@@ -1,16 +1,16 @@
 //! `hapax verify`: checks whether the files of a data directory hold what was written, and repairs them if asked.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::exit::ExitStatus;
 use super::in_use::advise;
 use super::plural::plural;
+use super::progress;
 use crate::collections::offline::{CollectionFiles, FileCheck, FileDamage, FileRepair};
 use crate::types::CollectionName;
 
@@ -222,11 +222,5 @@ fn tell(
 }
 
 fn progress_bar(name: &CollectionName) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} %  {msg}  {eta} left");
-    let bar = ProgressBar::new(STEPS).with_style(style.expect("the template is valid")).with_message(name.to_string());
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
+    progress::of_steps(STEPS, "{bar:30.cyan/dim} {percent:>3} %  {msg}  {eta} left").with_message(name.to_string())
 }

@@ -84,7 +84,7 @@ impl LabelStatistics {
         found.filter_map(|(label, row)| Some((Label::parse(label).ok()?, row.counts))).take(limit).collect()
     }
 
-    /// Waits until nobody else takes rows and sends them to the disk.
+    /// Takes the lock that is held while rows are taken and sent to the disk.
     pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
         self.writing.lock()
     }

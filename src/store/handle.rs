@@ -198,7 +198,8 @@ impl Store {
         self.readers.read(|snapshot| statistics::read(snapshot.connection(), snapshot.collection()))
     }
 
-    /// Reads the intact statistics, and logs what is wrong with the others: damaged counts must not cost the documents.
+    /// Reads the intact statistics, and logs the damage of the others. Damaged counts must not keep documents from being
+    /// served.
     pub fn intact_statistics(&self) -> Result<Vec<StoredStatistics>> {
         match self.statistics() {
             Err(error @ StoreError::Damaged { .. }) => {

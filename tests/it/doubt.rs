@@ -16,11 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes deletes of documents fail in a way that hapax has no name for, so that it cannot know the state on disk.
 fn fail_deletes(dir: &Dir, collection: &str) -> Connection {
-    let connection = Connection::open(dir.path().join(format!("data/collections/{collection}.sqlite"))).unwrap();
-    connection.busy_timeout(Duration::from_secs(30)).unwrap();
-    let trigger = "CREATE TRIGGER no BEFORE DELETE ON document BEGIN SELECT RAISE(ABORT, 'refused by the test'); END";
-    connection.execute_batch(trigger).unwrap();
-    connection
+    library::refuse(dir, collection, "BEFORE DELETE ON document")
 }
 
 fn check(client: &Client, text: &str) -> Value {

@@ -170,7 +170,7 @@ fn ids_with_the_same_hash_are_taken_up_to_a_limit() {
     assert_eq!((taken.len(), refused.len()), (128, 72));
     let problem = refused[0].problem(422, "invalid_value");
     assert!(problem["detail"].as_str().unwrap().starts_with("id: has the same hash as 64 stored ids"), "{problem}");
-    // Those that are stored go on, and what is deleted makes room.
+    // A stored id can still be replaced, and a deletion makes room.
     assert_eq!(insert(0, 1000).ok()["outcome"], "replaced");
     client.delete(&format!("{DOCUMENTS}?id=0")).ok();
     until("its place is free", || insert(0, 1001).status == 200);

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::keys::file;
+use crate::keys;
 use crate::support::client::{Answer, Client, DOCUMENTS, words};
 use crate::support::command::run;
-use crate::support::library::{Dir, dir};
+use crate::support::library::{dir, file, refuse};
 use crate::support::local::{Local, Setup};
 use crate::support::server::Server;
 use crate::support::until::until_within;
@@ -243,15 +242,6 @@ fn a_deletion_goes_on_after_a_crash() {
     assert!(String::from_utf8_lossy(&verified.stdout).contains("default: sound, 2000 documents"));
 }
 
-/// Makes writes fail in the file of the collection `default`.
-fn failing(dir: &Dir, trigger: &str) -> Connection {
-    let connection = Connection::open(dir.path().join("data/collections/default.sqlite")).unwrap();
-    connection.busy_timeout(PATIENCE).unwrap();
-    let trigger = format!("CREATE TRIGGER no {trigger} BEGIN SELECT RAISE(ABORT, 'refused by the test'); END");
-    connection.execute_batch(&trigger).unwrap();
-    connection
-}
-
 #[test]
 fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
     let dir = dir();
@@ -259,7 +249,7 @@ fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
     let client = Client::of(&server);
     cluster(&client);
     // The rows stay on the disk: their removal is refused.
-    let refuses = failing(&dir, "BEFORE DELETE ON document");
+    let refuses = refuse(&dir, "default", "BEFORE DELETE ON document");
     deleted(&client, "site:r");
     let again = insert(&client, "", "m", &format!("{} end", words(1)), Value::Null);
     assert_eq!((&again["outcome"], &again["matches"]), (&json!("unchanged"), &json!([])), "{again}");
@@ -275,9 +265,10 @@ fn a_damaged_document_does_not_stop_a_deletion() {
     for number in 0..20 {
         insert(&client, "", &format!("d{number}"), &words(number), json!({ "site": "a" }));
     }
-    let connection = Connection::open(dir.path().join("data/collections/default.sqlite")).unwrap();
-    connection.busy_timeout(PATIENCE).unwrap();
-    assert_eq!(connection.execute("DELETE FROM document WHERE id = CAST('d7' AS BLOB) OR id = 'd7'", []).unwrap(), 1);
+    assert_eq!(
+        file(&dir, "default").execute("DELETE FROM document WHERE id = CAST('d7' AS BLOB) OR id = 'd7'", []).unwrap(),
+        1
+    );
     until_done(&client, &deleted(&client, "site:a"));
     insert(&client, "", "next", &words(100), Value::Null);
     assert_eq!(listed(&client, ""), set(&["next"]));
@@ -293,7 +284,7 @@ fn a_deletion_counts_as_many_documents_as_it_deletes_for_the_limits_of_a_key() {
     let dir = dir();
     let keys =
         [("all", &["read", "insert"][..], ""), ("slow", &["delete"][..], "limits = { documents_per_second = 1 }")];
-    let server = Setup { keys_file: Some(file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
+    let server = Setup { keys_file: Some(keys::file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
     let (all, slow) = (Client::of(&server).key("all"), Client::of(&server).key("slow"));
     for number in 0..100 {
         insert(&all, "", &format!("d{number}"), &words(number), json!({ "site": "a" }));
@@ -312,7 +303,7 @@ fn a_deletion_that_the_disk_refuses_is_undone() {
     let client = Client::of(&server);
     cluster(&client);
     insert(&client, "", "s", &words(2), json!({ "site": "r" }));
-    let refuses = failing(&dir, "BEFORE INSERT ON job");
+    let refuses = refuse(&dir, "default", "BEFORE INSERT ON job");
     assert!(delete_label(&client, "site:r").status >= 500);
     assert_eq!((documents(&client), counted(&client)), (4, vec!["l=1".into(), "m=1".into(), "r=2".into()]));
     assert_eq!(check(&client, &words(1))["duplicate_of"], "r");
@@ -331,7 +322,7 @@ fn no_answer_rests_on_documents_whose_deletion_is_in_doubt() {
     let client = Client::of(&server);
     cluster(&client);
     insert(&client, "", "s", &words(2), json!({ "site": "s" }));
-    let refuses = failing(&dir, "BEFORE UPDATE ON ledger WHEN new.tally = 'signature'");
+    let refuses = refuse(&dir, "default", "BEFORE UPDATE ON ledger WHEN new.tally = 'signature'");
     delete_label(&client, "site:r").problem(503, "write_failed");
     let found = client.post(&format!("{DEFAULT}/check"), &json!({ "text": words(1) })).ok();
     assert_eq!((cited(&found), &found["complete"]), (vec!["m"], &json!(false)), "{found}");

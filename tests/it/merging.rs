@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::keys::file;
+use crate::keys;
 use crate::support::client::{Client, documents, words};
 use crate::support::command::run;
-use crate::support::library::dir;
+use crate::support::library::{dir, file, refuse};
 use crate::support::local::{Local, Setup};
 use crate::support::server::Server;
 use crate::support::until::until_within;
@@ -200,11 +199,7 @@ fn commits_that_fail_cost_a_merge_no_document() {
     for number in 0..count {
         insert(&client, "crawl", "", &json!({"id": format!("d{number}"), "text": words(number)}));
     }
-    let connection = Connection::open(dir.path().join("data/collections/default.sqlite")).unwrap();
-    connection.busy_timeout(PATIENCE).unwrap();
-    let refuses = "CREATE TRIGGER no BEFORE INSERT ON document WHEN abs(random()) % 60 = 0
-                   BEGIN SELECT RAISE(ABORT, 'refused by the test'); END";
-    connection.execute_batch(refuses).unwrap();
+    let refuses = refuse(&dir, "default", "BEFORE INSERT ON document WHEN abs(random()) % 60 = 0");
     let ended = until_ended(&client, &merge(&client, "default", &json!({"from": "crawl"})));
     assert_eq!((&ended["state"], &ended["outcomes"]), (&json!("done"), &json!({"inserted": count})), "{ended}");
     assert_eq!(client.get("/v1/collections/default").ok()["documents"], count);
@@ -214,7 +209,7 @@ fn commits_that_fail_cost_a_merge_no_document() {
     assert!(!failures.ends_with(" 0"), "no commit failed, so nothing was tested: {failures}");
     let counted = client.get("/v1/collections/default/statistics").ok();
     assert_eq!(counted["all"]["unique"], count, "{counted}");
-    connection.execute_batch("DROP TRIGGER no").unwrap();
+    refuses.execute_batch("DROP TRIGGER no").unwrap();
 }
 
 #[test]
@@ -244,7 +239,7 @@ fn a_merge_is_seen_by_keys_for_both_collections() {
         ("all", &["read", "insert", "admin"][..], ""),
         ("some", &["read", "insert"][..], "collections = [\"default\"]"),
     ];
-    let server = Setup { keys_file: Some(file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
+    let server = Setup { keys_file: Some(keys::file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
     let (all, some) = (Client::of(&server).key("all"), Client::of(&server).key("some"));
     create(&all, "private", &json!({}));
     insert(&all, "private", "", &json!({"id": "secret", "text": words(1)}));
@@ -268,9 +263,7 @@ fn a_merge_from_a_damaged_collection_is_aborted() {
         insert(&client, "crawl", "", &json!({"id": format!("d{number}"), "text": words(number)}));
         insert(&client, "sound", "", &json!({"id": format!("s{number}"), "text": words(100 + number)}));
     }
-    let connection = Connection::open(dir.path().join("data/collections/crawl.sqlite")).unwrap();
-    connection.busy_timeout(PATIENCE).unwrap();
-    connection.execute("UPDATE document SET shingles = shingles + 1 WHERE seq = 5", []).unwrap();
+    file(&dir, "crawl").execute("UPDATE document SET shingles = shingles + 1 WHERE seq = 5", []).unwrap();
     let (damaged, sound) =
         (merge(&client, "default", &json!({"from": "crawl"})), merge(&client, "default", &json!({"from": "sound"})));
     let ended = until_ended(&client, &damaged);
@@ -292,14 +285,11 @@ fn what_is_replaced_before_its_turn_is_left_out_and_that_is_said() {
     }
     // The first merge keeps the second waiting, because its commits fail.
     insert(&client, "first", "", &json!({"id": "x", "text": words(50)}));
-    let connection = Connection::open(dir.path().join("data/collections/default.sqlite")).unwrap();
-    connection.busy_timeout(PATIENCE).unwrap();
-    let refuses = "CREATE TRIGGER no BEFORE INSERT ON document BEGIN SELECT RAISE(ABORT, 'refused by the test'); END";
-    connection.execute_batch(refuses).unwrap();
+    let refuses = refuse(&dir, "default", "BEFORE INSERT ON document");
     merge(&client, "default", &json!({"from": "first"}));
     let begun = merge(&client, "default", &json!({"from": "crawl"}));
     insert(&client, "crawl", "on_existing=replace", &json!({"id": "d3", "text": words(33)}));
-    connection.execute_batch("DROP TRIGGER no").unwrap();
+    refuses.execute_batch("DROP TRIGGER no").unwrap();
     let ended = until_ended(&client, &begun);
     assert_eq!((&ended["documents"], &ended["done"]), (&json!(5), &json!(4)), "{ended}");
     assert!(ended["detail"].as_str().unwrap().contains("1 of the documents"), "{ended}");

@@ -8,7 +8,7 @@ use super::companion::Companion;
 use super::import::import;
 use super::operator::Operator;
 use crate::bench::{Bench, runtime};
-use crate::client::{Pace, Tally, Work};
+use crate::client::{Pace, Tally};
 use crate::options::Args;
 use crate::works::{Bulk, Checks, Inserts, Later};
 
@@ -52,9 +52,9 @@ fn measure(
     let (seconds, percent) = (bench.args.seconds, load * 100.0);
     let name = |what: &str| format!("{what} at {percent:.0} %");
     let rate = bench.open(capacity.checks * load);
-    let alone = phase(bench, &name("checks"), checks, rate)?;
+    let alone = bench.faultless(&name("checks"), checks, rate, seconds)?;
     let insert_rate = bench.open(capacity.inserts * load);
-    phase(bench, &name("inserts"), inserts, insert_rate)?;
+    bench.faultless(&name("inserts"), inserts, insert_rate, seconds)?;
 
     let later = |of: u64| (2 * round + of + 1) * APART;
     let (beside, less) = (Later::new(inserts, later(0)), load.min(LOADS[1] - WITH));
@@ -62,7 +62,8 @@ fn measure(
     let companion =
         Companion::start(bench, runtime(bench.args.threads, 0)?, &name("inserts during checks"), &beside, plan);
     let rate_beside = bench.open(capacity.checks * less);
-    let during = phase(bench, &format!("checks at {:.0} %, and inserts", less * 100.0), checks, rate_beside)?;
+    let during =
+        bench.faultless(&format!("checks at {:.0} %, and inserts", less * 100.0), checks, rate_beside, seconds)?;
     nothing_wrong(bench, companion)?;
     if load == LOADS[0] {
         let slowest = |tally: &Tally| tally.good().value_at_quantile(0.999).max(1) as f64;
@@ -73,18 +74,12 @@ fn measure(
     let import = Later::new(&Bulk::inserts(&bench.texts, LINES), later(1) / LINES);
     let plan = (Pace::Closed, seconds, 1);
     let companion = Companion::start(bench, runtime(bench.args.threads, 19)?, "an import", &import, plan);
-    phase(bench, &name("checks during an import,"), checks, rate)?;
+    bench.faultless(&name("checks during an import,"), checks, rate, seconds)?;
     nothing_wrong(bench, companion)?;
 
     let backups = Operator::back_up(&bench.target);
-    phase(bench, &name("checks during backups,"), checks, rate)?;
+    bench.faultless(&name("checks during backups,"), checks, rate, seconds)?;
     bench.report.figure("backups meanwhile", backups.finish()?.backups as f64)
-}
-
-fn phase<W: Work>(bench: &mut Bench, name: &str, work: &Arc<W>, pace: Pace) -> Result<Tally> {
-    let tally = bench.phase(name, work, pace, bench.args.seconds)?;
-    bench.report.nothing_wrong(name, &tally);
-    Ok(tally)
 }
 
 fn nothing_wrong(bench: &mut Bench, companion: Companion) -> Result<()> {

@@ -1,11 +1,11 @@
 //! `hapax collection merge` and `delete-label`: they begin a job of the server, and wait until it has ended.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::HumanCount;
 use serde::Deserialize;
 use serde_json::json;
 use ureq::http::Method;
@@ -15,6 +15,7 @@ use crate::cli::client::{Client, encode};
 use crate::cli::exit::ExitStatus;
 use crate::cli::patience::patiently;
 use crate::cli::plural::plural;
+use crate::cli::progress;
 
 /// Time between two requests for the progress.
 const LOOK: Duration = Duration::from_millis(200);
@@ -121,7 +122,8 @@ fn finish(client: &Client, output: &Output, begun: String, wait: &Wait) -> Resul
 /// Waits until the job has ended, also while the server restarts. Returns the job with its text.
 fn ended(client: &Client, begun: String) -> Result<(Job, String)> {
     let (mut job, mut text) = (parsed(client, &begun)?, begun);
-    let bar = bar(job.documents);
+    let template = "{bar:30.cyan/dim} {human_pos} of {human_len} documents{msg}  {elapsed} elapsed, {eta} left";
+    let bar = progress::of_steps(job.documents, template);
     while job.state == "running" {
         bar.set_position(job.done);
         bar.set_message(why(&job));
@@ -153,16 +155,4 @@ fn why(job: &Job) -> String {
 
 fn parsed(client: &Client, text: &str) -> Result<Job> {
     serde_json::from_str(text).with_context(|| foreign(client))
-}
-
-fn bar(documents: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template(
-        "{bar:30.cyan/dim} {human_pos} of {human_len} documents{msg}  {elapsed} elapsed, {eta} left",
-    );
-    let bar = ProgressBar::new(documents).with_style(style.expect("the template is valid"));
-    bar.enable_steady_tick(LOOK);
-    bar
 }

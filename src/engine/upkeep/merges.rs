@@ -68,7 +68,7 @@ impl Merges {
 
     /// Inserts the next documents of a merge. Returns whether it continues at once.
     async fn step(&self, open: &[Arc<Self>], exists: &impl Fn(&CollectionName) -> bool) -> bool {
-        // Before the progress is read: what is undone later is not part of it.
+        // Read before the progress: if a decision is undone after that, the number differs.
         let undone = self.writes.undone();
         let Some(merge) = self.writes.jobs().running_merge() else { return false };
         if self.writes.is_busy() {

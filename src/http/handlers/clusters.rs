@@ -27,14 +27,14 @@ pub async fn read(
         let mut page = collection.clusters(after, limit).await?;
         page.fit(room.json_bytes_max());
         room.is_made(ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());
-        quota.charge_documents(page.members.len().saturating_sub(1));
+        quota.charge_rest(page.members.len() as u64);
         let next_cursor = page.next.as_ref().map(Cursor::to_string);
         return Ok(Answer::new(ClusterBody::all(page, next_cursor), room));
     };
     let page = collection.cluster(id.clone(), after, limit).await?;
     let mut page = page.ok_or(CollectionError::NoSuchDocument { id })?;
     page.fit(room.json_bytes_max());
-    quota.charge_documents(page.members.len().saturating_sub(1));
+    quota.charge_rest(page.members.len() as u64);
     let next_cursor = page.next.as_ref().map(Cursor::to_string);
     room.is_made(2 * ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());
     Ok(Answer::new(ClusterBody::one(page, next_cursor), room))

@@ -134,7 +134,7 @@ pub async fn read(
     let DocumentsPage { documents, next } =
         collection.documents_within(scope, after, limit, room.json_bytes_max()).await?;
     room.is_made(ENVELOPE_BYTES + documents.iter().map(Document::bytes).sum::<usize>());
-    quota.charge_documents(documents.len().saturating_sub(1));
+    quota.charge_rest(documents.len() as u64);
     let next_cursor = next.map(|next| next.to_string());
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
     Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
@@ -251,7 +251,7 @@ pub async fn delete(
             quota.take_documents(1)?;
             let ticket = collection.delete_labelled(label).await?;
             let deletion = audited.label_deleted(ticket).await?;
-            quota.charge_documents(usize::try_from(deletion.documents).unwrap_or(usize::MAX).saturating_sub(1));
+            quota.charge_rest(deletion.documents);
             let job =
                 JobBody::new(collection.name().clone(), ListedJob { job: Job::DeleteLabel(deletion), waits: None });
             Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())

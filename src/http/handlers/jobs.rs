@@ -48,7 +48,7 @@ pub async fn merge(
     let merge = audited.merge_begun(collection.merge(&from, on_duplicate, on_existing)?).await?;
     // One that was running already counted when it began.
     if merge.merged() == 0 {
-        quota.charge_documents(usize::try_from(merge.source.documents).unwrap_or(usize::MAX).saturating_sub(1));
+        quota.charge_rest(merge.source.documents);
     }
     let job = JobBody::new(collection.name().clone(), ListedJob { job: Job::Merge(merge), waits: None });
     Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
@@ -133,7 +133,7 @@ pub async fn reports(
     let fit = fitting(&reports, room.json_bytes_max().saturating_sub(ENVELOPE_BYTES), bytes);
     let more = reports.len() == limit || fit < reports.len();
     reports.truncate(fit);
-    quota.charge_documents(reports.len().saturating_sub(1));
+    quota.charge_rest(reports.len() as u64);
     room.is_made(ENVELOPE_BYTES + reports.iter().map(bytes).sum::<usize>());
     Ok(Answer::new(ReportPage::new(reports, more), room))
 }

@@ -40,6 +40,11 @@ impl Quota {
         self.charge(Limit::Documents, documents as u64);
     }
 
+    /// Counts the documents of work that has begun with one of them taken.
+    pub(crate) fn charge_rest(&self, documents: u64) {
+        self.charge(Limit::Documents, documents.saturating_sub(1));
+    }
+
     /// Counts bytes of a stream that has begun.
     pub(crate) fn charge_bytes(&self, bytes: usize) {
         self.charge(Limit::Bytes, bytes as u64);

@@ -78,43 +78,44 @@ fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     )
 }
 
+/// What a file had of a document.
+enum Removed {
+    Whole,
+    /// All but the row of this table, or more.
+    Without(&'static str),
+    Nothing,
+}
+
 /// Removes a document as part of the change at `seq`.
 pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()> {
-    let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
-    let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
-    match (signature, document) {
-        (Some(signature), Some(document)) => {
-            batch.ledger().signatures.subtract(signature);
-            batch.ledger().documents.subtract(document);
-            if batch.keep() == Keep::Signature {
-                return Ok(());
-            }
-            let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
-            let payload = payload.ok_or_else(|| gone(batch, target, "payload"))?;
-            batch.ledger().payloads.subtract(payload);
-            Ok(())
-        }
-        (None, None) => Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0))),
-        (signature, _) => Err(gone(batch, target, if signature.is_some() { "document" } else { "signature" })),
+    match remove_rows(batch, target)? {
+        Removed::Whole => Ok(()),
+        Removed::Without(row) => Err(gone(batch, target, row)),
+        Removed::Nothing => Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0))),
     }
 }
 
-/// Removes what the file has of a document, of which damage may have cost a row. Returns whether one was missing. One
-/// that is not there at all is passed over.
-pub(super) fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<bool> {
+/// Removes what the file has of a document, of which damage may have cost a row. Returns whether one was missing. A
+/// document that is not there at all is passed over.
+pub(super) fn remove_what_is_left(batch: &mut Batch<'_>, target: Seq) -> Result<bool> {
+    Ok(matches!(remove_rows(batch, target)?, Removed::Without(_)))
+}
+
+fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<Removed> {
     let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
     let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
     if (signature, document) == (None, None) {
-        return Ok(false);
+        return Ok(Removed::Nothing);
     }
     batch.ledger().signatures.subtract_known(signature);
     batch.ledger().documents.subtract_known(document);
-    if batch.keep() == Keep::Signature {
-        return Ok(signature.is_none() || document.is_none());
+    let mut lost = [(signature, "signature"), (document, "document")].into_iter().find(|(sum, _)| sum.is_none());
+    if batch.keep() != Keep::Signature {
+        let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
+        batch.ledger().payloads.subtract_known(payload);
+        lost = lost.or((payload.is_none()).then_some((payload, "payload")));
     }
-    let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
-    batch.ledger().payloads.subtract_known(payload);
-    Ok(signature.is_none() || document.is_none() || payload.is_none())
+    Ok(lost.map_or(Removed::Whole, |(_, row)| Removed::Without(row)))
 }
 
 fn gone(batch: &Batch<'_>, target: Seq, row: &str) -> StoreError {

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use super::batch::{Batch, committing, out_of_order};
 use super::checkpoint::{self, Mode};
 use super::checkpointer::Checkpointer;
-use super::documents::{insert, remove, remove_rows};
+use super::documents::{insert, remove, remove_what_is_left};
 use super::emptying;
 use super::log_bound::LogBound;
 use super::poison::Poison;
@@ -153,7 +153,7 @@ impl Writer {
             let mut batch = Batch::new(&self.connection, &self.collection, self.keep, self.ledger, &mut buffer);
             let mut damaged = 0;
             for &seq in &part.seqs {
-                damaged += u64::from(remove_rows(&mut batch, seq)?);
+                damaged += u64::from(remove_what_is_left(&mut batch, seq)?);
             }
             if damaged > 0 {
                 tracing::error!(

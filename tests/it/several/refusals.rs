@@ -113,8 +113,8 @@ fn each_collection_counts_as_a_document_for_the_limits_of_a_key() {
     };
     let documents: Vec<Value> = (0..100).map(|at| json!({"text": text(at, 0)})).collect();
     let batch = json!({"op": "check", "documents": documents});
-    // What is accepted is done whole: the lookups in the others are paid for later. Once it was refused whenever it was
-    // sent, because its own documents left nothing for them.
+    // An accepted request is done completely, and its lookups in the others are paid for later. Such a batch was once
+    // refused each time, because its own documents left nothing for these lookups.
     let answer = slow.post("/v1/collections/a/batch?collections=b,c", &batch).ok();
     assert_eq!(answer["results"].as_array().unwrap().len(), 100, "{answer}");
     let refused = slow.post("/v1/collections/a/check?collections=b", &json!({"text": text(0, 0)}));

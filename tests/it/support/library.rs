@@ -66,12 +66,26 @@ pub(crate) async fn default(collections: &Collections) -> Collection {
     collections.get(&CollectionName::default_collection()).await.unwrap()
 }
 
-/// Holds a collection's file as a second writer, so that nothing gets to disk until it says COMMIT.
-pub(crate) fn hold(dir: &Dir, collection: &str) -> rusqlite::Connection {
+/// Opens a collection's file like another program.
+pub(crate) fn file(dir: &Dir, collection: &str) -> rusqlite::Connection {
     let connection =
         rusqlite::Connection::open(dir.path().join(format!("data/collections/{collection}.sqlite"))).unwrap();
-    connection.busy_timeout(Duration::from_secs(30)).unwrap();
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
+    connection
+}
+
+/// Holds a collection's file as a second writer, so that nothing gets to disk until it says COMMIT.
+pub(crate) fn hold(dir: &Dir, collection: &str) -> rusqlite::Connection {
+    let connection = file(dir, collection);
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    connection
+}
+
+/// Makes changes of a collection fail, such as `BEFORE INSERT ON document`, until the trigger `no` is dropped.
+pub(crate) fn refuse(dir: &Dir, collection: &str, changes: &str) -> rusqlite::Connection {
+    let connection = file(dir, collection);
+    let trigger = format!("CREATE TRIGGER no {changes} BEGIN SELECT RAISE(ABORT, 'refused by the test'); END");
+    connection.execute_batch(&trigger).unwrap();
     connection
 }
 
