@@ -22,7 +22,7 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     let environment = [("HAPAX__BACKUP__DIR", backups.to_str().expect("paths of tests are UTF-8"))];
     let start = |random: &mut ChaCha8Rng| start_after_a_few_tries(&data_dir, &environment, random);
     let mut uncertain = 0;
-    // A few lives may all be too short for a backup; then there are more.
+    // A few lives may all be too short for a backup on a busy machine; then there are more, each longer.
     for life in 0..5 * kills {
         if life >= kills && load.backups.as_ref().is_some_and(|backups| backups.done() > 0) {
             break;
@@ -31,6 +31,7 @@ fn what_was_acknowledged_outlives_a_killed_process() {
         Load::prepare(server.address(), life == 0);
         uncertain += load.verify(&server);
         let (address, time) = (server.address().clone(), Duration::from_millis(random.random_range(50..1500)));
+        let time = time + Duration::from_secs(life.saturating_sub(kills - 1));
         load.run(&address, time, || server.kill());
     }
     let server = start(&mut random);
