@@ -1,6 +1,6 @@
-//! Pages that list settings, limits and metrics: they list all of them, no others, and with the right numbers.
+//! Pages that list settings, limits, metrics and verbs: they list all of them, no others, and with the right numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -9,6 +9,7 @@ use hapax::config::{Sources, load};
 use hapax::telemetry::names;
 use regex::Regex;
 
+use crate::support::command;
 use crate::support::metrics::unknown_metrics;
 
 /// A row of a table of settings: key, default, perhaps the default in larger units, and range.
@@ -18,6 +19,12 @@ static SETTING: LazyLock<Regex> = LazyLock::new(|| {
 /// A number, perhaps with its unit, and the setting whose default it is.
 static LIMIT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"([\d,]+(?: (?:KiB|MiB|GiB|s|minutes)\b)?)[^(|\d]*\(`([a-z_]+\.[a-z_]+)`\)").unwrap());
+/// A row of the table of verbs: the verb, what it works on, and the meaning of exit status 1.
+static VERB: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?m)^\| `hapax ([a-z -]+)` \| [^|]+ \| ([^|]+) \| ([^|]+) \| [^|]+ \|$").unwrap());
+/// A verb or a part of one, in the list of a help text.
+static LISTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)^  ([a-z-]+)  ").unwrap());
+static VARIABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\bHAPAX_[A-Z_]+\b").unwrap());
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -156,4 +163,63 @@ fn the_page_of_metrics_is_made_of_the_table_of_names() {
     let rows = page.lines().filter(|line| line.starts_with("| `hapax_")).count();
     assert_eq!(rows, names::all().count());
     assert_eq!(unknown_metrics(&page), Vec::<String>::new());
+}
+
+/// The help texts of all verbs, by verb, such as `keys add`.
+fn help_of_verbs() -> BTreeMap<String, String> {
+    let (mut open, mut found) = (vec![String::new()], BTreeMap::new());
+    while let Some(verb) = open.pop() {
+        let arguments: Vec<_> = verb.split_whitespace().chain(["--help"]).collect();
+        let help = String::from_utf8(command::run(&arguments).stdout).unwrap();
+        match help.split_once("\nCommands:\n") {
+            Some((_, rest)) => {
+                let listed = rest.split("\n\n").next().unwrap_or_default();
+                let parts = LISTED.captures_iter(listed).map(|part| part[1].to_owned()).filter(|part| part != "help");
+                open.extend(parts.map(|part| format!("{verb} {part}").trim_start().to_owned()));
+            }
+            None => {
+                found.insert(verb, help);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_verb_is_on_its_page_and_no_other() {
+    let (page, verbs) = (read("docs/cli.md"), help_of_verbs());
+    let rows: Vec<_> = VERB.captures_iter(&page).collect();
+    let listed: Vec<_> = rows.iter().map(|row| row[1].to_owned()).collect();
+    assert_eq!(listed.iter().collect::<BTreeSet<_>>(), verbs.keys().collect());
+    assert_eq!(listed.len(), verbs.len(), "a verb is listed twice: {listed:?}");
+    for row in rows {
+        let (verb, works_on, status_1) = (&row[1], &row[2], &row[3]);
+        let help = &verbs[verb];
+        for (option, words) in
+            [("--server <", "server"), ("--data-dir <", "data directory"), ("--keys-file <", "keys file")]
+        {
+            assert_eq!(
+                help.contains(option),
+                works_on.contains(words),
+                "{verb} works on {works_on}, and has {option}>"
+            );
+        }
+        // The parts of a verb have no such line if the line of the whole verb says enough.
+        if let Some((_, statuses)) = help.split_once("Exit status:") {
+            let reports = Regex::new(r"\b1 [a-z]").unwrap().is_match(statuses);
+            assert_eq!(reports, status_1 != "–", "{verb}: the help says: {statuses}");
+        }
+    }
+}
+
+#[test]
+fn the_page_of_verbs_lists_the_variables_that_they_read() {
+    let (page, verbs) = (read("docs/cli.md"), help_of_verbs());
+    let named = |text: &str| VARIABLE.find_iter(text).map(|name| name.as_str().to_owned()).collect::<BTreeSet<_>>();
+    let of_options = verbs.values().flat_map(|help| help.lines()).filter(|line| line.contains("[env: "));
+    let missing: Vec<_> = of_options.flat_map(named).filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/cli.md does not list {missing:?}");
+    let helps: BTreeSet<_> = verbs.values().flat_map(|help| named(help)).collect();
+    let unknown: Vec<_> = named(&page).into_iter().filter(|name| !helps.contains(name)).collect();
+    assert!(unknown.is_empty(), "no help text names {unknown:?}");
 }

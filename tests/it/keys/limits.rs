@@ -141,6 +141,18 @@ fn a_body_that_is_refused_counts_too() {
     assert!(wait(&slow.get("/v1/version"), "bytes_per_second") > 100);
 }
 
+/// The limits are looked at one after another, and the earlier ones have been taken from by then.
+#[test]
+fn a_request_that_is_refused_for_its_documents_counts_with_its_bytes() {
+    let dir = dir();
+    let server = server(&dir, "limits = { bytes_per_second = 100000, documents_per_second = 1 }");
+    let slow = Client::of(&server).key("slow");
+    let documents = vec![json!({"text": "a"}); 600];
+    slow.post(BATCH, &json!({"op": "check", "documents": documents})).ok();
+    wait(&slow.post(CHECK, &json!({"text": "x".repeat(10_000_000)})), "documents_per_second");
+    assert!(wait(&slow.get("/v1/version"), "bytes_per_second") > 50);
+}
+
 #[test]
 fn requests_are_answered_up_to_their_limit() {
     let dir = dir();
