@@ -201,7 +201,7 @@ fn every_verb_is_on_its_page_and_no_other() {
             assert_eq!(
                 help.contains(option),
                 works_on.contains(words),
-                "{verb} works on {works_on}, and has {option}>"
+                "{verb}: `works on` is {works_on}, option {option}"
             );
         }
         // The parts of a verb have no such line if the line of the whole verb says enough.
