@@ -22,7 +22,7 @@ use outline::{Gap, Outline};
 pub use decode::decode;
 
 /// The version of everything that decides which text comes out of a page.
-pub const EXTRACTOR_VERSION: u32 = 1;
+pub const EXTRACTOR_VERSION: u32 = 2;
 
 /// The text of a page, and its title, address and language.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +114,34 @@ mod tests {
         ] {
             assert_eq!(visible(&format!("<p>a</p>{unseen}<p>b</p>")), "a\nb", "{unseen}");
         }
+    }
+
+    #[test]
+    fn a_drawing_hides_nothing_behind_it() {
+        let icons: String = (0..3000).map(|number| format!("<symbol id=i{number}><path d='M0 0'/></symbol>")).collect();
+        let open: String = (0..3000).map(|_| "<g><path d='M0 0'>".to_owned()).collect();
+        for drawing in [
+            "<svg class=icon />",
+            "<svg><title/><style/><use href=#a /></svg>",
+            "<svg><title>x</title><a><text>x</text></a></svg>",
+            "<svg><g><text>x<div>a2</div>",
+            "<div><svg><g><text>x</div>",
+            "<svg><foreignObject><div/><p>x</div></p></div></foreignObject></svg>",
+            "<svg><path></svg>",
+            "<div><video src=x /></div>",
+            "<div><video><p>x</div>",
+            "<object><span><p>x</object>",
+            "<template><svg><g></template>",
+            "<math><mspace/><mi/></math>",
+            &format!("<svg style='display:none'>{icons}</svg>"),
+            &format!("<svg>{open}</svg>"),
+            &format!("<template>{}</template>", "<li><span>".repeat(3000)),
+        ] {
+            let text = visible(&format!("<main><p>a</p>{drawing}<p>b</p></main>c")).replace("a2\n", "");
+            assert_eq!(text, "a\nb\nc", "{drawing}");
+        }
+        assert_eq!(visible("a<span>b<svg><g></g><a></a></svg>c</span>d"), "abcd");
+        assert_eq!(page("<svg><title>x</title></svg><title>y</title>", Extract::Visible).facts.title.unwrap(), "y");
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl Builder {
     pub(super) fn start(&mut self, tag: Tag, hints: Hints, closed: bool) {
         self.widen(gap_of(tag));
         match tag {
+            Tag::Title if self.is_foreign() => (),
             Tag::Title => self.title = Some(String::new()).filter(|_| !closed),
             Tag::Raw => self.raw = !closed,
             Tag::Html | Tag::Body => (),
@@ -146,6 +147,11 @@ impl Builder {
         if let Some(at) = open {
             self.close_from(at);
         }
+    }
+
+    /// Returns whether the innermost part of the page that is not like the rest is a drawing or a formula.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.foreign().is_some()
     }
 
     /// Returns whether the text that comes is that of a `script` or the like, and is not needed.
@@ -214,7 +220,7 @@ impl Builder {
     }
 
     /// Returns the innermost open element for which `found` is true, unless `stop` is true for one further in. Tags in a
-    /// `template` or a drawing end nothing outside of it.
+    /// `template` end nothing outside of it.
     fn find(&self, found: impl Fn(Tag) -> bool, stop: impl Fn(Tag) -> bool) -> Option<usize> {
         let innermost_first = self.open.iter().enumerate().skip(1).rev().take(SEARCH_MAX);
         for (at, &node) in innermost_first {
@@ -229,8 +235,19 @@ impl Builder {
         None
     }
 
+    /// Returns the drawing or the formula that is open, unless HTML in it is.
+    fn foreign(&self) -> Option<usize> {
+        let open = [Tag::Drawing, Tag::Formula].map(|tag| self.open_of[tag as usize]);
+        if open == [0, 0] { None } else { self.find(Tag::is_foreign, |_| false) }
+    }
+
     /// Closes the elements that end when this one begins, because their end tags may be left out.
     fn end_implied(&mut self, tag: Tag) {
+        if tag.is_block()
+            && let Some(at) = self.foreign()
+        {
+            self.close_from(at);
+        }
         if tag.is_block()
             && self.open_of[Tag::Paragraph as usize] > 0
             && let Some(at) = self.find(|other| other == Tag::Paragraph, Tag::is_block)
@@ -246,6 +263,11 @@ impl Builder {
     }
 
     fn push(&mut self, tag: Tag, hints: Hints) {
+        // A drawing has thousands of these, often without an end. Its text is not shown, so only its own end counts.
+        let is_hidden = self.open_of[Tag::Unseen as usize] + self.open_of[Tag::Drawing as usize] > 0;
+        if is_hidden && !tag.is_block() && !tag.is_unseen() && !tag.is_foreign() {
+            return;
+        }
         let Outline { nodes, runs, cut, .. } = &mut self.outline;
         if *cut || nodes.len() >= NODES_MAX || self.open.len() >= DEPTH_MAX {
             *cut = true;
@@ -261,7 +283,7 @@ impl Builder {
             end: 0,
             runs: (runs.len() as u32, 0),
             in_link: around.in_link || tag == Tag::Anchor && hints.is_link(),
-            unseen: around.unseen || tag == Tag::Unseen || hints.is_hidden(),
+            unseen: around.unseen || tag.is_unseen() || hints.is_hidden(),
         });
         self.open.push(at);
         self.open_of[tag as usize] += 1;

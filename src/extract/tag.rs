@@ -48,8 +48,14 @@ pub(super) enum Tag {
     Void,
     /// Elements whose content is neither shown nor HTML: `script`, `style`, and others.
     Raw,
-    /// Other elements whose text is not shown: `template`, `svg`, and those whose text replaces a player.
+    /// Elements that hold HTML which is not shown, and that no end tag of another element ends: `template`, `object`.
     Unseen,
+    /// Elements whose text replaces a player, and is not shown.
+    Player,
+    /// `svg`. Its text is not shown.
+    Drawing,
+    /// `math`.
+    Formula,
     /// Elements that are shown, and are never the subject of a page: `button`, `select`, `textarea`.
     Control,
     /// Other elements that begin a line.
@@ -97,9 +103,10 @@ impl Tag {
             b"head" | b"area" | b"base" | b"col" | b"embed" | b"frame" | b"img" | b"input" | b"param" | b"source"
             | b"track" | b"wbr" | b"basefont" | b"bgsound" | b"keygen" => Self::Void,
             b"script" | b"style" | b"noscript" | b"iframe" | b"noembed" => Self::Raw,
-            b"template" | b"svg" | b"object" | b"applet" | b"audio" | b"video" | b"canvas" | b"datalist" => {
-                Self::Unseen
-            }
+            b"template" | b"object" | b"applet" | b"foreignobject" => Self::Unseen,
+            b"audio" | b"video" | b"canvas" | b"datalist" => Self::Player,
+            b"svg" => Self::Drawing,
+            b"math" => Self::Formula,
             b"button" | b"select" | b"textarea" => Self::Control,
             b"div" | b"section" | b"address" | b"blockquote" | b"center" | b"details" | b"dialog" | b"fieldset"
             | b"figcaption" | b"figure" | b"form" | b"hgroup" | b"legend" | b"search" | b"summary" | b"frameset"
@@ -117,12 +124,26 @@ impl Tag {
                 | Self::Void
                 | Self::Raw
                 | Self::Unseen
+                | Self::Player
+                | Self::Drawing
+                | Self::Formula
                 | Self::Control
                 | Self::Choice
                 | Self::Title
                 | Self::Meta
                 | Self::Link
         )
+    }
+
+    /// Returns whether the text of an element is not shown.
+    pub(super) fn is_unseen(self) -> bool {
+        matches!(self, Self::Unseen | Self::Player | Self::Drawing)
+    }
+
+    /// Returns whether an element holds another language than HTML, in which `/>` ends an element, and blocks of HTML
+    /// end it.
+    pub(super) fn is_foreign(self) -> bool {
+        matches!(self, Self::Drawing | Self::Formula)
     }
 
     pub(super) fn is_heading(self) -> bool {
@@ -160,16 +181,16 @@ impl Tag {
     }
 
     /// Returns whether an end tag of `self` must not look further than an open `other`: `</div>` in a cell does not
-    /// close a `div` around the table, and `</b>` does not close a paragraph.
+    /// close a `div` around the table, and `</b>` closes neither a paragraph nor a drawing.
     pub(super) fn stops_at(self, other: Self) -> bool {
         match self {
             Self::Table | Self::Rows | Self::Row => other == Self::Table && self != Self::Table,
             Self::Cell => other == Self::Table,
-            Self::Unseen => false,
+            _ if self.is_unseen() || self.is_foreign() => false,
             _ if self.is_block() || matches!(self, Self::Anchor | Self::Control) => {
-                matches!(other, Self::Cell | Self::Table)
+                matches!(other, Self::Cell | Self::Table) || other.is_foreign() && !self.is_block()
             }
-            _ => other.is_block(),
+            _ => other.is_block() || other.is_foreign(),
         }
     }
 }

@@ -26,7 +26,7 @@ struct Tokens {
     /// Taken at the end of the page.
     builder: Option<Builder>,
     ended: bool,
-    /// Whether `/>` ends an element.
+    /// Whether `/>` ends every element, and not only those of drawings and formulas.
     xml: bool,
     text: Vec<u8>,
     tag: Kept<NAME_BYTES_MAX>,
@@ -133,8 +133,9 @@ impl Tokens {
 
     fn start_tag(&mut self) -> Option<State> {
         let tag = Tag::of(self.tag.whole());
-        let (hints, closed) = (self.hints, self.closed && self.xml);
+        let hints = self.hints;
         let builder = self.builder.as_mut().expect("it is taken at the end only");
+        let closed = self.closed && (self.xml || tag.is_foreign() || builder.is_foreign());
         match tag {
             Tag::Html => builder.head().html(&self.statement),
             Tag::Link => builder.head().link(&self.statement),

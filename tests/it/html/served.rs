@@ -137,7 +137,7 @@ fn the_text_of_a_page_can_be_asked() {
     let client = Client::new(server.url(""));
     let html = page(TEXT, "Harbour");
     let seen = raw(&client, EXTRACT, "text/html", html.as_bytes());
-    assert_eq!((&seen["text"], &seen["extracted"], &seen["extractor"]), (&json!(TEXT), &json!("article"), &json!(1)));
+    assert_eq!((&seen["text"], &seen["extracted"], &seen["extractor"]), (&json!(TEXT), &json!("article"), &json!(2)));
     let visible = client.post(&format!("{EXTRACT}?extract=visible"), &json!({"html": html})).ok();
     assert!(visible["text"].as_str().unwrap().starts_with("Harbour News of Harbour\nAfter"), "{visible}");
     client.post(EXTRACT, &json!({"text": "a"})).problem(422, "invalid_value");
