@@ -28,6 +28,8 @@ use crate::telemetry::names;
 const ROOM_BYTES_MIN: usize = 16 * 1024;
 /// The longest short answer, in bytes of JSON: a verdict with the number of matches that a request gets by default.
 const SHORT_BYTES_MAX: usize = 256 * 1024;
+/// The memory of an encoder of answers.
+const ENCODER_BYTES: usize = 1280 * 1024;
 /// The size of the pieces that an answer is kept in. Each piece has its own allocation, so a piece that the connection
 /// still holds does not keep the others in memory.
 pub(super) const PIECE_BYTES: usize = 16 * 1024;
@@ -92,6 +94,15 @@ impl Answers {
             Ok(permit) => Ok(AnswerRoom::new(permit, self.taken.clone())),
             Err(_) => Err(scarce()),
         }
+    }
+
+    /// Reserves memory for an encoder, unless that takes more than a quarter of the free memory.
+    pub(super) fn encoder(&self) -> Option<AnswerRoom> {
+        if self.free.available_permits() / 4 < ENCODER_BYTES {
+            return None;
+        }
+        let permit = Arc::clone(&self.free).try_acquire_many_owned(ENCODER_BYTES as u32).ok()?;
+        Some(AnswerRoom::new(permit, self.taken.clone()))
     }
 
     /// Waits until there is memory for an answer of at most `bytes` bytes of JSON. `bytes` must not exceed half of the

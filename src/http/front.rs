@@ -8,24 +8,32 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
-use axum::http::header::{ACCEPT_ENCODING, HeaderMap};
+use axum::http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, VARY};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hyper::body::Body as _;
 use tower::{Layer, Service, ServiceExt, service_fn};
+use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
 use super::admit;
+use super::answer::Answers;
 use super::client_address;
 use super::gate;
+use super::keeping::Keeping;
 use super::limiting;
 use super::observe;
 use super::pace::PacedBody;
 use super::routes::Route;
 use super::served::Served;
 use super::state::AppState;
+
+/// Answers that are shorter are sent as they are: an encoder takes more memory than they do, and more time than it saves.
+const ENCODED_BYTES_MIN: u64 = 1024;
 
 /// The layer.
 #[derive(Clone)]
@@ -62,9 +70,10 @@ impl Front {
                     false => let_in(state, route, request, handler).await,
                 }
             };
-            AssertUnwindSafe(answered)
-                .catch_unwind()
-                .then(|answer| encodings.encode(answer.unwrap_or_else(observe::panicked).map(PacedBody::of)))
+            AssertUnwindSafe(answered).catch_unwind().then(|answer| {
+                let answer = answer.unwrap_or_else(observe::panicked).map(PacedBody::of);
+                encodings.encode(answer, state.answers())
+            })
         };
         observe::observe(state.limits(), path, request, answer).await
     }
@@ -170,17 +179,25 @@ impl Encodings {
         }
     }
 
-    async fn encode(self, answer: Response) -> Response {
+    /// Encodes an answer that is worth it, if there is memory for an encoder.
+    async fn encode(self, mut answer: Response, memory: &Answers) -> Response {
         let Self::Accepted(fields) = self else { return answer };
+        let is_short = answer.body().size_hint().upper().is_some_and(|bytes| bytes < ENCODED_BYTES_MIN);
+        let room = if is_short || fields.is_empty() { None } else { memory.encoder() };
+        let Some(room) = room else {
+            answer.headers_mut().append(VARY, HeaderValue::from_static("accept-encoding"));
+            return answer;
+        };
         let mut request = axum::http::Request::new(());
         *request.headers_mut() = fields;
         let mut answer = Some(answer);
         let made = service_fn(|_: axum::http::Request<()>| {
             ready(Ok::<_, Infallible>(answer.take().expect("a request is answered once")))
         });
-        let compression = CompressionLayer::new().gzip(true).zstd(true);
+        // Its memory does not grow with the answer, as that of better levels does.
+        let compression = CompressionLayer::new().gzip(true).zstd(true).quality(CompressionLevel::Fastest);
         let Ok(encoded) = Box::pin(compression.layer(made).oneshot(request)).await;
-        encoded.map(axum::body::Body::new).map(PacedBody::encoded)
+        encoded.map(Body::new).map(PacedBody::encoded).map(|body| Body::new(Keeping::new(body, room)))
     }
 }
 

@@ -4,8 +4,8 @@
 //! to end. Knows nothing of the body's content.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -78,6 +78,26 @@ impl GivenUp {
     /// Calls `act` if the answer is given up.
     pub(super) fn then(&self, act: impl FnOnce() + Send + 'static) {
         self.0.state.lock().when_given_up = Some(Box::new(act));
+    }
+
+    /// Returns a handle that tells how long the client has left the answer unread, and does not keep it.
+    pub(super) fn unread(&self) -> Unread {
+        Unread(Arc::downgrade(&self.0))
+    }
+}
+
+/// An answer that is being sent, or was.
+pub(super) struct Unread(Weak<Watched>);
+
+impl Unread {
+    /// Returns whether the answer is neither sent nor given up.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.upgrade().is_some_and(|watched| watched.state.lock().held.is_some())
+    }
+
+    /// Returns how long the client has taken nothing of what waits for it; `None` if nothing waits.
+    pub(super) fn waited(&self) -> Option<Duration> {
+        self.0.upgrade()?.waited()
     }
 }
 

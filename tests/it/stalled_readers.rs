@@ -91,6 +91,86 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
 }
 
 #[test]
+fn clients_that_read_nothing_keep_no_place_that_another_wants() {
+    let dir = dir();
+    // For longer than the test may take, and so for ever.
+    let limits = |limits: &mut hapax::config::HttpLimits| {
+        (limits.connections_max, limits.write_timeout) = (3, Duration::from_secs(600));
+    };
+    let server = Setup::new(&dir).limits(limits).start();
+    let hold = || {
+        let mut raw = without_window(&server);
+        ask(&mut raw, 1, CHECK, "text/plain", b"five words are enough here");
+        raw
+    };
+    let mut held = [hold(), hold(), hold()];
+    for _ in 0..3 {
+        let client = Client::of(&server);
+        client.text(CHECK, b"five words are enough here").ok();
+    }
+    for raw in &mut held {
+        raw.0.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    }
+    until("one made room", || held.iter_mut().any(|raw| matches!(raw.0.read(&mut [0; 64]), Ok(0))));
+}
+
+#[test]
+fn one_connection_does_not_take_all_places_for_streams() {
+    let dir = dir();
+    let limits = |limits: &mut hapax::config::HttpLimits| {
+        (limits.connections_max, limits.write_timeout) = (32, Duration::from_secs(600));
+    };
+    let server = Setup::new(&dir).limits(limits).start();
+    // RST_STREAM with REFUSED_STREAM; other frames have at most this many bytes here.
+    let refused = |raw: &mut Raw| {
+        raw.0.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let mut seen = Vec::new();
+        let _ = raw.0.read_to_end(&mut seen);
+        seen.windows(13).filter(|frame| frame[..5] == [0, 0, 4, 3, 0] && frame[9..] == [0, 0, 0, 7]).count()
+    };
+    let hold = || {
+        let mut raw = without_window(&server);
+        (1..80).step_by(2).for_each(|stream| ask(&mut raw, stream, CHECK, "text/plain", b"five words are enough"));
+        let refused = refused(&mut raw);
+        (raw, refused)
+    };
+    let (_first, refused_first) = hold();
+    assert!((20..30).contains(&refused_first), "{refused_first} of 40: it leaves as many as it has");
+    let (_second, refused_second) = hold();
+    assert!(refused_second < 39, "the second has some, too");
+}
+
+#[test]
+fn the_encoders_of_unread_answers_take_no_more_memory_than_answers_may() {
+    let dir = dir();
+    let limits = |limits: &mut hapax::config::HttpLimits| {
+        limits.answers_bytes_max = 16 << 20;
+        limits.answer_bytes_max = 4 << 20;
+        limits.write_timeout = Duration::from_secs(600);
+    };
+    let server = Setup::new(&dir).limits(limits).start();
+    let client = Client::of(&server);
+    fill(&client);
+    let (mut raw, mut streams) = (without_window(&server), (1..2 * STREAMS_MAX).step_by(2));
+    let text = json!({ "text": copy(1000) }).to_string();
+    let encoded = |target: &str| {
+        let answer = client.send("GET", target, &[("accept-encoding", "zstd")], b"");
+        assert_eq!(answer.status, 200, "{target}");
+        answer.headers.get("content-encoding").is_some()
+    };
+    until("the memory is used up, and an answer is sent as it is", || {
+        let headers = [("content-type", "application/json"), ("accept-encoding", "zstd")];
+        let stream = streams.next().expect("a few are enough");
+        raw.send(post_head(stream, &format!("{CHECK}?limit=50"), &headers));
+        raw.send(frame(0, 1, stream, text.as_bytes()));
+        !encoded("/openapi.yaml")
+    });
+    drop(raw);
+    until("the memory is free again", || encoded("/openapi.yaml"));
+    assert!(!encoded("/readyz"), "too short");
+}
+
+#[test]
 fn a_client_that_reads_nothing_loses_its_connection() {
     let dir = dir();
     let server = Setup::new(&dir).limits(|limits| limits.write_timeout = Duration::from_secs(1)).start();

@@ -8,7 +8,10 @@ use std::task::Context;
 use std::time::Duration;
 
 use futures::task::AtomicWaker;
+use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::http::sending::Unread;
 
 /// How long a connection may still take after it was told to end and answers nothing any more.
 pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(2);
@@ -47,7 +50,10 @@ pub(crate) enum Ending {
 pub(crate) struct Activity {
     opened: Instant,
     answers: AtomicUsize,
-    write_waits: AtomicBool,
+    /// Since when bytes of an answer have been waiting for the client to read; 0 if none are.
+    write_waits_since: AtomicU64,
+    /// Answers that are being sent, and some that were.
+    sending: Mutex<Vec<Unread>>,
     /// When the connection was opened, or when its last answer ended.
     free_since: AtomicU64,
     /// When the first byte after that arrived; 0 if none has.
@@ -70,7 +76,8 @@ impl Activity {
         Arc::new(Self {
             opened,
             answers: AtomicUsize::new(0),
-            write_waits: AtomicBool::new(false),
+            write_waits_since: AtomicU64::new(0),
+            sending: Mutex::default(),
             free_since: AtomicU64::new(1),
             head_since: AtomicU64::new(0),
             begun: AtomicBool::new(false),
@@ -99,7 +106,7 @@ impl Activity {
 
     /// Records whether bytes of an answer are waiting for the client to read.
     pub(crate) fn write_waits(&self, waits: bool) {
-        self.write_waits.store(waits, Ordering::Release);
+        self.write_waits_since.store(if waits { self.now() } else { 0 }, Ordering::Release);
         if !waits {
             self.free_since.store(self.now(), Ordering::Release);
         }
@@ -116,13 +123,37 @@ impl Activity {
         Answering(Arc::clone(self))
     }
 
-    /// Whether a request is being answered.
-    pub(crate) fn is_answering(&self) -> bool {
-        self.answers.load(Ordering::Acquire) > 0
+    /// Returns how many requests are being answered.
+    pub(crate) fn answers(&self) -> usize {
+        self.answers.load(Ordering::Acquire)
+    }
+
+    /// Records that an answer is made and is being sent.
+    pub(crate) fn sends(&self, answer: Unread) {
+        let mut sending = self.sending.lock();
+        // Seldom, so that an answer costs the same however many are open.
+        if sending.len() >= 8 && sending.len() >= 2 * self.answers() {
+            sending.retain(Unread::is_open);
+        }
+        sending.push(answer);
+    }
+
+    /// Returns how long the connection has waited for nothing but its client to read; `None` if a request is in work.
+    pub(crate) fn unread_for(&self) -> Option<Duration> {
+        let since = self.write_waits_since.load(Ordering::Acquire);
+        if since > 0 {
+            return Some(self.moment(since).elapsed());
+        }
+        let mut sending = self.sending.lock();
+        sending.retain(Unread::is_open);
+        if sending.len() < self.answers() {
+            return None;
+        }
+        sending.iter().map(Unread::waited).try_fold(None, |longest, waited| Some(longest.max(Some(waited?))))?
     }
 
     pub(crate) fn state(&self) -> ConnectionState {
-        if self.answers.load(Ordering::Acquire) > 0 || self.write_waits.load(Ordering::Acquire) {
+        if self.answers() > 0 || self.write_waits_since.load(Ordering::Acquire) > 0 {
             return ConnectionState::Busy;
         }
         let begun = self.begun.load(Ordering::Acquire);
@@ -165,7 +196,7 @@ impl Activity {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Asks the connection to make room. It ignores this if it is busy when it looks.
+    /// Asks the connection to make room. It ignores this if it has work when it looks.
     pub(crate) fn ask_to_leave(&self) {
         self.asked_to_leave.store(true, Ordering::Release);
         self.waker.wake();

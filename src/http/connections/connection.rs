@@ -19,12 +19,12 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulConnection;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 use tower::Service;
 
 use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes, Ending};
-use super::places::{ConnectionPlace, Wanted};
+use super::places::{ConnectionPlace, UNREAD_SPARED, Wanted};
 use super::signal::Signal;
 use super::socket::Socket;
 use super::wire::Wire;
@@ -126,7 +126,7 @@ impl Serving {
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Notes::from(peer));
             let multiplexed = request.version() == Version::HTTP_2;
-            let Ok(stream) = stream_place(&streams, multiplexed && counted.is_answering()) else {
+            let Some(stream) = stream_place(&streams, if multiplexed { counted.answers() } else { 0 }) else {
                 metrics::counter!(names::HTTP_STREAMS_REFUSED).increment(1);
                 // Nothing of it is kept, and the client may send it again.
                 return Either::Left(ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM))));
@@ -137,22 +137,29 @@ impl Serving {
                 Some((early, problem)) => Either::Left(early.refused(problem, request)),
                 None => Either::Right(router.clone().call(request)),
             };
-            let ends = Arc::clone(&ends);
+            let (ends, sent) = (Arc::clone(&ends), Arc::clone(&counted));
             Either::Right(async move {
                 let Ok(mut answer) = answer.await;
                 // First the work for all requests that have arrived, then all answers: a client that sleeps is woken by
                 // the first of them only. To wake it for each answer took a third of the time of a short check.
                 tokio::task::yield_now().await;
                 let open = match answer.extensions_mut().remove::<GivenUp>() {
-                    Some(given_up) => ends.if_given_up(&given_up, open, multiplexed),
+                    Some(given_up) => {
+                        sent.sends(given_up.unread());
+                        ends.if_given_up(&given_up, open, multiplexed)
+                    }
                     None => Opened::Owned(open),
                 };
-                let makes_room = !multiplexed && ends.wanted.take();
+                let makes_room = ends.wanted.take();
                 if makes_room {
                     count(value::CLOSED_FOR_ROOM);
                 }
-                if makes_room || (!multiplexed && ends.leave.is_given()) {
-                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                match multiplexed {
+                    true if makes_room => ends.leave.give(),
+                    false if makes_room || ends.leave.is_given() => {
+                        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    }
+                    _ => {}
                 }
                 Ok(answer.map(|body| Keeping::new(body, open)))
             })
@@ -220,9 +227,13 @@ impl ConnectionWatch {
         if matches!(self.ending, Ending::Stopping(_)) && self.activity.is_multiplexed() {
             return self.leaves();
         }
-        if self.activity.take_asked_to_leave() && !matches!(self.ending, Ending::Leaving(_)) {
+        if self.activity.take_asked_to_leave() {
             match self.activity.state() {
+                ConnectionState::Busy if self.activity.unread_for() >= Some(UNREAD_SPARED) => {
+                    return dropped(value::CLOSED_FOR_ROOM);
+                }
                 ConnectionState::Busy => {}
+                _ if matches!(self.ending, Ending::Leaving(_)) => {}
                 ConnectionState::Idle if self.place.vacate() => {
                     count(value::CLOSED_FOR_ROOM);
                     return self.leaves();
@@ -272,9 +283,14 @@ fn count(reason: &'static str) {
     metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(1);
 }
 
-/// Returns a place for an HTTP/2 request if it needs one. The first request of a connection has the connection's.
-fn stream_place(places: &Arc<Semaphore>, needed: bool) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
-    needed.then(|| Arc::clone(places).try_acquire_owned()).transpose()
+/// Returns a place for an HTTP/2 request on a connection with this many others, if it needs one: the first has the
+/// connection's. `None`: it must leave as many free as the connection has, so that one client cannot take them all.
+fn stream_place(places: &Arc<Semaphore>, others: usize) -> Option<Option<OwnedSemaphorePermit>> {
+    match others {
+        0 => Some(None),
+        _ if places.available_permits() < others => None,
+        _ => Arc::clone(places).try_acquire_owned().ok().map(Some),
+    }
 }
 
 /// A request from its head to the end of its answer.

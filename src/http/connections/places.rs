@@ -4,8 +4,9 @@
 //! out.
 //!
 //! A client that is about to send its next request must not lose it because its connection closes. So a connection that
-//! has just answered is spared. Instead, the next HTTP/1 answer carries `Connection: close`, and so clients that are
-//! all busy take turns.
+//! has just answered is spared. Instead, the next answer ends its connection (HTTP/1: `Connection: close`), and so
+//! clients that are all busy take turns. A client that leaves its answers unread is not busy: if all others are, its
+//! connection is closed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub const fn sockets_max(connections_max: usize) -> usize {
 const NEXT_AFTER: Duration = Duration::from_millis(20);
 /// A connection that answered less than this ago is spared, unless a client has waited this long for a place.
 const SPARED: Duration = Duration::from_secs(1);
+/// How long a client may leave all of its answers unread before its place may be given to another one.
+pub(super) const UNREAD_SPARED: Duration = Duration::from_secs(5);
 /// How many of the longest idle connections are looked up at once, because each lookup goes through all connections.
 const OLDEST_MAX: usize = 64;
 
@@ -110,8 +113,8 @@ impl Places {
         }
     }
 
-    /// Asks the connection that has been without a request for longest to leave. Returns `false` if all are busy or
-    /// have answered less than `spared` ago.
+    /// Asks the connection that has been without a request for longest to leave, or else the one whose answers have been
+    /// unread for longest. Returns `false` if all are busy or have answered less than `spared` ago.
     pub(crate) fn make_room(&self, spared: Duration) -> bool {
         let mut oldest = self.oldest.lock();
         // Two rounds: the first uses the last lookup, the second a new one.
@@ -126,7 +129,18 @@ impl Places {
             }
             *oldest = self.look_up_oldest();
         }
-        false
+        drop(oldest);
+        self.longest_unread().is_some_and(|activity| {
+            activity.ask_to_leave();
+            true
+        })
+    }
+
+    fn longest_unread(&self) -> Option<Arc<Activity>> {
+        let taken: Vec<_> = self.taken.lock().values().cloned().collect();
+        let unread = taken.into_iter().filter_map(|activity| Some((activity.unread_for()?, activity)));
+        let (waited, activity) = unread.max_by_key(|(waited, _)| *waited)?;
+        (waited >= UNREAD_SPARED).then_some(activity)
     }
 
     fn look_up_oldest(&self) -> Vec<(Instant, Arc<Activity>)> {
