@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::Histogram;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use lane::{Lane, PoolWork};
@@ -186,8 +187,11 @@ impl QueuePlace {
     ) -> Result<T, Refused> {
         let Self { pool, asked, permit, when_full } = self;
         let (done, outcome) = oneshot::channel();
+        let given = Given(Arc::new(Mutex::new(Some(work))));
+        let taken = Arc::clone(&given.0);
         let run = Box::new(move || {
-            if !done.is_closed() {
+            let work = taken.lock().take();
+            if let Some(work) = work {
                 // The caller may have left meanwhile.
                 drop(done.send(catch_unwind(AssertUnwindSafe(work))));
             }
@@ -202,6 +206,18 @@ impl QueuePlace {
         shared.lanes(when_full).lane(long).push(job, wait_max).map_err(|why| shared.refuse(why))?;
         let outcome = outcome.await.expect("a job that is waited for gets done");
         Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+/// Work that waits for a thread. If its caller leaves, it is dropped, with the document that it holds: whoever counts the
+/// memory of the document has left, too.
+struct Given<W>(Arc<Mutex<Option<W>>>);
+
+impl<W> Drop for Given<W> {
+    fn drop(&mut self) {
+        let work = self.0.lock().take();
+        // Outside of the lock, because it may run other code.
+        drop(work);
     }
 }
 
@@ -318,6 +334,23 @@ mod tests {
         drop(release);
         first.await.unwrap();
         second.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_dropped_with_its_caller() {
+        let pool = pool(4);
+        let release = occupy(&pool).await;
+        let document = Arc::new(());
+        let held = Arc::clone(&document);
+        let waiting = tokio::spawn(pool.place(WhenFull::Refuse).await.unwrap().run(move || drop(held)));
+        while pool.depth() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(Arc::strong_count(&document), 2);
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        assert_eq!((Arc::strong_count(&document), pool.depth()), (1, 1), "its place is kept, and nothing else");
+        drop(release);
     }
 
     #[tokio::test]

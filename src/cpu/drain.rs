@@ -6,14 +6,21 @@ use std::time::{Duration, Instant};
 
 /// One new interval changes the estimate by this part.
 const GAIN: f64 = 0.125;
+/// After so many intervals without a new one the estimate is too old. Otherwise one interval that was much too long, as
+/// when the machine stood still, would refuse all that come, and so no other interval would ever be measured.
+const OLD_INTERVALS: f64 = 4.0;
+/// The same in seconds: at least, and at most.
+const OLD_SECONDS: (f64, f64) = (1.0, 30.0);
 
 /// The intervals between departures from a queue while it is not empty.
 #[derive(Debug, Default)]
 pub struct Drain {
     /// The last departure that left others behind.
     last: Option<Instant>,
-    /// The mean interval, in seconds. It stays from one run to the next.
+    /// The mean interval, in seconds. It stays from one run to the next, if that follows soon.
     interval: f64,
+    /// When the last interval was measured.
+    measured: Option<Instant>,
 }
 
 impl Drain {
@@ -22,15 +29,21 @@ impl Drain {
         if let Some(last) = self.last {
             let interval = (now - last).as_secs_f64();
             // The first interval is as good a guess as there is.
-            let gain = if self.interval == 0.0 { 1.0 } else { GAIN };
+            let gain = if self.is_known(now) { GAIN } else { 1.0 };
             self.interval += (interval - self.interval) * gain;
+            self.measured = Some(now);
         }
         self.last = (left > 0).then_some(now);
     }
 
-    /// Returns how long one more would wait behind `waiting` others.
-    pub fn wait(&self, waiting: usize) -> Duration {
-        Duration::from_secs_f64(self.interval * waiting as f64)
+    /// Returns how long one more would wait behind `waiting` others; zero if that is not known.
+    pub fn wait(&self, now: Instant, waiting: usize) -> Duration {
+        if self.is_known(now) { Duration::from_secs_f64(self.interval * waiting as f64) } else { Duration::ZERO }
+    }
+
+    fn is_known(&self, now: Instant) -> bool {
+        let old = Duration::from_secs_f64((OLD_INTERVALS * self.interval).clamp(OLD_SECONDS.0, OLD_SECONDS.1));
+        self.measured.is_some_and(|measured| now.saturating_duration_since(measured) <= old)
     }
 }
 
@@ -41,14 +54,31 @@ mod tests {
     #[test]
     fn the_wait_is_the_queue_times_the_interval_of_its_departures() {
         let (mut drain, start, ms) = (Drain::default(), Instant::now(), Duration::from_millis);
-        assert_eq!(drain.wait(1000), ms(0), "nothing is known yet");
-        (0..100).for_each(|at| drain.departed(start + ms(10 * at), 5));
-        assert!(drain.wait(8).abs_diff(ms(80)) < ms(1), "{:?}", drain.wait(8));
+        let at = |time: u64| start + ms(time);
+        assert_eq!(drain.wait(start, 1000), ms(0), "nothing is known yet");
+        (0..100).for_each(|number| drain.departed(at(10 * number), 5));
+        assert!(drain.wait(at(1000), 8).abs_diff(ms(80)) < ms(1), "{:?}", drain.wait(at(1000), 8));
         // The queue was empty meanwhile, so this is no interval.
-        drain.departed(start + ms(1000), 0);
-        drain.departed(start + ms(60_000), 5);
-        assert!(drain.wait(8).abs_diff(ms(80)) < ms(1), "{:?}", drain.wait(8));
-        (1..100).for_each(|at| drain.departed(start + ms(60_000 + 30 * at), 5));
-        assert!(drain.wait(8).abs_diff(ms(240)) < ms(1), "{:?}", drain.wait(8));
+        drain.departed(at(1000), 0);
+        drain.departed(at(1500), 5);
+        assert!(drain.wait(at(1500), 8).abs_diff(ms(80)) < ms(1), "{:?}", drain.wait(at(1500), 8));
+        (1..100).for_each(|number| drain.departed(at(1500 + 30 * number), 5));
+        assert!(drain.wait(at(5000), 8).abs_diff(ms(240)) < ms(1), "{:?}", drain.wait(at(5000), 8));
+    }
+
+    #[test]
+    fn an_interval_that_was_too_long_is_forgotten() {
+        let (mut drain, start, ms) = (Drain::default(), Instant::now(), Duration::from_millis);
+        let at = |time: u64| start + ms(time);
+        drain.departed(at(0), 1);
+        drain.departed(at(2000), 0);
+        assert_eq!(drain.wait(at(9000), 1), ms(2000), "that may be how slow it is");
+        assert_eq!(drain.wait(at(11_000), 1), ms(0));
+        [11_000, 11_010].into_iter().for_each(|time| drain.departed(at(time), 1));
+        let expected = drain.wait(at(11_010), 1);
+        assert!(expected < ms(2000), "{expected:?}");
+        drain.departed(at(11_020), 0);
+        [0, 3_600_000].into_iter().for_each(|time| drain.departed(at(20_000 + time), 1));
+        assert_eq!(drain.wait(at(3_651_000), 1), ms(0), "whatever it was");
     }
 }

@@ -68,7 +68,7 @@ impl Lane {
             queue.begun.push_back(job);
         } else {
             // Work on its way does not count here, because it will come later.
-            queue.is_in_time(queue.new.len(), wait_max)?;
+            queue.is_in_time(Instant::now(), queue.new.len(), wait_max)?;
             queue.new.push_back(job);
         }
         self.work.notify_one();
@@ -105,12 +105,12 @@ impl Queue {
     /// Refuses work that comes behind all others, also those on their way.
     fn admits(&mut self, now: Instant, wait_max: Duration) -> Result<(), Refused> {
         let ahead = self.new.len() + self.coming.count(now, wait_max);
-        self.is_in_time(ahead, wait_max)
+        self.is_in_time(now, ahead, wait_max)
     }
 
     /// Refuses work behind `ahead` others if it would wait longer than `wait_max`; never if that is zero.
-    fn is_in_time(&self, ahead: usize, wait_max: Duration) -> Result<(), Refused> {
-        match wait_max.is_zero() || self.drain.wait(ahead) <= wait_max {
+    fn is_in_time(&self, now: Instant, ahead: usize, wait_max: Duration) -> Result<(), Refused> {
+        match wait_max.is_zero() || self.drain.wait(now, ahead) <= wait_max {
             true => Ok(()),
             false => Err(Refused::Late),
         }

@@ -32,7 +32,7 @@ impl Batches {
     /// Refuses a batch that would wait too long. It is asked before the body is read.
     pub(super) fn admit(&self) -> Result<(), Problem> {
         let queue = self.queue.lock();
-        if self.wait_max.is_zero() || queue.1.wait(queue.0) <= self.wait_max {
+        if self.wait_max.is_zero() || queue.1.wait(Instant::now(), queue.0) <= self.wait_max {
             return Ok(());
         }
         drop(queue);
