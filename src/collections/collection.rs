@@ -184,6 +184,13 @@ impl Collection {
         }
     }
 
+    /// Ends a merge that runs. It has ended when this returns; what it has stored stays.
+    pub async fn stop_merge(&self, number: Seq) {
+        match self {
+            Self::Local(collection) => collection.stop_merge(number).await,
+        }
+    }
+
     /// Returns the jobs that run, and the last ones that have ended, the newest first.
     pub fn jobs(&self) -> Vec<ListedJob> {
         match self {
@@ -287,6 +294,13 @@ impl Collection {
     pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
         match self {
             Self::Local(collection) => collection.set_golden(pairs).await,
+        }
+    }
+
+    /// Returns how much memory the stored ones of two documents take while they are compared.
+    pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
+        match self {
+            Self::Local(collection) => collection.bytes_to_compare(documents).await,
         }
     }
 

@@ -1,9 +1,9 @@
 //! `LocalCollection`: the operations of one open collection. Each calls the part that does the work.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Mutex;
-
+use super::long_work::Turns;
 use super::lookup::{self, Check, Lookup};
 use super::meters::CollectionInfo;
 use super::upkeep::{Expiry, Merges, Rebanding, Removals, Target, UpkeepParts, write_statistics};
@@ -24,6 +24,9 @@ use crate::verdicts::{
 };
 use hapax_core::IllFormed;
 
+/// The time between two looks whether a job has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// An open collection on this machine.
 pub struct LocalCollection {
     name: CollectionName,
@@ -35,7 +38,7 @@ pub struct LocalCollection {
     removals: Arc<Removals>,
     rebanding: Arc<Rebanding>,
     /// Held while the golden set is evaluated or changed, or the buckets are surveyed: each takes memory, and up to a second.
-    long: Arc<Mutex<()>>,
+    long: Turns,
     info: CollectionInfo,
 }
 
@@ -65,7 +68,7 @@ impl LocalCollection {
             merges,
             removals,
             rebanding,
-            long: Arc::default(),
+            long: Turns::default(),
             info: CollectionInfo::default(),
         }
     }
@@ -217,6 +220,14 @@ impl LocalCollection {
         self.writes.statistics().by_label(name, after, limit)
     }
 
+    /// Ends a merge that runs. It has ended when this returns; what it has stored stays.
+    pub async fn stop_merge(&self, number: Seq) {
+        self.writes.jobs().stop(number);
+        while self.writes.jobs().is_running(number) {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Returns the jobs that run, and the last ones that have ended, the newest first.
     pub fn jobs(&self) -> Vec<ListedJob> {
         self.writes.jobs().list()
@@ -275,8 +286,13 @@ impl LocalCollection {
 
     /// Returns the fullest buckets, the fullest first.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
-        let turn = Arc::clone(&self.long).lock_owned().await;
+        let turn = self.long.take().await?;
         lookup::buckets(&self.lookup, limit, turn).await
+    }
+
+    /// Returns how much memory the stored ones of two documents take while they are compared.
+    pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
+        lookup::stored_bytes(&self.lookup, documents).await
     }
 
     /// Compares two documents. Fails if one of them has no shingle.
@@ -286,7 +302,7 @@ impl LocalCollection {
 
     /// Evaluates the golden set under the present settings.
     pub async fn golden(&self) -> Result<GoldenReport> {
-        let turn = Arc::clone(&self.long).lock_owned().await;
+        let turn = self.long.take().await?;
         let report = lookup::golden::stored_beside(&self.lookup, turn).await?;
         self.lookup.meters().golden(&self.name, &report);
         Ok(report)
@@ -294,7 +310,7 @@ impl LocalCollection {
 
     /// Stores a golden set in place of the earlier one, and evaluates it. It is durable when this returns.
     pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
-        let (turn, pairs) = (Arc::clone(&self.long).lock_owned().await, Arc::new(pairs));
+        let (turn, pairs) = (self.long.take().await?, Arc::new(pairs));
         let (report, _turn) = lookup::golden::given_beside(&self.lookup, &pairs, turn).await?;
         let written = self.writes.write_golden(pairs)?;
         written.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;

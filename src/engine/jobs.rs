@@ -34,6 +34,14 @@ struct Known {
     durable: bool,
     /// Why it does not go on at present.
     waits: Option<String>,
+    /// Whether a client wants it to end now.
+    stopped: bool,
+}
+
+impl Known {
+    fn new(job: Job, parts: VecDeque<Arc<Part>>, durable: bool) -> Self {
+        Self { job, parts, durable, waits: None, stopped: false }
+    }
 }
 
 /// Documents to remove from the disk in one transaction.
@@ -47,8 +55,8 @@ pub(crate) struct Part {
 impl Jobs {
     /// Takes the jobs of a file that has just been opened.
     pub(crate) fn of(stored: StoredJobs) -> Self {
-        let known = |job: Job| Known { job, parts: VecDeque::new(), durable: true, waits: None };
-        let mut all: BTreeMap<Seq, Known> = stored.jobs.into_iter().map(|job| (job.number(), known(job))).collect();
+        let known = |job: Job| (job.number(), Known::new(job, VecDeque::new(), true));
+        let mut all: BTreeMap<Seq, Known> = stored.jobs.into_iter().map(known).collect();
         for doomed in stored.doomed {
             let known = all.get_mut(&doomed.deletion).expect("the store has compared the two");
             known.parts.push_back(Arc::new(Part { doomed, places: Vec::new() }));
@@ -74,7 +82,7 @@ impl Jobs {
 
     /// Adds a job that has been decided.
     pub(crate) fn decided(&self, job: Job, parts: VecDeque<Arc<Part>>) {
-        self.0.lock().insert(job.number(), Known { job, parts, durable: false, waits: None });
+        self.0.lock().insert(job.number(), Known::new(job, parts, false));
     }
 
     /// Notes that a job is on disk.
@@ -105,6 +113,22 @@ impl Jobs {
     pub(crate) fn running_merge(&self) -> Option<Merge> {
         let known = self.0.lock();
         known.values().filter(|known| known.durable && known.job.is_running()).find_map(merge_of).cloned()
+    }
+
+    /// Asks for the end of a merge that runs.
+    pub(crate) fn stop(&self, merge: Seq) {
+        self.change(merge, |known| known.stopped = true);
+    }
+
+    /// Returns a merge that is to end.
+    pub(crate) fn stopped_merge(&self) -> Option<Merge> {
+        let known = self.0.lock();
+        let stopped = |known: &&Known| known.stopped && known.durable && known.job.is_running();
+        known.values().filter(stopped).find_map(merge_of).cloned()
+    }
+
+    pub(crate) fn is_running(&self, number: Seq) -> bool {
+        self.0.lock().get(&number).is_some_and(|known| known.job.is_running())
     }
 
     /// Returns the running merge of a collection, if there is one.

@@ -1,11 +1,38 @@
 //! Runs long work off the threads that serve requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, oneshot};
 
 use crate::cpu::{Nice, give_way};
 use crate::verdicts::{CollectionError, Result};
+
+/// Requests that may wait for their turn.
+const WAITING_MAX: usize = 4;
+
+/// Turns at long work of one collection. Only a few requests wait for theirs: each has a place among the requests in work.
+pub(crate) struct Turns {
+    turn: Arc<Mutex<()>>,
+    waiting: Semaphore,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { turn: Arc::default(), waiting: Semaphore::new(WAITING_MAX) }
+    }
+}
+
+impl Turns {
+    /// Waits for a turn, unless too many others do.
+    pub(crate) async fn take(&self) -> Result<OwnedMutexGuard<()>> {
+        let _waiting = self.waiting.try_acquire().map_err(|_| CollectionError::Overloaded {
+            detail: "too many requests wait to read all of this collection; try again later".into(),
+            retry_after: Duration::from_secs(1),
+        })?;
+        Ok(Arc::clone(&self.turn).lock_owned().await)
+    }
+}
 
 /// Runs work that may take long on a new thread, because the few blocking threads must stay free for requests. The thread
 /// gives way to those that serve connections.

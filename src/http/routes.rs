@@ -37,10 +37,8 @@ impl Route {
         match self {
             Self { unbounded: true, .. } => Class::Probe,
             Self { streams: true, .. } => Class::Bulk,
-            // They read much of a collection, so they do not take the places of checks.
-            Self { path: "/v1/collections/{collection}/golden" | "/v1/collections/{collection}/buckets", .. } => {
-                Class::Admin
-            }
+            // Whoever may check or read may use these, and must not keep out those who administer.
+            Self { path: "/v1/tune", .. } => Class::Single,
             Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
             _ => Class::Admin,
         }
@@ -118,6 +116,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::list)),
     route!(GET "/v1/jobs/{job}/reports" Scope(Read), ?["limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::reports)),
+    route!(DELETE "/v1/jobs/{job}" Scope(Insert), ?[]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] delete(jobs::stop)),
     route!(GET "/v1/jobs/{job}" OneOf(&[Read, Delete]), ?[]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::read)),
     route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),
@@ -140,7 +140,7 @@ mod tests {
         let of = |class| ROUTES.iter().filter(move |route| route.class() == class).map(|route| route.path);
         assert!(of(Class::Bulk).eq(["/v1/collections/{collection}/bulk"]));
         assert!(of(Class::Probe).eq(["/livez", "/readyz", "/metrics"]));
-        assert!(of(Class::Single).all(|path| path.starts_with("/v1/collections/{collection}/")));
+        assert!(of(Class::Single).all(|path| path.starts_with("/v1/collections/{collection}/") || path == "/v1/tune"));
         assert!(of(Class::Admin).any(|path| path == "/v1/collections/{collection}"));
     }
 }

@@ -142,6 +142,15 @@ impl Store {
         }))
     }
 
+    /// Returns how many shingles a document has, if it has a payload; `None` if it is gone.
+    pub fn shingles(&self, seq: Seq) -> Result<Option<u64>> {
+        let looked = self.payloads(&[seq], Err, |_, payload| Ok(payload.shingles))?;
+        Ok(looked.into_iter().find_map(|(_, looked)| match looked {
+            Looked::At(shingles) => Some(shingles),
+            Looked::Gone => None,
+        }))
+    }
+
     /// Reads the payload of one document, if it has at most `bytes_max` bytes; else the error is how many it has. `None` if
     /// the document is gone.
     pub fn payload_within<T>(

@@ -249,6 +249,7 @@ fn a_merge_is_seen_by_keys_for_both_collections() {
     assert_eq!(some.get("/v1/jobs").ok(), json!({ "jobs": [] }));
     some.get(&path).problem(404, "job_not_found");
     some.get(&format!("{path}/reports")).problem(404, "job_not_found");
+    some.delete(&path).problem(404, "job_not_found");
     all.get(&format!("{path}/reports")).ok();
 }
 
@@ -271,6 +272,33 @@ fn a_merge_from_a_damaged_collection_is_aborted() {
     assert!(ended["detail"].as_str().unwrap().contains("hapax verify --repair"), "{ended}");
     // One that was stuck once kept all later ones waiting.
     assert_eq!(until_ended(&client, &sound)["outcomes"], json!({"inserted": 10}));
+}
+
+#[test]
+fn a_merge_can_be_stopped() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    for from in ["first", "second"] {
+        create(&client, from, &json!({}));
+        insert(&client, from, "", &json!({"id": from, "text": words(1)}));
+    }
+    // The first merge waits, because its commits fail, and the second waits for it.
+    let refuses = refuse(&dir, "default", "BEFORE INSERT ON document");
+    let begun = ["first", "second"].map(|from| merge(&client, "default", &json!({"from": from})));
+    let stop = |job: &Value| client.delete(&format!("/v1/jobs/{}", job["job"].as_str().unwrap()));
+    for job in begun.iter().rev() {
+        let ended = stop(job).ok();
+        assert_eq!((&ended["state"], &ended["done"]), (&json!("aborted"), &json!(0)), "{ended}");
+        assert!(ended["detail"].as_str().unwrap().contains("DELETE /v1/jobs"), "{ended}");
+        assert_eq!(stop(job).ok(), ended, "again");
+    }
+    refuses.execute_batch("DROP TRIGGER no").unwrap();
+    let again = until_ended(&client, &merge(&client, "default", &json!({"from": "first"})));
+    assert_eq!((&again["state"], &again["outcomes"]), (&json!("done"), &json!({"inserted": 1})), "{again}");
+    assert_eq!(stop(&again).ok()["state"], "done", "it had ended");
+    let deletion = client.delete(&format!("{}?label=a:b", documents("default"))).json();
+    stop(&deletion).problem(422, "invalid_value");
 }
 
 #[test]

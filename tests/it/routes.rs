@@ -303,7 +303,7 @@ fn half_sent(server: &Local) -> Raw {
 fn too_many_requests_at_once_are_turned_away() {
     let dir = dir();
     let cpu = CpuConfig { threads: 1, queue_max: 100, queue_delay_max: Duration::ZERO };
-    let server = Setup { cpu, ..Setup::new(&dir).limits(|limits| limits.admin_requests_max = 1) }.start();
+    let server = Setup { cpu, ..Setup::new(&dir).limits(|limits| limits.requests_concurrent_max = 1) }.start();
     let client = Client::of(&server);
     let release = occupy(server.state.cpu());
     let mut slow = Raw::connect(server.address);
@@ -321,7 +321,7 @@ Content-Length: 2
         assert!(since.elapsed() < Duration::from_secs(60), "the one place is not taken");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let answer = client.get("/v1/version");
+    let answer = client.get("/v1/collections/default/clusters");
     answer.problem(503, "overloaded");
     assert!(answer.headers.contains_key("retry-after"));
     client.get("/livez").ok();

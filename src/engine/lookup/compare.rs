@@ -12,6 +12,9 @@ use crate::engine::long_work::beside;
 use crate::types::{Content, DocId, Keep};
 use crate::verdicts::{CollectionError, Comparand, Comparison, ExactComparison, PrepareOptions, Purpose, Result};
 
+/// The memory of a shingle of a stored document: as it is stored, and as it is compared.
+const STORED_SHINGLE_BYTES: usize = 16;
+
 struct Side {
     signature: Vec<u8>,
     shingles: Option<Arc<ShingleSet>>,
@@ -23,8 +26,31 @@ impl Side {
     }
 }
 
+/// Returns how much memory it takes to compare the stored ones of these documents. Reads the disk.
+pub(crate) async fn stored_bytes(lookup: &Arc<Lookup>, documents: [&Comparand; 2]) -> Result<usize> {
+    let id_of = |document: &Comparand| match document {
+        Comparand::Id(id) => Some(id.clone()),
+        Comparand::Content(_) => None,
+    };
+    let ids: Vec<_> = documents.into_iter().filter_map(id_of).collect();
+    if ids.is_empty() || lookup.preparer().keep() == Keep::Signature {
+        return Ok(0);
+    }
+    beside(lookup, move |lookup| {
+        let (_reading, view) = lookup.read();
+        let mut shingles = 0;
+        for id in &ids {
+            if let Some(existing) = Existing::find(lookup, id, view)? {
+                shingles += lookup.records().store().shingles(existing.record.seq)?.unwrap_or_default();
+            }
+        }
+        Ok(usize::try_from(shingles).unwrap_or(usize::MAX).saturating_mul(STORED_SHINGLE_BYTES))
+    })
+    .await
+}
+
 /// Compares two documents. Fails if one of them has no shingle. `when_full` applies to long texts: each is processed in
-/// slices, and other work runs between them. The caller accounts for the memory that this takes, see
+/// slices, and other work runs between them. The caller accounts for the memory that this takes, see [`stored_bytes`] and
 /// [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
 pub(crate) async fn compare(
     lookup: &Arc<Lookup>,

@@ -19,6 +19,8 @@ const STEP_DOCUMENTS: usize = 128;
 const STEP_BYTES: usize = 8 << 20;
 /// The most bytes of an answer, which only the report is made of.
 const ANSWER_BYTES: usize = 64 << 10;
+/// Why a merge ended that a client stopped.
+const STOPPED: &str = "it was stopped with DELETE /v1/jobs/{job}";
 /// The rest if there is nothing to do, and while a merge waits.
 const IDLE: Duration = Duration::from_millis(200);
 /// The shortest rest between two steps.
@@ -70,12 +72,17 @@ impl Merges {
     async fn step(&self, open: &[Arc<Self>], exists: &impl Fn(&CollectionName) -> bool) -> bool {
         // Read before the progress: if a decision is undone after that, the number differs.
         let undone = self.writes.undone();
-        let Some(merge) = self.writes.jobs().running_merge() else { return false };
-        if self.writes.is_busy() {
+        let stopped = self.writes.jobs().stopped_merge();
+        let Some(merge) = stopped.clone().or_else(|| self.writes.jobs().running_merge()) else { return false };
+        if stopped.is_none() && self.writes.is_busy() {
             return false;
         }
         let number = merge.number;
-        match self.try_step(merge, undone, open, exists).await {
+        let stepped = match stopped {
+            Some(merge) => self.end(Merge { aborted: Some(STOPPED.to_owned()), ..merge }).await.map(|()| true),
+            None => self.try_step(merge, undone, open, exists).await,
+        };
+        match stepped {
             Ok(goes_on) => goes_on,
             Err(error) => {
                 tracing::debug!(collection = %self.name, job = number.0, %error, "a merge waits");

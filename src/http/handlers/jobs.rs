@@ -1,4 +1,4 @@
-//! Handlers that begin merges, and show jobs.
+//! Handlers that begin merges, and show and stop jobs.
 
 use std::cmp::Reverse;
 
@@ -106,6 +106,21 @@ pub async fn read(
     let (name, number) = named(&caller, &params)?;
     let listed = job_of(&caller, &collections.get(&name).await?, number)?;
     Ok(Json(JobBody::new(name, listed)))
+}
+
+/// `DELETE /v1/jobs/{job}`: the job once it has ended.
+pub async fn stop(
+    caller: Caller,
+    OpenCollections(collections): OpenCollections,
+    params: RawPathParams,
+) -> Result<Json<JobBody>, Problem> {
+    let (name, number) = named(&caller, &params)?;
+    let collection = collections.get(&name).await?;
+    if !matches!(job_of(&caller, &collection, number)?.job, Job::Merge(_)) {
+        return Err(Problem::invalid("job", "must be a merge; documents that are deleted by label are gone already"));
+    }
+    collection.stop_merge(number).await;
+    Ok(Json(JobBody::new(name, job_of(&caller, &collection, number)?)))
 }
 
 /// `GET /v1/jobs/{job}/reports`: what a merge did with each document.

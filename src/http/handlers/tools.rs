@@ -27,6 +27,7 @@ pub async fn compare(
     room.fit(room.bytes() + collection.shingle_bytes(Purpose::Compare, text.len()))?;
     let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text, &caller)).await?;
     quota.take_documents(2)?;
+    room.fit(room.bytes() + collection.bytes_to_compare([&a, &b]).await?)?;
     Ok(Json(collection.compare(a, b, when_full).await?.into()))
 }
 
