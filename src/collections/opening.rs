@@ -59,7 +59,7 @@ impl Opening {
     }
 
     /// Returns the part of a collection that is done, or `None` if there is nothing left to do.
-    pub(super) fn share_of(&self, name: &CollectionName) -> Option<f64> {
+    pub fn share_of(&self, name: &CollectionName) -> Option<f64> {
         self.parts.lock().get(name).filter(|part| !part.over).map(|part| part.share)
     }
 

@@ -8,6 +8,9 @@ use super::error::ConfigError;
 use super::ranges::impossible;
 use crate::keys::{KeysError, KeysFile};
 
+/// Keys whose values are never printed.
+pub(super) const SECRETS: [(&str, &str); 2] = [("auth", "api_key"), ("hashing", "secret")];
+
 /// Returns a secret that is given directly or in a file. It is an error to give both.
 pub(super) fn secret<T>(
     key: &'static str,

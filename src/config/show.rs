@@ -5,10 +5,8 @@ use std::fmt::Write as _;
 use figment::Figment;
 use figment::value::{Num, Value};
 
+use super::secrets::SECRETS;
 use super::sources::{DEFAULTS_NAME, origin, tree};
-
-/// Keys whose values are never printed.
-const SECRETS: [(&str, &str); 2] = [("auth", "api_key"), ("hashing", "secret")];
 
 /// Returns a TOML text with the merged settings.
 pub(super) fn show(figment: &Figment) -> String {

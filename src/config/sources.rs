@@ -11,6 +11,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 
 use super::error::ConfigError;
 use super::raw::Raw;
+use super::secrets::SECRETS;
 
 /// The most letters in which a misspelt key differs from the key that was meant.
 const EDITS_MAX: usize = 2;
@@ -45,7 +46,7 @@ impl Sources {
                 std::fs::read_to_string(path).map_err(|source| ConfigError::File { path: path.clone(), source })?;
             let file = Figment::from(Toml::string(&text));
             if let Err(error) = file.data() {
-                return Err(ConfigError::Toml { path: path.clone(), detail: error.kind.to_string() });
+                return Err(ConfigError::Toml { path: path.clone(), detail: without_source(&error.kind.to_string()) });
             }
             figment = figment.merge(FileText { path: path.clone(), text });
         }
@@ -76,9 +77,19 @@ impl Sources {
         figment.extract().map_err(|error: figment::Error| ConfigError::Type {
             key: error.path.join("."),
             origin: error.metadata.as_ref().map_or_else(|| "the settings".into(), |origin| origin.name.to_string()),
-            detail: wrong_type(error.kind),
+            detail: match SECRETS.iter().any(|(section, key)| error.path.iter().eq([section, key])) {
+                // Not the value.
+                true => "must be a string in quotes".into(),
+                false => wrong_type(error.kind),
+            },
         })
     }
+}
+
+/// Leaves out the lines that the parser quotes of the file: one of them may be a secret.
+fn without_source(message: &str) -> String {
+    let is_quoted = |line: &&str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
+    message.lines().filter(|line| !is_quoted(line)).collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the expected type and the value found, without the names of Rust's types.

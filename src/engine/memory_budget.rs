@@ -108,7 +108,7 @@ impl BudgetShare {
         self.note(index);
         let (used, one) = (self.budget.used(), index.claim_of_one());
         if let Some(max) = max.filter(|&max| used + one > max) {
-            return Err(CollectionError::MemoryBudget { used, max });
+            return Err(CollectionError::MemoryBudget { max });
         }
         if short && index.documents() + 1 > self.most {
             self.budget.process.refused(Refused::Document);
@@ -131,7 +131,7 @@ impl BudgetShare {
     pub(crate) fn may_grow(&self) -> Result<()> {
         let process = &self.budget.process;
         match process.max().filter(|_| process.is_short()) {
-            Some(max) => Err(CollectionError::MemoryShort { taken: process.taken(), max }),
+            Some(max) => Err(CollectionError::MemoryShort { max }),
             None => Ok(()),
         }
     }

@@ -9,6 +9,7 @@ use super::query;
 use super::requires::Requires;
 use super::routes::Route;
 use crate::keys::Scope;
+use crate::telemetry::AUDIT;
 use crate::types::CollectionName;
 
 /// An action that has begun. It is logged when this is dropped, so a client that leaves before the answer is logged too.
@@ -29,7 +30,7 @@ impl AdminAction {
             return None;
         }
         let caller = caller_of(request.extensions()).clone();
-        Some(Self { caller, route, collection: collection(request.uri().path()), status: None })
+        Some(Self { caller, route, collection: query::collection(request.uri().path()), status: None })
     }
 
     /// The action was answered.
@@ -45,7 +46,7 @@ impl Drop for AdminAction {
             return;
         }
         tracing::info!(
-            target: "hapax::audit",
+            target: AUDIT,
             key = self.caller.name(),
             method = self.route.method.as_str(),
             route = self.route.path,
@@ -54,10 +55,4 @@ impl Drop for AdminAction {
             "admin action"
         );
     }
-}
-
-/// Returns the collection in a path such as `/v1/collections/{collection}`. A percent-encoded name is decoded.
-fn collection(path: &str) -> Option<CollectionName> {
-    let name = query::decode(path.strip_prefix("/v1/collections/")?).ok()?;
-    CollectionName::new(&name).ok()
 }

@@ -15,7 +15,7 @@ use super::deadline::{Deadline, GivenUp};
 use super::early::{judge_work, judged_early};
 use super::error::{Code, Problem};
 use super::notes::{Notes, caller_of};
-use super::query::Query;
+use super::query::{self, Query};
 use super::refusals::Reason;
 use super::requires::Requires;
 use super::routes::Route;
@@ -40,7 +40,10 @@ where
         Err(problem) => return problem.into_response(),
     }
     if route.path.starts_with("/v1/") {
-        state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
+        // Others must not learn from the wait that there is such a collection.
+        if may_use(&request) {
+            state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
+        }
         if let Err(problem) = state.boot().collections() {
             return problem.into_response();
         }
@@ -70,6 +73,11 @@ where
     }
     turn.end();
     response
+}
+
+/// Whether the key of a request is for the collection in its path, if there is one.
+fn may_use(request: &Request) -> bool {
+    query::collection(request.uri().path()).is_none_or(|name| caller_of(request.extensions()).may_use(&name))
 }
 
 /// Returns the parameters, if the key allows them and the route.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{Code, Problem};
+use super::query;
 use crate::collections::{Collections, Opening};
 
 /// The time between two looks of a request that waits.
@@ -75,9 +76,8 @@ impl Boot {
         if self.collections.get().is_none() {
             return true;
         }
-        let name = path.strip_prefix("/v1/collections/").and_then(|rest| rest.split('/').next());
         !self.ready.load(Ordering::Acquire)
-            && name.is_some_and(|name| self.opening.pending().iter().any(|(pending, _)| pending.as_str() == name))
+            && query::collection(path).is_some_and(|name| self.opening.share_of(&name).is_some())
     }
 
     fn starting(&self) -> Problem {

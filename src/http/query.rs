@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 
 use super::beginning::beginning;
 use super::error::{FieldError, Problem};
-use crate::types::DocId;
+use crate::types::{CollectionName, DocId};
 use crate::verdicts::check_threshold;
 
 /// The longest part of a value that an error message repeats.
@@ -150,6 +150,12 @@ pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<
 
 pub(super) fn shown(text: &str) -> String {
     beginning(text, SHOWN_CHARS_MAX)
+}
+
+/// Returns the collection in a path such as `/v1/collections/{collection}/golden`.
+pub(super) fn collection(path: &str) -> Option<CollectionName> {
+    let name = path.strip_prefix("/v1/collections/")?.split('/').next()?;
+    CollectionName::new(&decode(name).ok()?).ok()
 }
 
 /// Percent-decodes one name or value. `+` means a space.

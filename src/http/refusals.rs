@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::caller::Caller;
 use super::notes::Notes;
+use crate::telemetry::REFUSED;
 use crate::telemetry::names::{self, label, value};
 
 /// At most one line per address in this time. The next line has the number of refusals since.
@@ -84,7 +85,7 @@ impl Refusals {
         let Some((address, refused)) = self.due(peer, Instant::now()) else { return };
         let address = address.map_or_else(|| "others".to_owned(), |address| address.to_string());
         let key = notes.and_then(Notes::caller).and_then(Caller::name);
-        tracing::warn!(address, key, reason = reason.as_str(), refused, "requests were refused");
+        tracing::warn!(target: REFUSED, address, key, reason = reason.as_str(), refused, "requests were refused");
     }
 
     /// Returns the address to log, and its number of refusals; `None` if no line is due.

@@ -57,7 +57,8 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
         let tables = document.entry("key").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
         let tables = tables.as_array_of_tables_mut().ok_or_else(|| file::format("write its keys as [[key]] tables"))?;
         let new = like(new, valid.first().copied());
-        if !new.collections.is_empty() && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
+        let limited = !new.collections.is_empty() && !new.collections.iter().any(|pattern| pattern == "*");
+        if limited && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
             return Err(file::format("the scope metrics is for all collections; make a key of its own for it"));
         }
         tables.push(table(&new, &id, &text, now)?);
@@ -271,7 +272,7 @@ mod tests {
         };
         assert_eq!(added(&new("a")), (Some(one()), limits, Scores::Verdict));
         let full = NewKey { collections: all(), scores: Some("full".into()), ..new("a") };
-        assert_eq!(added(&full), (Some(all()), limits, Scores::Full));
+        assert_eq!(added(&full), (None, limits, Scores::Full));
         assert_eq!(added(&new("b")), (None, KeyLimits::default(), Scores::Full), "another name");
         let metrics = NewKey { scopes: vec!["metrics".into()], ..new("a") };
         assert!(add(&path, &metrics).unwrap_err().to_string().contains("for all collections"));

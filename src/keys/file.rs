@@ -185,7 +185,7 @@ fn key(raw: RawKey) -> Result<Key, String> {
     coarse(scopes, scores)?;
     let rights = Rights {
         scopes,
-        collections: raw.collections.map(|list| patterns(&list)).transpose()?,
+        collections: raw.collections.map(|list| patterns(&list)).transpose()?.flatten(),
         created: raw.created.map(|text| time("created", &text)).transpose()?,
         expires: raw.expires.map(|text| time("expires", &text)).transpose()?,
         scores,
@@ -200,15 +200,17 @@ fn check_id(id: &str) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("id {id:?} must be 1 to {ID_BYTES_MAX} of a-z and 0-9")) }
 }
 
-/// Reads the list of collections of a key.
-fn patterns(list: &[String]) -> Result<Vec<Pattern>, String> {
+/// Reads the list of collections of a key. `None`: `*` is in it, so all are.
+fn patterns(list: &[String]) -> Result<Option<Vec<Pattern>>, String> {
     if !(1..=PATTERNS_MAX).contains(&list.len()) {
         return Err(format!(
             "collections must have 1 to {PATTERNS_MAX} entries; it has {}. Leave it out to allow all collections",
             list.len()
         ));
     }
-    list.iter().map(|text| Pattern::new(text).map_err(|detail| format!("collections: {detail}"))).collect()
+    let pattern = |text: &String| Pattern::new(text).map_err(|detail| format!("collections: {detail}"));
+    let patterns = list.iter().map(pattern).collect::<Result<_, _>>()?;
+    Ok(Some(patterns).filter(|_| !list.iter().any(|text| text == "*")))
 }
 
 /// Checks that a key that sees only verdicts has no scope that shows more. With `sign`, a client could change a

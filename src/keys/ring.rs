@@ -38,17 +38,19 @@ struct Inner {
 struct Keys(HashMap<u64, Vec<Arc<Key>>>);
 
 impl Keys {
-    /// The limits of the newest key of a name hold for all of them.
-    fn new(keys: Vec<Key>) -> Self {
+    /// The limits of the newest valid key of a name hold for all of them.
+    fn new(keys: Vec<Key>, now: Timestamp) -> Self {
         let (mut all, mut newest) = (Self::default(), HashMap::new());
-        for key in &keys {
+        for key in keys.iter().filter(|key| !key.is_expired(now)) {
             let of_name = newest.entry(key.name().to_owned()).or_insert((key.created(), *key.limits()));
             if key.created() >= of_name.0 {
                 *of_name = (key.created(), *key.limits());
             }
         }
         for mut key in keys {
-            key.limit(newest[key.name()].1);
+            if let Some((_, limits)) = newest.get(key.name()) {
+                key.limit(*limits);
+            }
             all.0.entry(key.digest().beginning()).or_default().push(Arc::new(key));
         }
         all
@@ -72,7 +74,11 @@ impl KeyRing {
     /// Returns the ring of a server that asks for a key: the one of the settings, or one of these.
     pub fn new(configured: Option<KeyDigest>, keys: Vec<Key>) -> Self {
         let configured = configured.map(|digest| Arc::new(Key::configured(digest)));
-        Self(Arc::new(Inner { configured, open: false, keys: ArcSwap::from_pointee(Keys::new(keys)) }))
+        Self(Arc::new(Inner {
+            configured,
+            open: false,
+            keys: ArcSwap::from_pointee(Keys::new(keys, Timestamp::now())),
+        }))
     }
 
     /// Whether requests without a key are answered. It never changes while the server runs.
@@ -103,7 +109,7 @@ impl KeyRing {
             Some(before) if key.covers(before) => key.continuing(before),
             _ => key,
         };
-        let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect()));
+        let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect(), Timestamp::now()));
         self.0.keys.store(Arc::clone(&new));
         // Only now: a client that comes back at once must be refused.
         let stays = |key: &Key| new.get(key.digest()).is_some_and(|new| new.covers(key));
@@ -116,6 +122,11 @@ impl KeyRing {
     pub(super) fn expire(&self, now: Timestamp) -> usize {
         let keys = self.0.keys.load();
         let (expired, valid): (Vec<_>, Vec<_>) = keys.all().partition(|key| key.is_expired(now));
+        let ends = |key: &&&Arc<Key>| !key.revoked().is_cancelled();
+        if expired.iter().any(|key| ends(&key)) {
+            // Other limits may hold from now on.
+            self.0.keys.store(Arc::new(Keys::new(keys.all().map(|key| Key::clone(key)).collect(), now)));
+        }
         expired.iter().for_each(|key| key.revoked().cancel());
         valid.len() + usize::from(self.0.configured.is_some())
     }

@@ -27,8 +27,10 @@ const DIFFERENT_MAX: usize = 10;
 const PLACES_MAX: usize = 4096;
 /// The target of the lines that report what was left out. They are always written.
 const TARGET: &str = "hapax::log";
-/// The target of the lines that say which key did what. They are always written: one must not hide behind others.
-const AUDIT: &str = "hapax::audit";
+/// The targets of lines that are always written, because one must not hide behind others: which key did what, and which
+/// addresses were refused. The latter are bounded where they are made.
+pub(crate) const AUDIT: &str = "hapax::audit";
+pub(crate) const REFUSED: &str = "hapax::refused";
 
 #[derive(Clone, Default)]
 pub(super) struct Bounded(Arc<Mutex<Places>>);
@@ -58,7 +60,7 @@ impl Bounded {
 
     fn writes(&self, event: &Event<'_>) -> bool {
         let metadata = event.metadata();
-        if *metadata.level() > Level::INFO || [TARGET, AUDIT].contains(&metadata.target()) {
+        if *metadata.level() > Level::INFO || [TARGET, AUDIT, REFUSED].contains(&metadata.target()) {
             return true;
         }
         let mut said = Said::default();

@@ -4,12 +4,12 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::filter::{LevelFilter, ParseError};
+use tracing_subscriber::filter::{Directive, LevelFilter, ParseError};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-use super::bounded::Bounded;
+use super::bounded::{AUDIT, Bounded};
 use super::request::{Json, Readable};
 
 /// The format of log lines.
@@ -47,9 +47,15 @@ pub fn check_level(level: &str) -> Result<(), LogsError> {
     }
 }
 
+fn audit_directive() -> Directive {
+    format!("{AUDIT}=info").parse().expect("a target and a level")
+}
+
 /// Starts logging to stderr, without repeated lines (`bounded.rs`). Only the first call in a process succeeds.
 pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     let filter = EnvFilter::builder().parse(level)?;
+    // Whatever the level: which key did what.
+    let filter = if level.contains(AUDIT) { filter } else { filter.add_directive(audit_directive()) };
     let terminal = std::io::stderr().is_terminal();
     let layer = fmt::layer().with_writer(std::io::stderr);
     let people = match format {

@@ -10,3 +10,5 @@ pub mod recorder;
 pub mod request;
 mod spread;
 pub mod trace;
+
+pub(crate) use bounded::{AUDIT, REFUSED};

@@ -102,13 +102,17 @@ pub enum CollectionError {
     Doubtful { id: DocId },
     /// The memory budget has no room for another document. Nothing was stored.
     #[error(
-        "the index takes {used} of the {max} bytes that `limits.memory_max_bytes` allows, and another document does \
-         not fit; delete documents, let them expire with a `ttl`, or raise the limit"
+        "the index has no room for another document within the {max} bytes that `limits.memory_max_bytes` allows; delete \
+         documents, let them expire with a `ttl`, or raise the limit"
     )]
-    MemoryBudget { used: u64, max: u64 },
+    MemoryBudget {
+        /// How much is used is in the metrics: a key for one collection must not learn how the others grow.
+        max: u64,
+    },
     /// The memory budget has no room for another banding. Nothing has changed.
     #[error(
-        "while the banding is changed, the old and the new postings are both in memory: the index would take about          {needed} of the {max} bytes that `limits.memory_max_bytes` allows; raise the limit, or delete documents"
+        "while the banding is changed, the old and the new postings are both in memory: the index would take about \
+         {needed} of the {max} bytes that `limits.memory_max_bytes` allows; raise the limit, or delete documents"
     )]
     NoRoomForBanding { needed: u64, max: u64 },
     /// Documents have as many labels as they may. Nothing was stored.
@@ -131,10 +135,10 @@ pub enum CollectionError {
     SourceFull { source_label: String, max: u64 },
     /// The process takes as much memory as it may. Nothing was stored.
     #[error(
-        "the process takes {taken} of the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it again \
-         later, delete documents, or raise the limit"
+        "the process has no memory left within the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it \
+         again later, delete documents, or raise the limit"
     )]
-    MemoryShort { taken: u64, max: u64 },
+    MemoryShort { max: u64 },
     /// No directory for backups is configured.
     #[error("this server has no directory for backups; set `backup.dir`")]
     BackupsOff,

@@ -301,6 +301,12 @@ fn secrets_are_read_from_files_and_shown_nowhere() {
     assert!(loaded.effective.contains("secret = \"********\""), "{}", loaded.effective);
     let refused = refusal(with_environment(&[("HAPAX__HASHING__SECRET", "0011223344556677889900112233445z")]));
     assert!(!refused.contains("00112233"), "{refused}");
+    // Mistakes in a file: without quotes, not closed, or a number.
+    for line in ["api_key = s3cr3t-s3cr3t-s3cr3t", "api_key = \"s3cr3t", "api_key = 1234567890123456"] {
+        let refused = refusal(with_file(&format!("# one\n[auth]\n{line}\n")));
+        assert!(!refused.contains("s3cr3t") && !refused.contains("1234"), "{refused}");
+        assert!(refused.contains("line 3") || refused.contains("auth.api_key"), "{refused}");
+    }
 }
 
 #[test]

@@ -199,10 +199,7 @@ async fn fill_up(collection: &Collection, from: u64) -> u64 {
     for number in from..from + 20_000 {
         match insert(collection, number).await {
             Ok(()) => {}
-            Err(CollectionError::MemoryBudget { used, max }) => {
-                assert!(used as f64 <= PAGES * max as f64, "{used} of {max}");
-                return number - from;
-            }
+            Err(CollectionError::MemoryBudget { .. }) => return number - from,
             Err(error) => panic!("{error}"),
         }
     }
