@@ -12,8 +12,13 @@ run: ## build a server and start it on 127.0.0.1:8080
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
 test: fmt lint test-rust openapi $(if $(CI),alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance clients loom docker-context deny) ## run everything that must pass before a commit
 
+# CI uses the release profile for all tests, so that everything is built once. Whatever is built alone would have other
+# features of some libraries, and these would be compiled a second time.
+RELEASE = $(if $(CI),--release)
+TESTED = $(if $(CI),--release --workspace --bins --test it)
+TESTED_BINARY = target/$(if $(CI),release,debug)/hapax
 test-rust: ## run all Rust tests
-	cargo test --workspace --locked
+	cargo test --workspace --locked $(RELEASE)
 
 fmt: ## check the formatting
 	cargo fmt --all --check
@@ -34,8 +39,8 @@ CONFORMANCE_SEED ?= $(if $(CI),5)
 CONFORMANCE_EXAMPLES ?= 20
 CONFORMANCE_MODES ?= none,keys,verdict,full
 conformance: target/tools/bin/schemathesis ## send a real server CONFORMANCE_EXAMPLES (20) requests of each kind, and compare its answers with openapi.yaml
-	cargo build --locked
-	target/tools/bin/python tests/conformance/run.py target/debug/hapax --examples $(CONFORMANCE_EXAMPLES) --modes $(CONFORMANCE_MODES) \
+	cargo build --locked $(TESTED)
+	target/tools/bin/python tests/conformance/run.py $(TESTED_BINARY) --examples $(CONFORMANCE_EXAMPLES) --modes $(CONFORMANCE_MODES) \
 		$(if $(CONFORMANCE_SEED),--seed $(CONFORMANCE_SEED))
 
 target/tools/bin/schemathesis:
@@ -46,10 +51,10 @@ target/tools/bin/schemathesis:
 CLIENTS_GENERATOR = target/tools-clients/bin/openapi-generator-cli
 CLIENTS_CRAWLER = target/tools-crawler/bin/scrapy
 clients: $(CLIENTS_GENERATOR) $(CLIENTS_CRAWLER) ## use a real server with generated Python clients, a Scrapy crawler, and WARC files of warcio
-	cargo build --locked
-	target/tools-clients/bin/python -B tests/conformance/clients.py target/debug/hapax
-	target/tools-crawler/bin/python -B tests/conformance/revisits.py target/debug/hapax
-	target/tools-crawler/bin/python -B tests/conformance/crawler.py target/debug/hapax
+	cargo build --locked $(TESTED)
+	target/tools-clients/bin/python -B tests/conformance/clients.py $(TESTED_BINARY)
+	target/tools-crawler/bin/python -B tests/conformance/revisits.py $(TESTED_BINARY)
+	target/tools-crawler/bin/python -B tests/conformance/crawler.py $(TESTED_BINARY)
 
 $(CLIENTS_GENERATOR):
 	python3 -m venv target/tools-clients
@@ -102,9 +107,8 @@ SOAK_SECONDS ?= $(if $(CI),120,1800)
 SOAK_WARM_UP ?= $(if $(CI),40,900)
 SOAK_RSS_PERCENT ?= $(if $(CI),15,3)
 SOAK_DOCUMENTS ?= $(if $(CI),100000,300000)
-# Built with the tests: without them some libraries have other features, and all would be compiled a second time.
 soak: ## run at 70 % of the capacity for SOAK_SECONDS (1800): inserts, deletes, expiry, rebandings, backups; memory stays flat
-	cargo build --release --locked --workspace --bins --test it
+	cargo build --locked --release --workspace --bins --test it
 	./target/release/hapax-loadtest soak --seconds $(SOAK_SECONDS) --warm-up $(SOAK_WARM_UP) \
 		--documents $(SOAK_DOCUMENTS) --rss-percent $(SOAK_RSS_PERCENT) \
 		--binary ./target/release/hapax --json target/loadtest/soak.json --svg target/loadtest/soak.svg
@@ -171,7 +175,7 @@ pictures: ## load a server for five minutes, and draw the dashboard of that time
 	$(PICTURES_PYTHON) -B config/grafana/pictures.py $(PICTURES_OPTIONS)
 
 alerts: ## make seven faults happen to real servers; a real Prometheus must fire the alerts, and end them when the faults are gone
-	cargo test --locked --test it alerts:: -- --include-ignored --nocapture
+	cargo test --locked $(RELEASE) --workspace --test it alerts:: -- --include-ignored --nocapture
 
 churn: ## delete half of a million documents and insert as many, ten times, and measure the process's memory
 	cargo test --release --locked --workspace --test it churn -- --ignored --nocapture
@@ -219,7 +223,7 @@ miri: ## run the unsafe code of the core and of the index under Miri
 # Every atomic of the index is replaced by loom's model of one. Only the crates of this workspace are compiled again.
 loom: ## test the arena under every order of loads and stores
 	RUSTC_WORKSPACE_WRAPPER='$(CURDIR)/.ci/rustc-loom' LOOM_MAX_PREEMPTIONS=3 \
-		cargo test --workspace --locked --lib -- index::loom_tests
+		cargo test --workspace --locked $(RELEASE) --lib -- index::loom_tests
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
