@@ -12,8 +12,18 @@ use crate::input::Chunk;
 /// Statuses of errors that may pass by themselves: a slow client, a quota, a full queue.
 const PASSING: [u16; 3] = [408, 429, 503];
 
-/// The status of an error that lasts until there is room again, on the disk or in the memory budget.
-const FULL: u16 = 507;
+/// The codes of errors that last until there is room again, on the disk or in the memory budget. Other errors with their
+/// status concern one document.
+const FULL: [&str; 2] = ["storage_full", "memory_budget_reached"];
+
+/// The order in which lines are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Any: a line that is sent again may be stored after later ones.
+    Any,
+    /// That of the chunk: with a line that is sent again, all later ones are too.
+    Kept,
+}
 
 /// The fields of an answer line that this client needs.
 #[derive(Debug, Deserialize)]
@@ -56,6 +66,7 @@ pub fn send(
     client: &Client,
     path: &str,
     chunk: &Chunk,
+    order: Order,
     mut patience: Patience<'_>,
     mut answered: impl FnMut(usize, &str),
 ) -> Result<(), BulkError> {
@@ -69,11 +80,13 @@ pub fn send(
         }
         let last = patience.is_over();
         let mut done = vec![false; open.len()];
+        let mut is_behind_open = false;
         let result = send_once(client, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
             // A line that met a full queue may succeed later. Any other refusal is final.
             let passing = status.is_some_and(|status| PASSING.contains(&status)) && !last;
-            if !passing && !std::mem::replace(&mut done[number - 1], true) {
+            is_behind_open |= passing && order == Order::Kept;
+            if !passing && !is_behind_open && !std::mem::replace(&mut done[number - 1], true) {
                 answered(place, line);
             }
         });
@@ -127,7 +140,7 @@ fn send_once(
                 let reason = line.error.map(|problem| problem.detail);
                 return Err(BulkError::Truncated { url: url(), reason, passing });
             }
-            (_, Some(_)) if line.error.as_ref().is_some_and(|problem| problem.status == FULL) => {
+            (_, Some(_)) if line.error.as_ref().is_some_and(|problem| FULL.contains(&&*problem.code)) => {
                 let detail = line.error.map(|problem| problem.detail).unwrap_or_default();
                 return Err(BulkError::Full { detail });
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
-use super::bulk;
+use super::bulk::{self, Order};
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, unreadable};
@@ -234,7 +234,7 @@ fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Re
     // so that the output keeps the order of the input.
     let mut answers: Vec<Option<String>> = vec![None; chunk.lines.len()];
     let mut next = 0;
-    bulk::send(client, path, chunk, Patience::usual(), |place, line| {
+    bulk::send(client, path, chunk, Order::Any, Patience::usual(), |place, line| {
         answers[place] = Some(line.to_owned());
         while let Some(line) = answers.get_mut(next).and_then(Option::take) {
             report.answer(&chunk.origins[next], &line);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use ureq::http::{Method, Request, Response};
+use ureq::http::{HeaderValue, Method, Request, Response};
 use ureq::{Agent, Body};
 
 use super::trust::{self, Trust, TrustError};
@@ -31,6 +31,12 @@ pub struct ServerArgs {
 /// The form of a URL.
 const URL_FORM: &str = "must be a URL such as http://127.0.0.1:8080 or https://hapax.internal:8080";
 
+/// The variable that holds the key, if no file does.
+const KEY_VARIABLE: &str = "HAPAX__AUTH__API_KEY";
+
+/// The form of a key that can be sent.
+const KEY_FORM: &str = "must be one line of printable ASCII characters";
+
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -44,6 +50,9 @@ pub enum ClientError {
     /// The key's file cannot be read.
     #[error("--api-key-file {path}: {detail}")]
     KeyFile { path: PathBuf, detail: String },
+    /// The key in the environment cannot be sent.
+    #[error("{KEY_VARIABLE}: {KEY_FORM}")]
+    Key,
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// The server is not the one that the URL names, or is not known to be.
@@ -74,7 +83,7 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } | Self::Broken { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
-            Self::Url { .. } | Self::KeyFile { .. } | Self::Trust(_) | Self::Handshake { .. } => false,
+            Self::Url { .. } | Self::KeyFile { .. } | Self::Key | Self::Trust(_) | Self::Handshake { .. } => false,
         }
     }
 }
@@ -90,6 +99,9 @@ fn advice(status: u16) -> &'static str {
 #[derive(Debug, Deserialize)]
 pub struct Problem {
     pub status: u16,
+    /// The stable name of the problem.
+    #[serde(default)]
+    pub code: String,
     /// A sentence that says what happened.
     #[serde(default)]
     pub detail: String,
@@ -100,21 +112,26 @@ pub struct Problem {
 pub struct Client {
     agent: Agent,
     base: String,
-    authorization: Option<String>,
+    authorization: Option<HeaderValue>,
 }
 
 impl Client {
     /// Checks the URL and reads the key. It does not connect.
     pub fn new(args: &ServerArgs) -> Result<Self, ClientError> {
         let client = Self::without_key(&args.server, &Trust::new(args.ca.as_deref()))?;
-        let key = match &args.api_key_file {
+        let authorization = match &args.api_key_file {
             Some(path) => {
                 let refuse = |detail| ClientError::KeyFile { path: path.clone(), detail };
-                Some(read_secret(path).map_err(refuse)?)
+                let key = read_secret(path).map_err(refuse)?;
+                Some(bearer(&key).ok_or_else(|| refuse(KEY_FORM.to_owned()))?)
             }
-            None => std::env::var("HAPAX__AUTH__API_KEY").ok(),
+            None => match std::env::var_os(KEY_VARIABLE) {
+                // Secrets that were made from files often end in a newline.
+                Some(key) => Some(key.to_str().and_then(|key| bearer(key.trim_end())).ok_or(ClientError::Key)?),
+                None => None,
+            },
         };
-        Ok(Self { authorization: key.map(|key| format!("Bearer {key}")), ..client })
+        Ok(Self { authorization, ..client })
     }
 
     /// Returns a client without a key, for routes that need none.
@@ -163,14 +180,14 @@ impl Client {
         Ok(answer.into_body().into_with_config().limit(u64::MAX).reader())
     }
 
-    /// Sends JSON and returns the text of the answer. A status other than success is an error.
+    /// Sends JSON and returns the text of an answer of any length. A status other than success is an error.
     pub fn post_json(&self, path: &str, body: &str) -> Result<String, ClientError> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).content_type("application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
-        let mut answer = self.accept(request.send(body))?;
-        answer.body_mut().read_to_string().map_err(|error| self.transport(error))
+        let answer = self.accept(request.send(body))?;
+        self.whole(answer)
     }
 
     /// Sends a request, with JSON or without a body, and returns the status and the text of a short answer. A status
@@ -214,6 +231,11 @@ impl Client {
             request = request.header("authorization", authorization);
         }
         let answer = self.accept(request.call())?;
+        self.whole(answer)
+    }
+
+    /// Reads an answer of any length. Otherwise `ureq` would stop after 10 MiB.
+    fn whole(&self, answer: Response<Body>) -> Result<String, ClientError> {
         let text = answer.into_body().into_with_config().limit(u64::MAX).read_to_string();
         text.map_err(|error| self.transport(error))
     }
@@ -257,6 +279,11 @@ impl Client {
             _ => ClientError::Broken { url, detail },
         }
     }
+}
+
+/// Returns the header that shows a key, if it can be sent.
+fn bearer(key: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(&format!("Bearer {key}")).ok()
 }
 
 /// Percent-encodes a query value: all bytes except the unreserved characters of RFC 3986, section 2.3.

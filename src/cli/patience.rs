@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::client::ClientError;
 
@@ -10,16 +10,18 @@ use super::client::ClientError;
 const USUAL: Duration = Duration::from_secs(60);
 /// First pause before a request is repeated. It doubles each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// Longest pause, even if the server asks for more.
+/// Longest pause, unless the server asks for a longer one.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// The random part of a pause, at most, as a part of the pause: clients that were refused together come back one by one.
+const RANDOM_PART: f64 = 0.5;
 /// How often a pause looks whether it is interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The pauses between requests that fail one after another.
 pub struct Patience<'a> {
-    /// How long they may be together.
+    /// How long the requests and the pauses may take together.
     max: Duration,
-    waited: Duration,
+    since: Instant,
     pause: Duration,
     interrupted: Option<&'a AtomicBool>,
 }
@@ -27,7 +29,7 @@ pub struct Patience<'a> {
 impl<'a> Patience<'a> {
     /// A pause ends early once `interrupted` is true.
     pub(super) fn new(max: Duration, interrupted: Option<&'a AtomicBool>) -> Self {
-        Self { max, waited: Duration::ZERO, pause: PAUSE_FIRST, interrupted }
+        Self { max, since: Instant::now(), pause: PAUSE_FIRST, interrupted }
     }
 
     /// The patience of a command that has no option for it.
@@ -37,15 +39,12 @@ impl<'a> Patience<'a> {
 
     /// Returns whether the next request is the last one.
     pub(super) fn is_over(&self) -> bool {
-        self.waited >= self.max || self.is_interrupted()
+        self.left().is_zero() || self.is_interrupted()
     }
 
-    /// Waits before the next request: as long as the server wants, within limits.
+    /// Waits before the next request: as long as the server wants, or as long as there is patience.
     pub(super) fn wait(&mut self, wanted: Option<Duration>) {
-        let pause = wanted.unwrap_or(self.pause).min(PAUSE_MAX).min(self.max.saturating_sub(self.waited));
-        self.waited += pause;
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
-        let mut left = pause;
+        let mut left = self.next_pause(wanted).min(self.left());
         while !left.is_zero() && !self.is_interrupted() {
             thread::sleep(left.min(LOOK_EVERY));
             left = left.saturating_sub(LOOK_EVERY);
@@ -54,7 +53,19 @@ impl<'a> Patience<'a> {
 
     /// Starts from the beginning, because something was answered.
     pub(super) fn renew(&mut self) {
-        (self.waited, self.pause) = (Duration::ZERO, PAUSE_FIRST);
+        (self.since, self.pause) = (Instant::now(), PAUSE_FIRST);
+    }
+
+    fn next_pause(&mut self, wanted: Option<Duration>) -> Duration {
+        let pause = wanted.unwrap_or(self.pause);
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        // Without random numbers, a pause without a random part is the best that there is.
+        let random = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
+        pause.saturating_add(pause.min(self.max).mul_f64(RANDOM_PART * random))
+    }
+
+    fn left(&self) -> Duration {
+        self.max.saturating_sub(self.since.elapsed())
     }
 
     fn is_interrupted(&self) -> bool {
@@ -66,8 +77,9 @@ impl<'a> Patience<'a> {
 pub(super) fn patiently<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
     let mut patience = Patience::usual();
     loop {
+        let last = patience.is_over();
         match ask() {
-            Err(error) if error.is_passing() && !patience.is_over() => {
+            Err(error) if error.is_passing() && !last => {
                 patience.wait(if let ClientError::Refused { retry_after, .. } = error { retry_after } else { None });
             }
             answer => return answer,
@@ -80,19 +92,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_and_end() {
-        let mut patience = Patience::new(Duration::from_millis(350), None);
-        let mut pauses = Vec::new();
-        while !patience.is_over() {
-            let before = patience.waited;
-            patience.wait(None);
-            pauses.push((patience.waited - before).as_millis());
+    fn pauses_double_and_have_a_random_part() {
+        let mut patience = Patience::new(Duration::from_secs(3600), None);
+        let pauses: Vec<_> = (0..10).map(|_| patience.next_pause(None).as_millis()).collect();
+        for (pause, least) in pauses.iter().zip([100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]) {
+            assert!((least..=least * 3 / 2).contains(pause), "{pauses:?}");
         }
-        assert_eq!(pauses, [100, 200, 50]);
+        assert!(pauses.iter().any(|pause| pause % 100 != 0), "{pauses:?}");
+        let wanted = Duration::from_secs(60);
+        assert!((60..=90).contains(&patience.next_pause(Some(wanted)).as_secs()), "the server asks for more");
         patience.renew();
-        assert!(!patience.is_over());
+        assert!(patience.next_pause(None) < Duration::from_millis(200));
+        patience.next_pause(Some(Duration::MAX));
+    }
+
+    // Only the pauses counted, so that a server that took requests and answered none cost minutes for each of them.
+    #[test]
+    fn patience_ends_during_a_request_too() {
+        let max = Duration::from_millis(50);
+        let mut patience = Patience::new(max, None);
+        thread::sleep(max);
+        assert!(patience.is_over());
+        patience.renew();
+        let begun = Instant::now();
         patience.wait(Some(Duration::from_secs(3600)));
-        assert!(patience.is_over(), "no pause is longer than what is left");
+        assert!(
+            patience.is_over() && begun.elapsed() < Duration::from_secs(60),
+            "no pause is longer than what is left"
+        );
     }
 
     #[test]

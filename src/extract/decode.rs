@@ -67,8 +67,17 @@ fn label(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
+/// Whether these bytes are UTF-8, perhaps cut inside the last character. If that one would be the only one of several bytes,
+/// they are not: other encodings end in such a byte too.
+pub fn is_utf8(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none() && !bytes[..error.valid_up_to()].is_ascii(),
+    }
+}
+
 fn guessed(bytes: &[u8]) -> &'static Encoding {
-    if std::str::from_utf8(bytes).is_ok() {
+    if is_utf8(bytes) {
         return UTF_8;
     }
     let start = &bytes[..bytes.len().min(GUESS_BYTES)];
@@ -114,5 +123,13 @@ mod tests {
             encoding_rs::SHIFT_JIS.encode("これは日本語で書かれた短い文章です。文字コードを当ててください。");
         assert!(decode(&japanese, None).starts_with("これは日本語"));
         assert_eq!(decode(b"a\xFFb", Some("utf-8")), "a\u{FFFD}b");
+    }
+
+    #[test]
+    fn a_page_that_is_cut_inside_a_character_is_utf8() {
+        let page = "Быстрая лиса прыгает через ленивую собаку".as_bytes();
+        let cut = decode(&page[..page.len() - 1], None);
+        assert_eq!(cut, "Быстрая лиса прыгает через ленивую собак\u{FFFD}");
+        assert_eq!(decode(b"caf\xE9", None), "café");
     }
 }

@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use outline::{Gap, Outline};
 
-pub use decode::decode;
+pub use decode::{decode, is_utf8};
 
 /// The version of everything that decides which text comes out of a page.
 pub const EXTRACTOR_VERSION: u32 = 2;

@@ -74,19 +74,20 @@ impl Chunk {
     /// Returns a chunk with one document, which is not a line of a file.
     pub fn single(origin: Origin, line: Vec<u8>) -> Self {
         let mut chunk = Self::default();
-        chunk.push(origin, line);
+        chunk.push(origin, line, None);
         chunk
     }
 
-    /// Whether there is no room for a document of `next` bytes.
+    /// Whether there is no room for a document of `next` bytes, with its line in the file if that is kept too.
     pub(super) fn is_full(&self, next: usize) -> bool {
         !self.lines.is_empty() && (self.lines.len() >= DOCUMENTS_MAX || self.bytes + next > BYTES_MAX)
             || self.failures.len() >= DOCUMENTS_MAX
             || self.skipped >= DOCUMENTS_MAX as u64
     }
 
-    pub(super) fn push(&mut self, origin: Origin, line: Vec<u8>) {
-        self.bytes += line.len() + 1;
+    pub(super) fn push(&mut self, origin: Origin, line: Vec<u8>, original: Option<Vec<u8>>) {
+        self.bytes += line.len() + 1 + original.as_ref().map_or(0, Vec::len);
+        self.originals.extend(original);
         self.lines.push(line);
         self.origins.push(origin);
     }

@@ -22,9 +22,11 @@ const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
 
 /// Reads `path` (`-` is stdin) to its end and passes full chunks to `give`, in order. Stops if `give` returns false.
 pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> bool) -> Result<(), InputError> {
-    let input: Box<dyn Read> =
-        if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
-    read(input, &path.to_string_lossy(), WINDOW_LOG_MAX, wanted, &mut give)
+    let units = match path == Path::new("-") {
+        true => Units::open(Box::new(io::stdin().lock()), WINDOW_LOG_MAX)?,
+        false => Units::of_file(File::open(path)?, WINDOW_LOG_MAX)?,
+    };
+    read_units(units, &path.to_string_lossy(), wanted, &mut give)
 }
 
 /// The same from any reader. `name` is the name of the file. A zstd frame may ask for 2 to the power of
@@ -36,7 +38,15 @@ pub fn read(
     wanted: &Wanted,
     give: &mut dyn FnMut(Chunk) -> bool,
 ) -> Result<(), InputError> {
-    let mut units = Units::open(input, window_log_max)?;
+    read_units(Units::open(input, window_log_max)?, name, wanted, give)
+}
+
+fn read_units(
+    mut units: Units,
+    name: &str,
+    wanted: &Wanted,
+    give: &mut dyn FnMut(Chunk) -> bool,
+) -> Result<(), InputError> {
     let file = name.into();
     match format(&mut units, name)? {
         Format::Lines => lines::read(units, &file, wanted, give),
@@ -91,7 +101,7 @@ fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -
         }
         chunk.text_bytes += length as u64;
         match record.document {
-            Ok(Some(line)) => chunk.push(origin, line),
+            Ok(Some(line)) => chunk.push(origin, line, None),
             Ok(None) => chunk.skipped += 1,
             Err(reason) => chunk.failures.push((origin, Reason::Other(reason))),
         }

@@ -23,11 +23,13 @@ pub(super) fn read(
 ) -> Result<(), InputError> {
     let (mut chunk, mut number, mut reported, mut given) = (Chunk::default(), 0, 0, false);
     let mut buffer = Vec::new();
-    loop {
-        let length = read_line(&mut units, &mut buffer)?;
-        if length == 0 {
-            break;
-        }
+    // The lines before an error are documents like all others.
+    let read = loop {
+        let length = match read_line(&mut units, &mut buffer) {
+            Ok(0) => break Ok(()),
+            Ok(length) => length,
+            Err(error) => break Err(error.into()),
+        };
         number += 1;
         let origin = Origin { file: Arc::clone(file), place: Place::Line(number) };
         let line = buffer.strip_prefix(BYTE_ORDER_MARK).filter(|_| number == 1).unwrap_or(&buffer);
@@ -36,7 +38,8 @@ pub(super) fn read(
             continue;
         }
         let document = document(line, length, &wanted.form);
-        if chunk.is_full(document.as_ref().map_or(0, Vec::len)) {
+        let original = if wanted.originals { line.len() } else { 0 };
+        if chunk.is_full(document.as_ref().map_or(0, |document| document.len() + original)) {
             chunk.input_bytes = units.taken() - std::mem::replace(&mut reported, units.taken());
             if !std::mem::replace(&mut given, true) {
                 refuse_without_field(&chunk)?;
@@ -47,21 +50,16 @@ pub(super) fn read(
         }
         chunk.text_bytes += length;
         match document {
-            Ok(document) => {
-                if wanted.originals {
-                    chunk.originals.push(line.to_vec());
-                }
-                chunk.push(origin, document);
-            }
+            Ok(document) => chunk.push(origin, document, wanted.originals.then(|| line.to_vec())),
             Err(reason) => chunk.failures.push((origin, reason)),
         }
-    }
+    };
     chunk.input_bytes = units.taken() - reported;
     if !given {
         refuse_without_field(&chunk)?;
     }
     give(chunk);
-    Ok(())
+    read
 }
 
 /// Refuses a file if all lines of its first chunk lack a field: the others will lack it too.

@@ -5,6 +5,7 @@
 mod chunk;
 mod fields;
 mod file;
+mod frame;
 mod line;
 mod lines;
 mod reason;

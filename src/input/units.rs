@@ -2,10 +2,13 @@
 //! a file that is not compressed. Archives of web pages have a unit for each record, so if a unit is damaged, the next
 //! one can still be read. Knows nothing of records and lines.
 
+use std::fs::File;
 use std::io::{self, BufRead, Read};
+use std::os::unix::fs::FileExt as _;
 
 use flate2::bufread::GzDecoder;
 
+use super::frame::{Frame, FrameDecoder};
 use super::rewinding::Rewinding;
 
 /// Decompressed bytes that are asked for at once.
@@ -16,6 +19,10 @@ const GZIP: &[u8] = &[0x1F, 0x8B, 0x08];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 /// The first bytes of a zstd frame that has the dictionary of all others, as `.warc.zst` files have.
 const DICTIONARY: &[u8] = &[0x5D, 0x2A, 0x4D, 0x18];
+/// The last three bytes of a frame that zstd skips, behind one from 0x50 to 0x5F. `pzstd` begins with such a frame.
+const SKIPPED: &[u8] = &[0x2A, 0x4D, 0x18];
+/// The longest header of a gzip member that is looked for after damage. Members of archives have the name of a file at most.
+const GZIP_HEADER_BYTES_MAX: usize = 1024;
 /// The longest dictionary.
 const DICTIONARY_BYTES_MAX: u32 = 16 << 20;
 
@@ -49,7 +56,7 @@ enum Decoder {
     /// Plain bytes, or between two units.
     Raw(Rewinding),
     Gzip(Box<GzDecoder<Rewinding>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, Rewinding>>),
+    Zstd(Frame),
 }
 
 impl Decoder {
@@ -57,15 +64,7 @@ impl Decoder {
         match self {
             Self::Raw(raw) => raw,
             Self::Gzip(decoder) => decoder.get_ref(),
-            Self::Zstd(decoder) => decoder.get_ref(),
-        }
-    }
-
-    fn into_raw(self) -> Rewinding {
-        match self {
-            Self::Raw(raw) => raw,
-            Self::Gzip(decoder) => decoder.into_inner(),
-            Self::Zstd(decoder) => decoder.into_inner(),
+            Self::Zstd(frame) => frame.raw(),
         }
     }
 }
@@ -75,7 +74,7 @@ impl Read for Decoder {
         match self {
             Self::Raw(raw) => raw.read(buffer),
             Self::Gzip(decoder) => decoder.read(buffer),
-            Self::Zstd(decoder) => decoder.read(buffer),
+            Self::Zstd(frame) => frame.read(buffer),
         }
     }
 }
@@ -85,8 +84,10 @@ pub(super) struct Units {
     /// Absent only while it is replaced.
     decoder: Option<Decoder>,
     compression: Compression,
-    dictionary: Vec<u8>,
-    window_log_max: u32,
+    /// The file, if its bytes can be read in any order.
+    file: Option<File>,
+    /// Decodes all zstd frames, because it holds the dictionary. Absent inside a frame, and in other files.
+    frames: Option<FrameDecoder>,
     decoded: Vec<u8>,
     /// The place in `decoded`.
     at: usize,
@@ -102,19 +103,24 @@ impl Units {
     /// the power of `window_log_max` bytes of memory.
     pub(super) fn open(input: Box<dyn Read>, window_log_max: u32) -> io::Result<Self> {
         let mut raw = Rewinding::new(input);
+        let has_skipped = skip_frames(&mut raw)?;
         let magic = raw.peek(4)?;
         let (compression, has_dictionary) = match magic {
-            magic if magic.starts_with(&GZIP[..2]) => (Compression::Gzip, false),
-            magic if magic == ZSTD => (Compression::Zstd, false),
             magic if magic == DICTIONARY => (Compression::Zstd, true),
+            magic if magic == ZSTD || has_skipped => (Compression::Zstd, false),
+            magic if magic.starts_with(&GZIP[..2]) => (Compression::Gzip, false),
             _ => (Compression::None, false),
         };
         let dictionary = if has_dictionary { dictionary(&mut raw)? } else { Vec::new() };
+        let frames = match compression {
+            Compression::Zstd => Some(FrameDecoder::new(&dictionary, window_log_max)?),
+            Compression::None | Compression::Gzip => None,
+        };
         let mut units = Self {
             decoder: None,
             compression,
-            dictionary,
-            window_log_max,
+            file: None,
+            frames,
             decoded: Vec::new(),
             at: 0,
             begin: 0,
@@ -123,6 +129,22 @@ impl Units {
         };
         units.start(raw)?;
         Ok(units)
+    }
+
+    /// The same for a file.
+    pub(super) fn of_file(file: File, window_log_max: u32) -> io::Result<Self> {
+        let ahead = file.metadata()?.is_file().then(|| file.try_clone()).transpose()?;
+        Ok(Self { file: ahead, ..Self::open(Box::new(file), window_log_max)? })
+    }
+
+    /// Returns at most `count` bytes of the file that begin at `offset`, and stays where it is. Returns nothing if the file
+    /// is compressed, or its bytes come in one order alone.
+    pub(super) fn ahead(&self, offset: u64, count: usize) -> Option<Vec<u8>> {
+        let file = self.file.as_ref().filter(|_| !self.are_compressed())?;
+        let mut bytes = vec![0; count];
+        let read = file.read_at(&mut bytes, offset).ok()?;
+        bytes.truncate(read);
+        Some(bytes)
     }
 
     /// Whether the file is compressed, so that it may have many units.
@@ -175,7 +197,10 @@ impl Units {
         if std::mem::take(&mut self.damaged) {
             return self.recover(raw, wanted);
         }
-        let more = raw.fill_buf().map(|bytes| !bytes.is_empty());
+        let more = match self.compression {
+            Compression::Gzip => skip_zeros(&mut raw),
+            Compression::None | Compression::Zstd => raw.fill_buf().map(|bytes| !bytes.is_empty()),
+        };
         match more {
             Ok(true) => self.start(raw).map(|()| true).map_err(UnitError::Read),
             more => {
@@ -198,6 +223,16 @@ impl Units {
                 self.decoder = Some(Decoder::Raw(raw));
                 return found.map_err(UnitError::Read);
             }
+            if self.compression == Compression::Gzip {
+                match raw.peek(GZIP_HEADER_BYTES_MAX) {
+                    Ok(bytes) if has_gzip_header(bytes) => {}
+                    Ok(_) => continue,
+                    Err(error) => {
+                        self.decoder = Some(Decoder::Raw(raw));
+                        return Err(UnitError::Read(error));
+                    }
+                }
+            }
             self.start(raw).map_err(UnitError::Read)?;
             match self.peek(wanted.len()) {
                 Ok(bytes) if bytes.starts_with(wanted) => return Ok(true),
@@ -216,9 +251,8 @@ impl Units {
             Compression::None => Decoder::Raw(raw),
             Compression::Gzip => Decoder::Gzip(Box::new(GzDecoder::new(raw))),
             Compression::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_dictionary(raw, &self.dictionary)?.single_frame();
-                decoder.window_log_max(self.window_log_max)?;
-                Decoder::Zstd(Box::new(decoder))
+                let decoder = self.frames.take().expect("it is absent only inside a frame");
+                Decoder::Zstd(Frame::new(raw, decoder)?)
             }
         });
         Ok(())
@@ -256,7 +290,15 @@ impl Units {
     }
 
     fn take_raw(&mut self) -> Rewinding {
-        self.decoder.take().expect("it is absent only while it is replaced").into_raw()
+        match self.decoder.take().expect("it is absent only while it is replaced") {
+            Decoder::Raw(raw) => raw,
+            Decoder::Gzip(decoder) => decoder.into_inner(),
+            Decoder::Zstd(frame) => {
+                let (raw, decoder) = frame.into_parts();
+                self.frames = Some(decoder);
+                raw
+            }
+        }
     }
 }
 
@@ -279,6 +321,56 @@ impl Read for Units {
         Self::consume(self, count);
         Ok(count)
     }
+}
+
+/// Skips the frames without data at the beginning of the file, and returns whether there are any.
+fn skip_frames(raw: &mut Rewinding) -> io::Result<bool> {
+    let mut any = false;
+    loop {
+        match raw.peek(8)? {
+            head @ [0x50..=0x5F, rest @ .., _, _, _, _] if rest == SKIPPED && !head.starts_with(DICTIONARY) => {
+                let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes"));
+                io::copy(&mut raw.by_ref().take(8 + u64::from(length)), &mut io::sink())?;
+                any = true;
+            }
+            _ => return Ok(any),
+        }
+    }
+}
+
+/// Skips the zeros behind a gzip member, as gzip does, and returns whether the file goes on. Tapes pad files with them.
+fn skip_zeros(raw: &mut Rewinding) -> io::Result<bool> {
+    loop {
+        let bytes = raw.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+        let is_all = zeros == bytes.len();
+        raw.consume(zeros);
+        if !is_all {
+            return Ok(true);
+        }
+    }
+}
+
+/// Whether the header of a gzip member ends within these bytes (RFC 1952, section 2.3). A decoder reads a name of up to
+/// 65,535 bytes, which takes too long if it is done at each place that looks like a member.
+fn has_gzip_header(bytes: &[u8]) -> bool {
+    const EXTRA: u8 = 1 << 2;
+    const NAME: u8 = 1 << 3;
+    const COMMENT: u8 = 1 << 4;
+    let Some((&[_, _, _, flags, ..], mut rest)) = bytes.split_first_chunk::<10>() else { return false };
+    if flags & EXTRA != 0 {
+        let Some((&length, field)) = rest.split_first_chunk() else { return false };
+        let Some((_, after)) = field.split_at_checked(u16::from_le_bytes(length).into()) else { return false };
+        rest = after;
+    }
+    for _ in 0..(flags & (NAME | COMMENT)).count_ones() {
+        let Some(end) = memchr::memchr(0, rest) else { return false };
+        rest = &rest[end + 1..];
+    }
+    true
 }
 
 /// Reads the dictionary at the beginning of the file: a skippable frame that holds it, perhaps compressed itself

@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
-use super::bulk::{self, BulkError};
+use super::bulk::{self, BulkError, Order};
 use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
@@ -74,9 +74,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
     /// Number of requests to send at once, 1 to 64. With more than 1, documents may be stored in a different order
-    /// than in the file
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    connections: u32,
+    /// than in the file [default: 4, or 1 with --on-existing replace]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    connections: Option<u32>,
     /// How long to wait for a server that does not answer, for example because it restarts
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     patience: Duration,
@@ -119,6 +119,15 @@ enum OnExisting {
 }
 
 impl Args {
+    fn connections(&self) -> u32 {
+        let usual = match self.decisions.on_existing {
+            // The last document of an id is the one to keep.
+            OnExisting::Replace => 1,
+            OnExisting::Conflict | OnExisting::Keep => 4,
+        };
+        self.connections.unwrap_or(usual)
+    }
+
     fn path(&self) -> String {
         let on_duplicate = match self.decisions.on_duplicate {
             OnDuplicate::Skip => "skip",
@@ -154,6 +163,7 @@ impl Args {
 struct Import<'a> {
     client: &'a Client,
     path: String,
+    order: Order,
     bar: &'a ProgressBar,
     begun: Instant,
     outputs: Option<Outputs>,
@@ -176,9 +186,11 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         .then(|| Outputs::create(args.verdicts.as_deref(), args.kept.as_deref()))
         .transpose()?;
     let bar = progress::of_files(input_bytes(&files));
+    let connections = args.connections();
     let import = Import {
         client: &client,
         path: args.path(),
+        order: if connections == 1 { Order::Kept } else { Order::Any },
         bar: &bar,
         begun: Instant::now(),
         outputs,
@@ -188,7 +200,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         interrupted: interruption()?,
     };
     let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
-    import.send(&files, &wanted, args.connections);
+    import.send(&files, &wanted, connections);
     bar.finish_and_clear();
     import.finish()
 }
@@ -254,7 +266,7 @@ impl Import<'_> {
             answers.resize_with(chunk.lines.len(), || None);
         }
         let patience = Patience::new(self.patience, Some(&*self.interrupted));
-        let sent = bulk::send(self.client, &self.path, chunk, patience, |place, line| {
+        let sent = bulk::send(self.client, &self.path, chunk, self.order, patience, |place, line| {
             let answer = serde_json::from_str(line).ok();
             locked(&self.tally).answer(&chunk.origins[place], answer.as_ref());
             if let Some(slot) = answers.get_mut(place) {

@@ -4,11 +4,12 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use flate2::write::GzEncoder;
 
 use super::answer::Answer;
@@ -40,8 +41,9 @@ struct Turn {
 pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
     let outputs =
         || [("--verdicts", verdicts), ("--kept", kept)].into_iter().filter_map(|(flag, path)| Some((flag, path?)));
-    for input in inputs.iter().filter(|input| *input != Path::new("-")) {
-        let found = input.metadata().with_context(|| format!("cannot read {}", input.display()))?;
+    for input in inputs {
+        let found = if input == Path::new("-") { stdin() } else { input.metadata() };
+        let found = found.with_context(|| format!("cannot read {}", input.display()))?;
         if let Some((flag, path)) = outputs().find(|(_, path)| is_same(path, &found)) {
             bail!("{flag} {}: it is also read, and would be emptied; name another file", path.display());
         }
@@ -49,22 +51,42 @@ pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&P
     if let (Some(verdicts), Some(kept)) = (verdicts, kept) {
         let is_one = verdicts == kept || kept.metadata().is_ok_and(|kept| is_same(verdicts, &kept));
         if is_one && !verdicts.metadata().is_ok_and(|found| !found.is_file()) {
-            bail!("--verdicts and --kept {}: they must be two files", kept.display());
+            return Err(one_file(kept));
         }
     }
     Ok(())
 }
 
+fn one_file(path: &Path) -> anyhow::Error {
+    anyhow!("--verdicts and --kept {}: they must be two files", path.display())
+}
+
+fn stdin() -> io::Result<Metadata> {
+    File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
+}
+
 /// Returns whether a path leads to this file, which is a regular one.
 fn is_same(path: &Path, file: &Metadata) -> bool {
-    let id = |file: &Metadata| (file.dev(), file.ino());
-    file.is_file() && path.metadata().is_ok_and(|found| id(&found) == id(file))
+    path.metadata().is_ok_and(|found| are_one(&found, file))
+}
+
+/// Returns whether these are of one file, which is a regular one.
+fn are_one(one: &Metadata, other: &Metadata) -> bool {
+    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 impl Outputs {
     /// Creates the files that were asked for.
     pub(super) fn create(verdicts: Option<&Path>, kept: Option<&Path>) -> Result<Self> {
-        let sink = |path: Option<&Path>| path.map(Sink::create).transpose();
+        let open = |path: Option<&Path>| path.map(Opened::new).transpose();
+        let (verdicts, kept) = (open(verdicts)?, open(kept)?);
+        // Two paths may lead to one file, which only tells once it is there.
+        if let (Some(verdicts), Some(kept)) = (&verdicts, &kept)
+            && are_one(&verdicts.data, &kept.data)
+        {
+            return Err(one_file(&kept.path));
+        }
+        let sink = |opened: Option<Opened>| opened.map(Sink::of).transpose();
         let turn = Turn { next: 0, abandoned: false, verdicts: sink(verdicts)?, kept: sink(kept)? };
         Ok(Self { turn: Mutex::new(turn), moved: Condvar::new() })
     }
@@ -148,6 +170,29 @@ fn unreadable(origin: &crate::input::Origin, reason: &str) -> Vec<u8> {
     serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin), error)).expect("strings are JSON")
 }
 
+/// A file that was opened to be written, and still has its content.
+struct Opened {
+    path: PathBuf,
+    file: File,
+    data: Metadata,
+}
+
+impl Opened {
+    fn new(path: &Path) -> Result<Self> {
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let opened = file.and_then(|file| Ok(Self { path: path.to_owned(), data: file.metadata()?, file }));
+        opened.with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Empties the file. Pipes and devices have no length.
+    fn emptied(self) -> io::Result<File> {
+        if self.data.is_file() {
+            self.file.set_len(0)?;
+        }
+        Ok(self.file)
+    }
+}
+
 /// A file of lines, compressed if its name says so.
 struct Sink {
     path: String,
@@ -161,9 +206,11 @@ enum Compressed {
 }
 
 impl Sink {
-    fn create(path: &Path) -> Result<Self> {
+    /// Empties the file.
+    fn of(opened: Opened) -> Result<Self> {
+        let path = opened.path.clone();
         let name = path.display().to_string();
-        let file = File::create(path).map(BufWriter::new).and_then(|file| {
+        let file = opened.emptied().map(BufWriter::new).and_then(|file| {
             Ok(match path.extension().and_then(|extension| extension.to_str()) {
                 Some("gz") => Compressed::Gzip(GzEncoder::new(file, flate2::Compression::default())),
                 Some("zst") => Compressed::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?),

@@ -3,6 +3,7 @@
 //! nothing of records and documents.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::io::{self, Read};
 
 use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
@@ -34,7 +35,8 @@ pub(super) fn content<'a>(header: &Header, body: &'a [u8], bytes_max: usize) -> 
     Ok(content)
 }
 
-/// Joins the chunks of a body (RFC 9112, section 7.1). Returns nothing if it has no chunks.
+/// Joins the chunks of a body (RFC 9112, section 7.1). Returns nothing if it has no chunks: the first line of a text may look
+/// like the size of one, so the bytes behind the first chunk decide.
 fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let mut content = Vec::with_capacity(body.len());
     let mut rest = body;
@@ -46,25 +48,47 @@ fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
             let at = body.len() - rest.len();
             return if at == 0 { Ok(None) } else { Err(format!("byte {at} of the body is not the size of a chunk")) };
         };
-        if size == 0 {
-            break;
-        }
+        let is_first = rest.len() == body.len();
         rest = &rest[rest.len().min(line.len() + 1)..];
+        if size == 0 {
+            return Ok((!is_first || rest.trim_ascii().is_empty()).then_some(content));
+        }
         let (chunk, after) = rest.split_at(size.min(rest.len()));
         content.extend_from_slice(chunk);
-        rest = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n")).unwrap_or(after);
+        let end = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n"));
+        // Servers end the line of a size with CRLF, also if the body was cut inside the chunk.
+        let is_chunk = end.is_some() || after.is_empty() && line.ends_with(b"\r");
+        if is_first && !is_chunk {
+            return Ok(None);
+        }
+        rest = end.unwrap_or(after);
     }
     Ok(Some(content))
 }
 
+/// Bytes, and whether more of them were wanted.
+struct Ending<'a> {
+    rest: &'a [u8],
+    is_over: &'a Cell<bool>,
+}
+
+impl Read for Ending<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_over.set(self.rest.is_empty());
+        self.rest.read(buffer)
+    }
+}
+
 /// Undoes one encoding. Returns nothing if there is nothing to undo.
 fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, String> {
+    // The decoder of `br` reports an early end as invalid data.
+    let is_over = Cell::new(false);
     let decoder: Box<dyn Read + '_> = match encoding {
         "gzip" | "x-gzip" if body.starts_with(&[0x1F, 0x8B]) => Box::new(GzDecoder::new(body)),
         // It should have a zlib header, but some servers leave it out (RFC 9110, section 8.4.1.2).
         "deflate" if has_zlib_header(body) => Box::new(ZlibDecoder::new(body)),
         "deflate" => Box::new(DeflateDecoder::new(body)),
-        "br" => Box::new(brotli_decompressor::Decompressor::new(body, 4096)),
+        "br" => Box::new(brotli_decompressor::Decompressor::new(Ending { rest: body, is_over: &is_over }, 4096)),
         "zstd" if body.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) => {
             let decoder = zstd::stream::read::Decoder::with_buffer(body).and_then(|mut decoder| {
                 decoder.window_log_max(WINDOW_LOG_MAX)?;
@@ -77,15 +101,15 @@ fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u
     };
     let mut content = Vec::new();
     let read = decoder.take(bytes_max as u64 + 1).read_to_end(&mut content);
-    let fault = match read {
-        Ok(_) if content.len() <= bytes_max => return Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !content.is_empty() => return Ok(Some(content)),
-        Ok(_) => format!("the body has more than {bytes_max} bytes after decompression, the most that is read"),
-        Err(error) => format!("the body is not valid {encoding}: {error}"),
-    };
-    // These two have no magic number that a decoded body lacks.
-    let was_decoded = ["br", "deflate"].contains(&encoding) && std::str::from_utf8(body).is_ok();
-    if was_decoded { Ok(None) } else { Err(fault) }
+    let ends_early = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof || is_over.get();
+    match read {
+        Ok(_) if content.len() <= bytes_max => Ok(Some(content)),
+        // These two have no magic number that a decoded body lacks.
+        _ if ["br", "deflate"].contains(&encoding) && std::str::from_utf8(body).is_ok() => Ok(None),
+        Err(error) if ends_early(&error) && !content.is_empty() => Ok(Some(content)),
+        Ok(_) => Err(format!("the body has more than {bytes_max} bytes after decompression, the most that is read")),
+        Err(error) => Err(format!("the body is not valid {encoding}: {error}")),
+    }
 }
 
 /// RFC 1950, section 2.2.
@@ -142,8 +166,18 @@ mod tests {
         assert_eq!(chunked(b"5\nsome \n0\n\n").unwrap(), b"some ");
         assert_eq!(chunked(TEXT).unwrap(), TEXT, "decoded before it was archived");
         assert_eq!(chunked(b"50\r\nends early").unwrap(), b"ends early");
-        assert!(chunked(b"3\r\nabcxyz\r\n0\r\n").unwrap_err().contains("byte 6"));
+        assert!(chunked(b"3\r\nabc\r\n3\r\nabcxyz\r\n0\r\n").unwrap_err().contains("byte 14"));
         assert_eq!(chunked(b"FFFFFFFFFFFFFFFF\r\nab").unwrap(), b"ab");
+        assert_eq!(chunked(b"3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n").unwrap(), b"abc");
+        assert_eq!(chunked(b"0\r\n\r\n").unwrap(), b"");
+    }
+
+    #[test]
+    fn a_decoded_body_whose_first_line_looks_like_the_size_of_a_chunk_is_whole() {
+        for text in ["2026\nAnnual report", "3\nsheep and a dog", "0\nis a number", "0\r\nis a number", "2\r\nmore\r\n"]
+        {
+            assert_eq!(of("Transfer-Encoding: chunked", text.as_bytes()).unwrap(), text.as_bytes(), "{text:?}");
+        }
     }
 
     #[test]
@@ -157,5 +191,9 @@ mod tests {
         assert!(of("Content-Encoding: gzip", &damaged).unwrap_err().contains("not valid gzip"));
         let whole = gzip(TEXT);
         assert_eq!(of("Content-Encoding: gzip", &whole[..whole.len() - 2]).as_deref(), Ok(TEXT), "without its sum");
+        let brotli = [&[0x8B, 0x14, 0x80], TEXT, &[0x03]].concat();
+        assert_eq!(of("Content-Encoding: br", &brotli[..23]).as_deref(), Ok(&TEXT[..20]));
+        // Damage at the beginning, with all bytes in the decoder's buffer.
+        assert!(of("Content-Encoding: br", &[&[0xFF; 20], TEXT].concat()).unwrap_err().contains("not valid br"));
     }
 }

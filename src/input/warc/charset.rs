@@ -3,13 +3,12 @@
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
+use crate::extract::is_utf8;
+
 /// Decodes by the byte order mark, else the label, else as UTF-8 if it is valid, else as windows-1252, as browsers do.
 pub(super) fn decoded(bytes: &[u8], label: Option<&str>) -> String {
     let labelled = label.and_then(|label| Encoding::for_label(label.as_bytes()));
-    let encoding = labelled.unwrap_or_else(|| match std::str::from_utf8(bytes) {
-        Ok(_) => UTF_8,
-        Err(_) => WINDOWS_1252,
-    });
+    let encoding = labelled.unwrap_or_else(|| if is_utf8(bytes) { UTF_8 } else { WINDOWS_1252 });
     // A byte order mark comes before all that.
     encoding.decode(bytes).0.into_owned()
 }
@@ -23,6 +22,8 @@ mod tests {
         for (bytes, label, expected) in [
             (b"caf\xC3\xA9".as_slice(), None, "café"),
             (b"caf\xE9", None, "café"),
+            // Cut inside a character.
+            (b"caf\xC3\xA9 \xE2\x82", None, "café \u{FFFD}"),
             (b"caf\xE9", Some("ISO-8859-1"), "café"),
             (b"\x8D\x60", Some("Shift_JIS"), "港"),
             (b"\xEF\xBB\xBFcaf\xC3\xA9", Some("shift_jis"), "café"),

@@ -13,11 +13,15 @@ pub(super) const RECORD: &[u8] = b"WARC/";
 const BLANK_BYTES: usize = 4;
 /// The longest header of a record.
 const HEADER_BYTES_MAX: usize = 64 << 10;
-/// The beginning of a record, with the end of the blank line before it. A page may contain it, so it is looked for only
+/// The beginning of a record, with the end of the blank line before it. A page may contain it, so a record begins there only
 /// after damage.
 const NEXT_RECORD: &[u8] = b"\nWARC/1.";
 /// The length of that with the whole blank line.
 const NEXT_RECORD_BYTES: usize = NEXT_RECORD.len() + 3;
+/// The bytes behind a block that tell whether it ends there.
+const END_BYTES: usize = BLANK_BYTES + RECORD.len();
+/// The bytes of a long block that are kept, because its length may be wrong.
+const INSIDE_BYTES_MAX: usize = 16 << 20;
 
 /// How reading a header or a block ended, other than well.
 #[derive(Debug)]
@@ -155,7 +159,7 @@ impl Stream {
         block.clear();
         self.lost = true;
         // These bytes were read for a longer record, whose length was wrong. So this one's may be wrong too.
-        if let Some(end) = next_record(self.given_back(length)) {
+        if let Some(end) = next_record(self.given_back(length as u64)) {
             self.consume(end);
             return Err(shorter(length as u64, end as u64));
         }
@@ -166,7 +170,7 @@ impl Stream {
                 if self.continues()? {
                     continue;
                 }
-                return Err(self.cut_off(length, block));
+                return Err(self.block_or(length, block, || cut_off(missing as u64, length as u64)));
             }
             let taken = bytes.len().min(missing);
             block.extend_from_slice(&bytes[..taken]);
@@ -175,9 +179,14 @@ impl Stream {
         self.end_of_record(length, block)
     }
 
-    /// Skips a block that is too long to be kept. If a record seems to begin inside, it is the next one.
+    /// Skips a block that is too long to be kept. A record that seems to begin inside may be a part of a page, so the next
+    /// record begins there only if this one does not end where its header says.
     pub(super) fn skip(&mut self, length: u64) -> Result<(), Fault> {
         self.lost = true;
+        let ends_well = self.ends_well(length);
+        // As in `block`: these bytes were read for a record whose length was wrong.
+        let is_suspect = ends_well == Some(false) || next_record(self.given_back(length)).is_some();
+        let mut inside: Option<Inside> = None;
         let mut left = length;
         while left > 0 {
             let bytes = self.peek(NEXT_RECORD_BYTES)?;
@@ -185,32 +194,63 @@ impl Stream {
                 if self.continues()? {
                     continue;
                 }
-                return Err(Fault::Damaged(format!("the record is cut off: {left} of {length} bytes are missing")));
+                return Err(self.inside_or(inside, length, || cut_off(left, length)));
             }
-            let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-            if let Some(end) = next_record(bytes) {
-                self.consume(end);
-                return Err(shorter(length, length - left + end as u64));
-            }
-            // The beginning of a record may lie across the end of these bytes.
-            let taken =
-                (bytes.len() + 1).checked_sub(NEXT_RECORD_BYTES).filter(|taken| *taken > 0).unwrap_or(bytes.len());
+            let within = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let taken = match &mut inside {
+                Some(inside) => inside.keep(&bytes[..within]),
+                None if ends_well == Some(true) => within,
+                None => match next_record(bytes).filter(|&end| end < within) {
+                    Some(end) => {
+                        inside = Some(Inside::new(length - left + end as u64));
+                        end
+                    }
+                    // The beginning of a record may lie across the end of these bytes.
+                    None => within.min(bytes.len().saturating_sub(NEXT_RECORD_BYTES - 1).max(1)),
+                },
+            };
             left -= taken as u64;
             self.consume(taken);
+            if let Some(inside) = inside.as_ref().filter(|_| is_suspect) {
+                return Err(shorter(length, inside.end));
+            }
         }
-        self.lost = false;
-        Ok(())
+        if !self.is_end()? {
+            return Err(self.inside_or(inside, length, || goes_on(length)));
+        }
+        self.end()
     }
 
-    /// Looks at the bytes behind a block: a blank line, or the end of the unit, which must be whole then.
+    /// Whether the block that begins here ends where its header says. Returns nothing if only reading it tells.
+    fn ends_well(&self, length: u64) -> Option<bool> {
+        // With the last byte of the block: if there is none, the file ends earlier.
+        let bytes = self.units.ahead(self.offset().checked_add(length - 1)?, END_BYTES + 1)?;
+        Some(bytes.split_first().is_some_and(|(_, bytes)| is_end(bytes)))
+    }
+
+    /// Goes back to the record that seems to begin inside a block, if its bytes were kept.
+    fn inside_or(&mut self, inside: Option<Inside>, length: u64, fault: impl FnOnce() -> Fault) -> Fault {
+        let Some(Inside { end, kept: Some(mut kept) }) = inside else { return fault() };
+        self.unread(&mut kept);
+        shorter(length, end)
+    }
+
+    /// Looks at the bytes behind a block.
     fn end_of_record(&mut self, length: usize, block: &mut Vec<u8>) -> Result<(), Fault> {
-        let bytes = self.peek(BLANK_BYTES + RECORD.len())?;
-        let blank = bytes.iter().take(BLANK_BYTES).take_while(|byte| b"\r\n".contains(byte)).count();
-        let after = &bytes[blank..];
-        // A record may follow without a blank line.
-        if !(after.is_empty() || blank == BLANK_BYTES || after.starts_with(RECORD)) {
-            return Err(self.no_end(length, block));
+        if !self.is_end()? {
+            return Err(self.block_or(length, block, || goes_on(length as u64)));
         }
+        self.end()
+    }
+
+    /// Whether a record may end here: before a blank line, or at the end of the unit.
+    fn is_end(&mut self) -> Result<bool, Fault> {
+        self.peek(END_BYTES).map(is_end)
+    }
+
+    /// Goes behind the end of a record. If the unit ends here, it must be whole.
+    fn end(&mut self) -> Result<(), Fault> {
+        let blank = blank(self.peek(BLANK_BYTES)?);
         self.consume(blank);
         // The checksum of a gzip member or a zstd frame is behind its last byte.
         self.fill()?;
@@ -218,40 +258,35 @@ impl Stream {
         Ok(())
     }
 
-    /// The record is shorter than its header says, and a part of the next ones was read for it; or it is longer.
-    fn no_end(&mut self, length: usize, block: &mut Vec<u8>) -> Fault {
-        self.give_back(block).map_or_else(
-            || Fault::Damaged(format!("the record goes on after the {length} bytes that its Content-Length says")),
-            |end| shorter(length as u64, end),
-        )
-    }
-
-    fn cut_off(&mut self, length: usize, block: &mut Vec<u8>) -> Fault {
-        let missing = length - block.len();
-        self.give_back(block).map_or_else(
-            || Fault::Damaged(format!("the record is cut off: {missing} of {length} bytes are missing")),
-            |end| shorter(length as u64, end),
-        )
-    }
-
-    /// Gives the records that begin inside `block` back, and returns where the first one does.
-    fn give_back(&mut self, block: &mut Vec<u8>) -> Option<u64> {
-        let length = block.len();
+    /// Goes back to the first record that begins inside `block`: the record is shorter than its header says, and a part of
+    /// the next ones was read for it. If there is none, `fault` says why the record ends badly.
+    fn block_or(&mut self, length: usize, block: &mut Vec<u8>, fault: impl FnOnce() -> Fault) -> Fault {
+        let read = block.len();
         // The next record may begin across the end of the block.
         let more = self
             .peek(NEXT_RECORD_BYTES)
             .map_or(Vec::new(), |bytes| bytes[..bytes.len().min(NEXT_RECORD_BYTES)].to_vec());
         block.extend_from_slice(&more);
         let Some(end) = next_record(block) else {
-            block.truncate(length);
-            return None;
+            block.truncate(read);
+            return fault();
         };
         self.consume(more.len());
-        // All bytes given back before were read for this block.
-        block.extend_from_slice(&self.back[self.at..]);
-        self.back = std::mem::take(block);
-        self.at = end;
-        Some(end as u64)
+        self.unread(block);
+        self.consume(end);
+        shorter(length as u64, end as u64)
+    }
+
+    /// Goes back by these bytes, the last ones that were consumed.
+    fn unread(&mut self, bytes: &mut Vec<u8>) {
+        // Bytes of the unit are consumed only once `back` is empty, so all of these came from `back`. Copying what is left
+        // of it for each record that is too short would take quadratic time.
+        if !self.back.is_empty() && bytes.len() <= self.at {
+            self.at -= bytes.len();
+            return;
+        }
+        bytes.extend_from_slice(&self.back[self.at..]);
+        (self.back, self.at) = (std::mem::take(bytes), 0);
     }
 
     /// Whether the record goes on in the next unit. If a record begins there, it does not.
@@ -272,7 +307,8 @@ impl Stream {
     }
 
     /// The first of the bytes that were given back, at most `count`.
-    fn given_back(&self, count: usize) -> &[u8] {
+    fn given_back(&self, count: u64) -> &[u8] {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
         &self.back[self.at..self.back.len().min(self.at.saturating_add(count))]
     }
 
@@ -306,6 +342,49 @@ impl Stream {
             self.units.consume(count);
         }
     }
+}
+
+/// A record that seems to begin inside a long block.
+struct Inside {
+    /// The bytes of the block before it.
+    end: u64,
+    /// The bytes of the block from there on, unless they are too many.
+    kept: Option<Vec<u8>>,
+}
+
+impl Inside {
+    fn new(end: u64) -> Self {
+        Self { end, kept: Some(Vec::new()) }
+    }
+
+    /// Takes the next bytes of the block.
+    fn keep(&mut self, bytes: &[u8]) -> usize {
+        self.kept = self.kept.take().filter(|kept| kept.len() + bytes.len() <= INSIDE_BYTES_MAX);
+        if let Some(kept) = &mut self.kept {
+            kept.extend_from_slice(bytes);
+        }
+        bytes.len()
+    }
+}
+
+/// The length of the line ends at the beginning of these bytes, at most [`BLANK_BYTES`].
+fn blank(bytes: &[u8]) -> usize {
+    bytes.iter().take(BLANK_BYTES).take_while(|byte| b"\r\n".contains(byte)).count()
+}
+
+/// Whether a record may end before these bytes. The next one may follow without a blank line.
+fn is_end(bytes: &[u8]) -> bool {
+    let blank = blank(bytes);
+    let after = &bytes[blank..];
+    after.is_empty() || blank == BLANK_BYTES || after.starts_with(RECORD)
+}
+
+fn cut_off(missing: u64, length: u64) -> Fault {
+    Fault::Damaged(format!("the record is cut off: {missing} of {length} bytes are missing"))
+}
+
+fn goes_on(length: u64) -> Fault {
+    Fault::Damaged(format!("the record goes on after the {length} bytes that its Content-Length says"))
 }
 
 fn shorter(length: u64, end: u64) -> Fault {
