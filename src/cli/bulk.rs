@@ -149,3 +149,64 @@ fn send_once(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cli::scripted::answering;
+    use crate::input::{Origin, Place};
+
+    fn chunk(lines: &[&str]) -> Chunk {
+        let origin = Origin { file: "x".into(), place: Place::Line(1) };
+        let mut chunk = Chunk::default();
+        chunk.lines = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+        chunk.origins = vec![origin; lines.len()];
+        chunk
+    }
+
+    fn verdict(line: usize) -> Value {
+        json!({"kind": "verdict", "line": line})
+    }
+
+    fn error(line: usize, status: u16, code: &str) -> Value {
+        json!({"kind": "error", "line": line, "error": {"status": status, "code": code, "detail": code}})
+    }
+
+    fn stream(lines: &[Value]) -> String {
+        let summary = json!({"kind": "summary"});
+        lines.iter().chain([&summary]).map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Returns the bodies of the requests, and the places in the chunk in the order of their answers.
+    fn sent(order: Order, answers: Vec<String>) -> (Result<(), BulkError>, Vec<String>, Vec<usize>) {
+        let (client, server) = answering(answers);
+        let mut places = Vec::new();
+        let result =
+            send(&client, "/bulk", &chunk(&["a", "b", "c"]), order, Patience::usual(), |place, _| places.push(place));
+        (result, server.join().unwrap(), places)
+    }
+
+    // With two versions of one document in a chunk, the older one was stored last.
+    #[test]
+    fn lines_behind_one_that_is_sent_again_are_sent_again_if_their_order_counts() {
+        let first = stream(&[verdict(1), error(2, 503, "overloaded"), verdict(3)]);
+        let (result, bodies, places) = sent(Order::Kept, vec![first.clone(), stream(&[verdict(1), verdict(2)])]);
+        assert!(result.is_ok() && bodies == ["a\nb\nc\n", "b\nc\n"] && places == [0, 1, 2], "{bodies:?} {places:?}");
+        let (result, bodies, places) = sent(Order::Any, vec![first, stream(&[verdict(1)])]);
+        assert!(result.is_ok() && bodies == ["a\nb\nc\n", "b\n"] && places == [0, 2, 1], "{bodies:?} {places:?}");
+    }
+
+    #[test]
+    fn only_a_full_server_ends_an_import_and_a_full_source_fails_its_lines() {
+        let full = [verdict(1), error(2, 507, "source_full"), error(3, 507, "labels_full")];
+        let (result, _, places) = sent(Order::Any, vec![stream(&full)]);
+        assert!(result.is_ok() && places == [0, 1, 2], "{result:?} {places:?}");
+        for code in FULL {
+            let (result, _, places) = sent(Order::Any, vec![stream(&[verdict(1), error(2, 507, code), verdict(3)])]);
+            assert!(matches!(result, Err(BulkError::Full { detail }) if detail == code));
+            assert_eq!(places, [0]);
+        }
+    }
+}

@@ -299,3 +299,16 @@ pub fn encode(value: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::scripted::answering;
+
+    #[test]
+    fn an_answer_may_be_as_long_as_the_server_makes_it() {
+        let long = "x".repeat(11 << 20);
+        let (client, server) = answering(vec![long.clone()]);
+        assert!(client.post_json("/extract", "{}").is_ok_and(|text| text == long));
+        assert_eq!(server.join().unwrap(), ["{}"]);
+    }
+}

@@ -151,10 +151,13 @@ mod tests {
         let page = r#"{"id":"u","text":"words"}"#;
         let line = br#"{"url":"u","body":"words"}"#;
         let packed = |bytes: &[u8]| zstd::encode_all(bytes, 1).expect("compress");
-        for bytes in [WARC.to_vec(), gzip(WARC), packed(WARC), [b"\r\n\r\n", WARC].concat()] {
+        // As `pzstd` writes it.
+        let parallel = |bytes: &[u8]| [b"\x50\x2A\x4D\x18\x04\0\0\0size", &*packed(bytes)].concat();
+        for bytes in [WARC.to_vec(), gzip(WARC), packed(WARC), parallel(WARC), [b"\r\n\r\n", WARC].concat()] {
             assert_eq!(only("x.jsonl", &bytes), [page]);
         }
-        for bytes in [line.to_vec(), gzip(line), packed(line), [&b"\xEF\xBB\xBF"[..], line].concat()] {
+        assert_eq!(only("x", &[parallel(WARC), parallel(WARC)].concat()), [page, page]);
+        for bytes in [line.to_vec(), gzip(line), packed(line), parallel(line), [&b"\xEF\xBB\xBF"[..], line].concat()] {
             assert_eq!(only("x.warc.gz", &bytes), [page]);
         }
         assert!(only("x", b"").is_empty() && only("x.warc", b"").is_empty());
@@ -200,6 +203,33 @@ mod tests {
             assert_eq!(chunks.iter().map(|chunk| chunk.input_bytes).sum::<u64>(), bytes.len() as u64, "{name}");
             assert_eq!(chunks.iter().map(|chunk| chunk.text_bytes).sum::<u64>(), lines.len() as u64, "{name}");
         }
+    }
+
+    #[test]
+    fn the_lines_before_damage_are_given_and_zeros_behind_a_member_are_none() {
+        let lines: String = (0..3_000).map(|n| format!("{{\"url\":{n},\"body\":\"text {n}\"}}\n")).collect();
+        let whole = gzip(lines.as_bytes());
+        let form = LineForm { id_field: "url".into(), text_field: "body".into(), id_required: false };
+        let (mut given, wanted) = (0, Wanted { form, originals: false });
+        let cut = whole[..whole.len() * 99 / 100].to_vec();
+        let result = read(Box::new(io::Cursor::new(cut)), "x", 27, &wanted, &mut |chunk| {
+            given += chunk.lines.len();
+            true
+        });
+        assert!(matches!(result, Err(InputError::Read(_))) && (2_800..3_000).contains(&given), "{result:?}, {given}");
+        for rest in [vec![0; 300_000], [&[0; 512], &*whole].concat()] {
+            let chunks = chunks("x", &[&*whole, &rest].concat()).expect("readable");
+            let lines: usize = chunks.iter().map(|chunk| chunk.lines.len()).sum();
+            assert_eq!(lines, if rest.len() == 300_000 { 3_000 } else { 6_000 });
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_bounded_with_the_lines_that_it_keeps() {
+        let page = "x".repeat(1_000_000);
+        let lines: String = (0..20).map(|n| format!("{{\"url\":{n},\"body\":\"a\",\"html\":\"{page}\"}}\n")).collect();
+        let chunks = chunks("x", lines.as_bytes()).expect("readable");
+        assert_eq!(chunks.iter().map(|chunk| chunk.lines.len()).collect::<Vec<_>>(), [4; 5]);
     }
 
     #[test]

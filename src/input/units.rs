@@ -396,3 +396,51 @@ fn dictionary(raw: &mut Rewinding) -> io::Result<Vec<u8>> {
     }
     Ok(decoded)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::time::Instant;
+
+    use super::*;
+
+    fn units(bytes: Vec<u8>) -> Units {
+        Units::open(Box::new(Cursor::new(bytes)), 27).unwrap()
+    }
+
+    #[test]
+    fn headers_of_members_end_soon_or_are_none() {
+        let head = |flags: u8| [&[0x1F, 0x8B, 8, flags], [0; 6].as_slice()].concat();
+        let with = |flags: u8, rest: &[u8]| has_gzip_header(&[&head(flags), rest].concat());
+        assert!(with(0, b"") && with(8, b"name\0") && with(4, b"\x02\0sl") && with(28, b"\x01\0\0name\0comment\0"));
+        assert!(!with(8, b"name") && !with(24, b"name\0comment") && !with(4, b"\x03\0sl") && !with(4, b"\0"));
+        assert!(!has_gzip_header(&head(0)[..9]));
+    }
+
+    #[test]
+    fn many_members_with_endless_names_take_linear_time() {
+        let mut units = units([0x1F, 0x8B, 0x08, 0x08].repeat(50_000));
+        let begun = Instant::now();
+        assert!(matches!(units.fill(), Err(UnitError::Damaged(_))));
+        assert!(!units.next(b"WARC/").unwrap());
+        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn many_frames_share_one_dictionary() {
+        let frames = zstd::encode_all(&b""[..], 1).unwrap().repeat(2_000);
+        let frames = [frames, zstd::encode_all(&b"last"[..], 1).unwrap()].concat();
+        let seconds = |head: &[u8]| {
+            let mut units = units([head, &frames].concat());
+            let (begun, mut text) = (Instant::now(), String::new());
+            units.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "last");
+            begun.elapsed().as_secs_f64()
+        };
+        let dictionary = vec![b'x'; DICTIONARY_BYTES_MAX as usize];
+        let with = seconds(&[DICTIONARY, &DICTIONARY_BYTES_MAX.to_le_bytes(), &dictionary].concat());
+        let without = seconds(b"");
+        // To prepare it for each frame takes several times as long.
+        assert!(with < 3.0 * without, "{with} s with a dictionary, {without} s without one");
+    }
+}

@@ -294,6 +294,17 @@ fn clients_say_what_to_do_where_there_is_no_server_or_no_key() {
     let taken = run_with_input(&["import", "--server", &url, "--api-key-file", path(&key), "-"], document);
     assert_eq!(code(&taken), 0, "{taken:?}");
     assert_eq!(row(&taken, "unique"), 1);
+    // A secret that was made from a file ends in a newline.
+    let by_variable = |key: &str| {
+        let file = dir.path().join("in.jsonl");
+        std::fs::write(&file, document).expect("write");
+        let arguments = ["import", "--server", &url, path(&file)];
+        hapax(&arguments).env("HAPAX__AUTH__API_KEY", key).output().expect("the binary runs")
+    };
+    assert_eq!(code(&by_variable("a-key-of-the-tests\n")), 0);
+    let refused = by_variable("a-key\nof-the-tests");
+    assert_eq!(code(&refused), 2, "{refused:?}");
+    assert!(text(&refused.stderr).contains("HAPAX__AUTH__API_KEY: must be one line of printable"), "{refused:?}");
     let elsewhere = ["import", "--server", &url, "--api-key-file", path(&key), "--collection", "no-such", "-"];
     let missing = run_with_input(&elsewhere, document);
     assert_eq!(code(&missing), 2, "{missing:?}");

@@ -58,6 +58,31 @@ fn no_file_of_the_input_is_written() {
     refused(&["--kept", "old.jsonl", "--verdicts", "old.jsonl", "in.jsonl"], "they must be two files");
     refused(&["--kept", "new.jsonl", "--verdicts", "new.jsonl", "in.jsonl"], "they must be two files");
     refused(&["--kept", "old.jsonl", "missing.jsonl"], "cannot read missing.jsonl");
+    let stdin = std::fs::File::open(file("in.jsonl")).unwrap();
+    let arguments = ["import", "--server", "http://127.0.0.1:1", "--kept", "in.jsonl", "-"];
+    let run = hapax(&arguments).current_dir(dir.path()).stdin(stdin).output().unwrap();
+    assert!(text(&run.stderr).contains("--kept in.jsonl: it is also read"), "{run:?}");
+    assert_eq!(std::fs::read_to_string(file("in.jsonl")).unwrap(), content);
+}
+
+#[test]
+fn the_last_version_of_a_document_is_the_one_that_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    // The older version is behind long lines, so that another connection would be faster with the chunk of the newer one.
+    let long = |n: usize| (0..190).map(|m| words(n * 200 + m)).collect::<Vec<_>>().join(" ");
+    let mut corpus: Vec<_> = (0..90).map(|n| json!({"id": format!("l{n}"), "text": long(n)}).to_string()).collect();
+    corpus.push(json!({"id": "page", "text": words(500_000)}).to_string());
+    corpus.extend((91..2_000).map(|n| json!({"id": format!("s{n}"), "text": words(500_000 + n)}).to_string()));
+    corpus.push(json!({"id": "page", "text": words(600_000)}).to_string());
+    let import = run_with_input(
+        &["import", "--server", &url, "--on-existing", "replace", "--on-duplicate", "store", "-"],
+        corpus.join("\n").as_bytes(),
+    );
+    assert_eq!((code(&import), row(&import, "updated")), (0, 1), "{import:?}");
+    let client = Client::new(url.clone());
+    let check = client.post("/v1/collections/default/check", &json!({"text": words(600_000)})).ok();
+    assert_eq!((&check["verdict"], &check["duplicate_of"]), (&json!("exact_duplicate"), &json!("page")), "{check}");
 }
 
 #[test]

@@ -240,3 +240,25 @@ impl Sink {
         finished.with_context(|| format!("cannot write {}", self.path))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Two handles on one file overwrote each other's lines.
+    #[test]
+    fn two_names_of_one_new_file_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("new.jsonl");
+        std::os::unix::fs::symlink("new.jsonl", dir.path().join("link.jsonl")).unwrap();
+        for other in ["./new.jsonl", "link.jsonl"] {
+            let refused = Outputs::create(Some(&file), Some(&dir.path().join(other)));
+            assert!(refused.is_err_and(|error| error.to_string().ends_with("they must be two files")), "{other}");
+            std::fs::remove_file(&file).unwrap();
+        }
+        std::fs::write(&file, "old").unwrap();
+        Outputs::create(Some(&file), Some(Path::new("/dev/null"))).unwrap().finish().unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"");
+        Outputs::create(Some(Path::new("/dev/null")), Some(Path::new("/dev/null"))).unwrap();
+    }
+}

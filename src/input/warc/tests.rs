@@ -1,6 +1,6 @@
 //! Whole files of records, good and damaged.
 
-use std::io::{Cursor, Write};
+use std::io::{Cursor, Seek as _, Write};
 
 use super::*;
 
@@ -36,7 +36,18 @@ fn noise(count: usize) -> String {
 
 /// Returns a line for each record: its number and offset, and its id or why there is none.
 fn read(bytes: &[u8]) -> Vec<String> {
-    let units = Units::open(Box::new(Cursor::new(bytes.to_vec())), 27).unwrap();
+    read_units(Units::open(Box::new(Cursor::new(bytes.to_vec())), 27).unwrap(), bytes.len())
+}
+
+/// The same from a file on the disk, whose bytes can be read in any order.
+fn read_file(bytes: &[u8]) -> Vec<String> {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    read_units(Units::of_file(file, 27).unwrap(), bytes.len())
+}
+
+fn read_units(units: Units, bytes: usize) -> Vec<String> {
     let mut records = Records::new(units);
     let mut lines = Vec::new();
     while let Some(Record { number, offset, document }) = records.next().unwrap() {
@@ -50,7 +61,7 @@ fn read(bytes: &[u8]) -> Vec<String> {
         };
         lines.push(format!("{number} @{offset} {told}"));
     }
-    assert_eq!(records.taken(), bytes.len() as u64, "the file was read to its end");
+    assert_eq!(records.taken(), bytes as u64, "the file was read to its end");
     lines
 }
 
@@ -199,5 +210,68 @@ fn many_lies_about_lengths_take_linear_time() {
     let read = read(&lie.repeat(100_000));
     assert_eq!(read.len(), 100_000);
     // Each would copy the 4 MB behind it, if it could.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+/// The lines without their numbers and offsets.
+fn told(lines: &[String]) -> Vec<&str> {
+    lines.iter().map(|line| line.splitn(3, ' ').last().unwrap()).collect()
+}
+
+// Anyone whose page is archived could add pages of others to the archive.
+#[test]
+fn a_page_that_looks_like_records_hides_no_record_in_it() {
+    let fake = [b"\r\n\r\n".as_slice(), &page("https://victim.example/", "fake")].concat();
+    // Before and behind the place from which on the bytes are kept.
+    for before in [10, RECORD_BYTES_MAX] {
+        let mut body = vec![b'x'; RECORD_BYTES_MAX + 2_000_000];
+        body[before..before + fake.len()].copy_from_slice(&fake);
+        let image = record("WARC-Type: resource\r\nWARC-Target-URI: i\r\nContent-Type: image/png", &body);
+        let file = [page("a", "first"), image, page("c", "third")].concat();
+        for lines in [read(&file), read_file(&file), read(&gzip(&file))] {
+            assert_eq!(told(&lines), ["a 5", "no page", "c 5"], "{before}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_length_of_a_long_record_costs_that_record() {
+    let body = vec![b'x'; RECORD_BYTES_MAX + 100];
+    let image = record("WARC-Type: resource\r\nWARC-Target-URI: i\r\nContent-Type: image/png", &body);
+    let length = body.len().to_string();
+    let file = |wrong: usize| {
+        let at = image.windows(length.len()).position(|bytes| bytes == length.as_bytes()).unwrap();
+        let image = [&image[..at], wrong.to_string().as_bytes(), &image[at + length.len()..]].concat();
+        // The last record is longer than what is kept.
+        let records =
+            [page("a", "first"), image, page("b", "second"), page("c", "third"), page("d", &noise(RECORD_BYTES_MAX))];
+        records.concat()
+    };
+    let (near, far) = (body.len() + 200, body.len() + RECORD_BYTES_MAX + 400);
+    let lies = |wrong: usize| format!("its Content-Length is {wrong}, but the next record begins after {length} bytes");
+    let last = format!("d {RECORD_BYTES_MAX}");
+    for wrong in [body.len() + 6, near] {
+        for lines in [read(&file(wrong)), read_file(&file(wrong)), read(&gzip(&file(wrong)))] {
+            assert_eq!(told(&lines), ["a 5", &lies(wrong), "b 6", "c 5", &last]);
+        }
+    }
+    assert_eq!(told(&read_file(&file(far))), ["a 5", &lies(far), "b 6", "c 5", &last]);
+    // From a stream, all that the record claims is lost.
+    let lines = read(&file(far));
+    assert_eq!((lines.len(), told(&lines)[0]), (2, "a 5"), "{lines:?}");
+    let short = body.len() - 5;
+    for lines in [read(&file(short)), read_file(&file(short))] {
+        let goes_on = format!("the record goes on after the {short} bytes that its Content-Length says");
+        assert_eq!(told(&lines), ["a 5", &goes_on, "b 6", "c 5", &last]);
+    }
+}
+
+#[test]
+fn many_records_that_begin_across_the_ends_of_others_take_linear_time() {
+    let lie = b"WARC/1.0\r\nContent-Length: 16000000\r\n\r\n".to_vec();
+    let lies = [lie, b"WARC/1.0\r\nContent-Length: 5\r\n\r\n\r\n\r\n".repeat(100_000)].concat();
+    let begun = std::time::Instant::now();
+    assert!(read(&lies).len() > 50_000);
+    // Each would copy the 3 MB behind it, if it could.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::file;
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
+use crate::support::command::hapax;
 use crate::support::library::{Dir, dir};
 use crate::support::local::{Local, Setup};
 
@@ -159,6 +160,30 @@ fn defaults_can_be_sent() {
     let documents = json!({"op": "delete", "documents": [{"id": "a"}]});
     let batch = coarse.post(&format!("/v1/collections/default/batch?{defaults}"), &documents).ok();
     assert_eq!(batch["results"], json!([{"id": "a", "deleted": 1}]));
+}
+
+#[test]
+fn check_and_import_work_with_their_defaults() {
+    let dir = dir();
+    let server = server(&dir);
+    let (url, file, verdicts) = (server.url(), dir.path().join("in.jsonl"), dir.path().join("verdicts.jsonl"));
+    std::fs::write(&file, json!({"id": "a", "text": words(1)}).to_string()).unwrap();
+    let run = |verb: &str, more: &[&str]| {
+        let arguments = [&[verb, "--server", &url, file.to_str().unwrap()], more].concat();
+        let output = hapax(&arguments).env("HAPAX__AUTH__API_KEY", "coarse").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(run("check", &[]), (Some(0), String::new()));
+    assert_eq!(run("import", &["--verdicts", verdicts.to_str().unwrap()]), (Some(0), String::new()));
+    for (verb, more, parameter) in [
+        ("import", [].as_slice(), "limit"),
+        ("check", &["--limit", "1"], "limit"),
+        ("check", &["--threshold", "0.5"], "threshold"),
+        ("check", &["--scope", "source:a"], "scope"),
+    ] {
+        let (code, said) = run(verb, more);
+        assert!(code == Some(2) && said.contains(&format!("the parameter `{parameter}` is not among them")), "{said}");
+    }
 }
 
 #[test]
