@@ -155,7 +155,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cli::scripted::answering;
+    use crate::cli::client::scripted::answering;
     use crate::input::{Origin, Place};
 
     fn chunk(lines: &[&str]) -> Chunk {

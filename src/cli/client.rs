@@ -31,9 +31,6 @@ pub struct ServerArgs {
 /// The form of a URL.
 const URL_FORM: &str = "must be a URL such as http://127.0.0.1:8080 or https://hapax.internal:8080";
 
-/// The variable that holds the key, if no file does.
-const KEY_VARIABLE: &str = "HAPAX__AUTH__API_KEY";
-
 /// The form of a key that can be sent.
 const KEY_FORM: &str = "must be one line of printable ASCII characters";
 
@@ -51,7 +48,7 @@ pub enum ClientError {
     #[error("--api-key-file {path}: {detail}")]
     KeyFile { path: PathBuf, detail: String },
     /// The key in the environment cannot be sent.
-    #[error("{KEY_VARIABLE}: {KEY_FORM}")]
+    #[error("HAPAX__AUTH__API_KEY: {KEY_FORM}")]
     Key,
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -125,7 +122,7 @@ impl Client {
                 let key = read_secret(path).map_err(refuse)?;
                 Some(bearer(&key).ok_or_else(|| refuse(KEY_FORM.to_owned()))?)
             }
-            None => match std::env::var_os(KEY_VARIABLE) {
+            None => match std::env::var_os("HAPAX__AUTH__API_KEY") {
                 // Secrets that were made from files often end in a newline.
                 Some(key) => Some(key.to_str().and_then(|key| bearer(key.trim_end())).ok_or(ClientError::Key)?),
                 None => None,
@@ -300,9 +297,43 @@ pub fn encode(value: &str) -> String {
     text
 }
 
+/// A server that gives the same answers whatever it is asked.
+#[cfg(test)]
+pub(super) mod scripted {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    use super::{Client, Trust};
+
+    /// Answers one request after another with these bodies. Returns a client of it, and the bodies of the requests.
+    pub(super) fn answering(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let client = Client::without_key(&url, &Trust::new(None)).unwrap();
+        let answer = move |answer: String| {
+            let mut stream = BufReader::new(listener.accept().unwrap().0);
+            let (mut line, mut length) = (String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                stream.read_line(&mut line).unwrap();
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
+            stream.get_mut().write_all(&[head, answer].concat().into_bytes()).unwrap();
+            String::from_utf8(body).unwrap()
+        };
+        (client, std::thread::spawn(|| answers.into_iter().map(answer).collect()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::cli::scripted::answering;
+    use super::scripted::answering;
 
     #[test]
     fn an_answer_may_be_as_long_as_the_server_makes_it() {

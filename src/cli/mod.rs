@@ -27,8 +27,6 @@ pub mod plot;
 mod plural;
 mod progress;
 pub mod restore;
-#[cfg(test)]
-mod scripted;
 mod secure;
 pub mod serve;
 mod service;

@@ -331,6 +331,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("cli/check.rs", "file", "new.jsonl"),
     ("cli/client.rs", "detail", "connection refused"),
     ("cli/client.rs", "key", "0123456789abcdef"),
+    ("cli/client.rs", "KEY_FORM", "must be one line of printable ASCII characters"),
     ("cli/client.rs", "path", "/run/secrets/key"),
     ("cli/client.rs", "url", "http://127.0.0.1:8080"),
     (
