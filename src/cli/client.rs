@@ -307,7 +307,7 @@ pub(super) mod scripted {
     use super::{Client, Trust};
 
     /// Answers one request after another with these bodies. Returns a client of it, and the bodies of the requests.
-    pub(super) fn answering(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
+    pub(in crate::cli) fn answering(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let client = Client::without_key(&url, &Trust::new(None)).unwrap();
