@@ -1,5 +1,6 @@
 //! Repeats a request to a server that is busy or restarts.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,8 +60,8 @@ impl<'a> Patience<'a> {
     fn next_pause(&mut self, wanted: Option<Duration>) -> Duration {
         let pause = wanted.unwrap_or(self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
-        // Without random numbers, a pause without a random part is the best that there is.
-        let random = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
+        // The keys of hash tables are random, and good enough to come at different times.
+        let random = RandomState::new().hash_one(()) as f64 / u64::MAX as f64;
         pause.saturating_add(pause.min(self.max).mul_f64(RANDOM_PART * random))
     }
 
