@@ -134,11 +134,23 @@ impl StoreError {
         self
     }
 
+    /// Turns damage that a commit or a checkpoint met into an error after which it is unclear what is on disk. Damage that
+    /// a transaction meets before its commit leaves no doubt: the transaction is rolled back.
+    pub(super) fn with_unclear_outcome(self) -> Self {
+        match self {
+            Self::Damaged { collection, detail, .. } => {
+                Self::Io { collection, doing: "writing to its file", source: detail.into() }
+            }
+            error => error,
+        }
+    }
+
     /// Returns whether this error leaves it unclear what is on disk, if a write failed with it.
     pub fn is_uncertain(&self) -> bool {
         !matches!(
             self,
             Self::Full { .. }
+                | Self::Damaged { .. }
                 | Self::NotBegun { .. }
                 | Self::OutOfOrder { .. }
                 | Self::Poisoned { .. }

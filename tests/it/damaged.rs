@@ -156,3 +156,26 @@ fn a_damaged_text_is_not_given_back() {
     );
     assert!(server.terminate().success());
 }
+
+/// Deleting such a document once disabled all writes to its collection, again after each restart.
+#[test]
+fn a_document_with_a_damaged_text_can_be_deleted_and_writes_go_on() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    let connection = rusqlite::Connection::open(file(&data, "news")).unwrap();
+    assert_eq!(connection.execute("DELETE FROM payload WHERE seq = 8", []).unwrap(), 1);
+    drop(connection);
+    for restart in 0..2 {
+        let server = Server::start(&data);
+        let client = Client::new(server.url(""));
+        if restart == 0 {
+            assert_eq!(client.delete(&format!("{}?id=id7", documents("news"))).ok()["deleted"], 1);
+            assert!(server.log_tail().contains("a row of a removed document"), "{}", server.log_tail());
+        }
+        let new = json!({"id": format!("new{restart}"), "text": words(50 + restart)});
+        client.post(&documents("news"), &new).ok();
+        assert_eq!(client.get(&format!("{}?id=id7", documents("news"))).status, 404);
+        assert!(server.terminate().success());
+    }
+}

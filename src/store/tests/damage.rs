@@ -107,11 +107,27 @@ fn a_lost_document_row_is_an_error_and_not_an_absence() {
         store.record(Seq(8)).map(drop),
         store.heads(&[Seq(8)], None, true).map(drop),
         store.page(Seq(0), 100).map(drop),
-        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8), promoted: None }], Seq(11)),
     ];
     for error in errors.map(Result::unwrap_err) {
         assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{error}");
     }
+    writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8), promoted: None }], Seq(11)).unwrap();
+    assert_eq!(store.record(Seq(8)).unwrap(), None);
+    assert_eq!(store.page(Seq(0), 100).unwrap().len(), 9);
+}
+
+/// A batch that met damage once disabled all writes until a restart, although it was rolled back.
+#[test]
+fn a_batch_that_meets_damage_is_rolled_back_and_the_next_one_is_stored() {
+    let place = filled(10);
+    tamper(&place.path, "UPDATE document SET first_seen_ms = 0 WHERE seq = 8");
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let update = Change::Update { seq: Seq(12), target: Seq(8), additions: Box::default() };
+    let error = writer.commit(&[insert(11), update], Seq(12)).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }) && !error.is_uncertain(), "{error}");
+    assert_eq!(store.record(Seq(11)).unwrap(), None);
+    writer.commit(&[insert(11)], Seq(11)).unwrap();
+    assert_eq!(store.record(Seq(11)).unwrap(), Some(record(11)));
 }
 
 #[test]

@@ -5,12 +5,13 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::store::error::{Result, StoreError};
 use crate::store::format::ledger::{Ledger, move_ledger};
+use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
 /// A batch that is being written.
 pub(super) struct Batch<'a> {
     connection: &'a Connection,
-    collection: &'a str,
+    readers: &'a Readers,
     keep: Keep,
     ledger: Ledger,
     buffer: &'a mut Vec<u8>,
@@ -20,12 +21,12 @@ impl<'a> Batch<'a> {
     /// Wraps `connection`, which must have an open transaction. `ledger` is what its file holds.
     pub(super) fn new(
         connection: &'a Connection,
-        collection: &'a str,
+        readers: &'a Readers,
         keep: Keep,
         ledger: Ledger,
         buffer: &'a mut Vec<u8>,
     ) -> Self {
-        Self { connection, collection, keep, ledger, buffer }
+        Self { connection, readers, keep, ledger, buffer }
     }
 
     pub(super) fn connection(&self) -> &'a Connection {
@@ -33,7 +34,12 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn collection(&self) -> &'a str {
-        self.collection
+        self.readers.collection()
+    }
+
+    /// Returns connections that see the file without this batch.
+    pub(super) fn readers(&self) -> &'a Readers {
+        self.readers
     }
 
     /// Returns whether documents have payloads, and of which kind.
@@ -56,7 +62,7 @@ impl<'a> Batch<'a> {
         match move_ledger(self.connection, old, &self.ledger) {
             Ok(true) => Ok(self.ledger),
             Ok(false) => Err(StoreError::Busy {
-                collection: self.collection.to_owned(),
+                collection: self.collection().to_owned(),
                 detail: "its ledger changed since this writer's last commit".to_owned(),
             }),
             Err(error) => Err(self.failed(error)),
@@ -89,11 +95,11 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn failed(&self, error: rusqlite::Error) -> StoreError {
-        committing(self.collection, error)
+        committing(self.collection(), error)
     }
 
     pub(super) fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
-        out_of_order(self.collection, seq, detail)
+        out_of_order(self.collection(), seq, detail)
     }
 }
 

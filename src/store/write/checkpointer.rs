@@ -87,7 +87,7 @@ fn serve(connection: &Connection, woken: &Receiver<()>, collection: &str, turn: 
             match StoreError::from_sqlite(collection, "moving its write-ahead log into the database", error) {
                 // Another connection is reading or recovering. The next wake-up finds the same work.
                 StoreError::Busy { .. } => {}
-                error => poison.note(&error),
+                error => poison.note(&error.with_unclear_outcome()),
             }
         }
     }

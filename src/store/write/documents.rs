@@ -6,6 +6,8 @@ use super::batch::Batch;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::rows::{DocumentRow, SignatureRow};
 use crate::store::format::{payload, verdict};
+use crate::store::read::payloads::payload as payload_of;
+use crate::store::read::snapshot::Snapshot;
 use crate::store::record::Record;
 use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
@@ -86,11 +88,20 @@ enum Removed {
     Nothing,
 }
 
-/// Removes a document as part of the change at `seq`.
+/// Removes a document as part of the change at `seq`. If it has lost a row, the others are removed: damage that its
+/// removal did not have to read must not keep other documents from being written.
 pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()> {
     match remove_rows(batch, target)? {
         Removed::Whole => Ok(()),
-        Removed::Without(row) => Err(gone(batch, target, row)),
+        Removed::Without(row) => {
+            tracing::error!(
+                collection = batch.collection(),
+                record = target.0,
+                row,
+                "a row of a removed document was damaged or lost; check the file with `hapax verify`"
+            );
+            Ok(())
+        }
         Removed::Nothing => Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0))),
     }
 }
@@ -111,13 +122,21 @@ fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<Removed> {
     batch.ledger().documents.subtract_known(document);
     let mut lost = [(signature, "signature"), (document, "document")].into_iter().find(|(sum, _)| sum.is_none());
     if batch.keep() != Keep::Signature {
-        let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
+        let payload = take_payload(batch, target)?;
         batch.ledger().payloads.subtract_known(payload);
         lost = lost.or((payload.is_none()).then_some((payload, "payload")));
     }
     Ok(lost.map_or(Removed::Whole, |(_, row)| Removed::Without(row)))
 }
 
-fn gone(batch: &Batch<'_>, target: Seq, row: &str) -> StoreError {
-    StoreError::damaged(batch.collection(), target, format!("its {row} is gone"))
+/// Removes the payload of a document and returns its checksum. Leaves a damaged one in the file: its pages may belong to
+/// another row, so they must not be freed. It is read through another connection, because a page that cannot be read
+/// would end the transaction.
+fn take_payload(batch: &Batch<'_>, target: Seq) -> Result<Option<u64>> {
+    let read = |snapshot: &mut Snapshot<'_>| payload_of(snapshot, target, &mut |_| Ok(()), &mut |_, _| Ok(()));
+    match batch.readers().read(read) {
+        Err(StoreError::Damaged { .. }) => Ok(None),
+        // Other errors are none of the file. A document of this batch is not there yet for readers.
+        Ok(_) | Err(_) => batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target),
+    }
 }

@@ -106,15 +106,15 @@ impl Writer {
     /// Makes all changes durable, or none: they are on disk when this returns `Ok`. `last_seq` is the last position of
     /// the commit order that was assigned so far; it is not below that of the last change.
     ///
-    /// After [`StoreError::Full`], [`StoreError::OutOfOrder`] and [`StoreError::NotBegun`], nothing of the batch is
-    /// stored and the next commit may succeed. After any other error the writer is poisoned: whether the batch is on
-    /// disk turns out when the file is opened again.
+    /// After an error that is not [uncertain](StoreError::is_uncertain), nothing of the batch is stored and the next
+    /// commit may succeed. After any other error the writer is poisoned: whether the batch is on disk turns out when the
+    /// file is opened again.
     pub fn commit(&mut self, changes: &[Change], last_seq: Seq) -> Result<()> {
         self.check_order(changes, last_seq)?;
         self.finish_log()?;
         let mut buffer = std::mem::take(&mut self.buffer);
         let committed = self.transaction(|| {
-            let mut batch = Batch::new(&self.connection, &self.collection, self.keep, self.ledger, &mut buffer);
+            let mut batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut buffer);
             changes.iter().try_for_each(|change| apply(&mut batch, change))?;
             batch.finish(&self.ledger, last_seq)
         });
@@ -150,7 +150,7 @@ impl Writer {
         self.finish_log()?;
         let mut buffer = std::mem::take(&mut self.buffer);
         let removed = self.transaction(|| {
-            let mut batch = Batch::new(&self.connection, &self.collection, self.keep, self.ledger, &mut buffer);
+            let mut batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut buffer);
             let mut damaged = 0;
             for &seq in &part.seqs {
                 damaged += u64::from(remove_what_is_left(&mut batch, seq)?);
@@ -255,7 +255,11 @@ impl Writer {
         // An operator's own SQLite session may hold a lock on the file. That must not disable writes for good.
         self.execute("BEGIN IMMEDIATE")
             .map_err(|error| StoreError::NotBegun { collection: self.collection.clone(), detail: error.chain() })?;
-        let error = match work().and_then(|done| self.execute("COMMIT").map(|()| done)) {
+        let committed = work().and_then(|done| {
+            self.execute("COMMIT").map_err(StoreError::with_unclear_outcome)?;
+            Ok(done)
+        });
+        let mut error = match committed {
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
@@ -263,11 +267,8 @@ impl Writer {
         if !self.connection.is_autocommit()
             && let Err(failed) = self.execute("ROLLBACK")
         {
-            self.poison.note(&StoreError::Io {
-                collection: self.collection.clone(),
-                doing: "rolling back",
-                source: failed.chain().into(),
-            });
+            let (collection, source) = (self.collection.clone(), failed.chain().into());
+            error = StoreError::Io { collection, doing: "rolling back", source };
         }
         self.poison.note(&error);
         Err(error)
@@ -298,7 +299,8 @@ impl Writer {
             }
             Err(error) => {
                 let error =
-                    StoreError::from_sqlite(&self.collection, "moving its write-ahead log into the database", error);
+                    StoreError::from_sqlite(&self.collection, "moving its write-ahead log into the database", error)
+                        .with_unclear_outcome();
                 self.poison.note(&error);
                 Err(error)
             }
