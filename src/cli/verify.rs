@@ -22,8 +22,8 @@ const STEPS: u64 = 1000;
 /// Read and check everything in a data directory.
 ///
 /// For each file, it checks the log, the settings and the ledger; each row of each table against its checksum and
-/// against the other rows of its document; the index of clusters; and runs SQLite's own check. No server may be using
-/// the directory. Without --repair no document is changed; a file of an older format is upgraded to this version's.
+/// against the other rows of its document; the index of clusters; and runs SQLite's own check. A collection whose file
+/// is missing counts as damaged. No server may be using the directory. Without --repair no document is changed; a file of an older format is upgraded to this version's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax verify --data-dir ./hapax-data
@@ -32,7 +32,8 @@ const STEPS: u64 = 1000;
 
 --repair makes a new file for each damaged collection, from the documents that are intact. All rows
 of the other documents that can still be read are written to NAME.sqlite.damaged-1.jsonl, one per
-line. The damaged file is kept as NAME.sqlite.damaged-1.
+line. The damaged file is kept as NAME.sqlite.damaged-1. A repair needs as much free space as the
+file has, and twice as much if its log is damaged.
 
 Exit status: 0 everything is sound, 1 damage was found (repaired or not), 2 the check or the repair
 failed.")]
@@ -80,7 +81,9 @@ struct RepairLine<'a> {
     set_aside: u64,
     pairs_set_aside: u64,
     jobs_damaged: u64,
-    lost: u64,
+    log_damaged: bool,
+    /// `null` if it is unknown.
+    lost: Option<u64>,
     kept_as: &'a Path,
     set_aside_in: &'a Path,
 }
@@ -94,15 +97,19 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         );
     }
     let files = CollectionFiles::take(&args.data_dir).map_err(|error| advise(error, "stop it first"))?;
-    let mut names = files.names()?;
+    let (mut names, mut missing) = (files.names()?, files.missing()?);
     if let Some(name) = &args.collection {
         let name = CollectionName::new(name).map_err(|error| anyhow!("--collection: {error}"))?;
         names.retain(|known| *known == name);
-        if names.is_empty() {
+        missing.retain(|known, _| *known == name);
+        if names.is_empty() && missing.is_empty() {
             bail!("there is no collection `{name}` in {}", args.data_dir.display());
         }
     }
-    let (mut found, mut failed) = (false, None);
+    for (name, checked) in &missing {
+        show(args, name, checked, None)?;
+    }
+    let (mut found, mut failed) = (!missing.is_empty(), None);
     for name in &names {
         match one(args, &files, name) {
             Ok(sound) => found |= !sound,
@@ -133,16 +140,20 @@ fn one(args: &Args, files: &CollectionFiles, name: &CollectionName) -> Result<bo
         Some(Err(error)) => (None, Some(error)),
         None => (None, None),
     };
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer(&mut out, &report(name, &checked, repaired.as_ref()))?;
-        writeln!(out)?;
-    } else {
-        tell(&mut out, name, &checked, repaired.as_ref())?;
-    }
+    show(args, name, &checked, repaired.as_ref())?;
     match failed {
         Some(error) => Err(error.into()),
         None => Ok(checked.is_sound()),
+    }
+}
+
+fn show(args: &Args, name: &CollectionName, checked: &FileCheck, repaired: Option<&FileRepair>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &report(name, checked, repaired))?;
+        writeln!(out)
+    } else {
+        tell(&mut out, name, checked, repaired)
     }
 }
 
@@ -162,6 +173,7 @@ fn report<'a>(name: &'a CollectionName, checked: &'a FileCheck, repaired: Option
             set_aside: repaired.set_aside,
             pairs_set_aside: repaired.pairs_set_aside,
             jobs_damaged: repaired.jobs_damaged,
+            log_damaged: repaired.log_damaged,
             lost: repaired.lost,
             kept_as: &repaired.kept_as,
             set_aside_in: &repaired.set_aside_in,
@@ -197,14 +209,25 @@ fn tell(
         writeln!(out, "  the rest could not be checked")?;
     }
     let Some(repaired) = repaired else { return Ok(()) };
-    let FileRepair { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in } = repaired;
+    let FileRepair { documents, set_aside, pairs_set_aside, jobs_damaged, log_damaged, lost, kept_as, set_aside_in } =
+        repaired;
+    let lost = match *lost {
+        Some(lost) => format!("{lost} {} lost", is(lost)),
+        None => "it is unknown how many are lost".to_owned(),
+    };
     writeln!(
         out,
-        "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {lost} {} lost",
+        "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {lost}",
         plural(*documents),
         if *set_aside == 1 { "one was" } else { "ones were" },
-        is(*lost)
     )?;
+    if *log_damaged {
+        writeln!(
+            out,
+            "  the writes in the damaged part of the log are undone: documents that they stored are lost, documents that \
+             they deleted are back"
+        )?;
+    }
     if *pairs_set_aside > 0 {
         let were = if *pairs_set_aside == 1 { "pair was" } else { "pairs were" };
         writeln!(out, "  of the golden set {pairs_set_aside} damaged {were} set aside")?;

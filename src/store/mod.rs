@@ -61,7 +61,7 @@ pub use self::format::rows::SignatureRow;
 pub use self::format::statistics::StoredStatistics;
 pub use self::handle::Store;
 pub use self::integrity::inspection::{Finding, Inspection, inspect};
-pub use self::integrity::repair::{Repaired, repair};
+pub use self::integrity::repair::{Rebuilt, Repaired, repair};
 pub use self::integrity::scan::ScanTotals;
 pub use self::integrity::scrub::Scrubbed;
 pub use self::read::clusters::{ClusterRows, ClusterStart, Member, Stretch};

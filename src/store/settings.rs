@@ -22,6 +22,14 @@ pub struct Meta {
     pub changeable: Changeable,
 }
 
+impl Meta {
+    /// Says what is wrong if these are not the settings of the collection with this name.
+    pub(super) fn other_than(&self, name: &str) -> Option<String> {
+        let own = self.name.as_str();
+        (own != name).then(|| format!("its settings name it `{own}`, so its file was copied or renamed"))
+    }
+}
+
 /// The settings that can change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Changeable {

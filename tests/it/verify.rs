@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::damaged::{file, spoil};
 use crate::support::client::{Client, documents, words};
 use crate::support::command;
+use crate::support::disk;
 use crate::support::library;
 use crate::support::server::{Server, Starting};
 
@@ -143,4 +144,107 @@ fn the_scrub_finds_damage_under_a_running_server() {
     let line = log.lines().find(|line| line.contains("a record is damaged")).expect("it is logged");
     assert!(line.contains("news") && line.contains("15") && line.contains("document"), "{line}");
     assert!(server.terminate().success());
+}
+
+/// The status was once 0 if a file was gone, and if it was there twice.
+#[test]
+fn a_file_that_is_missing_or_copied_is_found() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    let [news, copy, log] =
+        ["news.sqlite", "copy.sqlite", "lost.sqlite-wal"].map(|name| data.join("collections").join(name));
+    fs::copy(&news, &copy).unwrap();
+    fs::remove_file(&news).unwrap();
+    fs::write(&log, "a log").unwrap();
+    let list = fs::read(data.join("collections.list")).unwrap();
+
+    let output = verify(&data, &["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let found: Vec<_> = reports(&output)
+        .into_iter()
+        .map(|report| {
+            let name = report["collection"].as_str().unwrap().to_owned();
+            (name, report["sound"].as_bool().unwrap(), report["findings"][0]["detail"].to_string())
+        })
+        .collect();
+    for (name, said) in [("news", "missing"), ("lost", "lost.sqlite-wal"), ("copy", "`news`")] {
+        let (_, sound, detail) = found.iter().find(|(found, ..)| found == name).expect(name);
+        assert!(!sound && detail.contains(said), "{name}: {detail}");
+    }
+    assert_eq!(found.len(), 4, "{found:?}");
+    let one = verify(&data, &["--collection", "news"]);
+    assert!(one.status.code() == Some(1) && String::from_utf8_lossy(&one.stdout).contains("missing"), "{one:?}");
+    assert_eq!(fs::read(data.join("collections.list")).unwrap(), list, "nothing was changed");
+
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    client.get("/v1/collections/copy").problem(500, "collection_damaged");
+    assert_eq!(client.get("/v1/collections").ok()["collections"].as_array().unwrap().len(), 1);
+    assert!(server.terminate().success());
+    assert_eq!(verify(&data, &["--collection", "copy", "--repair"]).status.code(), Some(1));
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    assert_eq!(client.get("/v1/collections/copy").ok()["documents"], 30);
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn an_export_finishes_an_interrupted_repair() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    let path = file(&data, "news");
+    fs::copy(&path, data.join("collections/news.sqlite.repaired")).unwrap();
+    fs::write(data.join("collections/news.sqlite.damaged-1.jsonl"), "").unwrap();
+    spoil(&path, b"\"only\":\"a3!");
+    let output = command::run(&["export", "--data-dir", data.to_str().unwrap(), "--collection", "news"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 30);
+    assert!(data.join("collections/news.sqlite.damaged-1").exists());
+}
+
+/// If the disk fails or is full at any moment, a repair either succeeds or changes nothing. It once installed a file that
+/// was only half written, and reported success.
+#[test]
+fn a_repair_on_a_disk_that_fails_installs_no_broken_file() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    spoil(&file(&data, "news"), b"\"only\":\"a3!");
+    let damaged = fs::read(file(&data, "news")).unwrap();
+    let (mut refused, mut repaired) = (0, 0);
+    for number in (1..).step_by(3) {
+        let copy = dir.path().join("copy");
+        let _ = fs::remove_dir_all(&copy);
+        fs::create_dir_all(copy.join("collections")).unwrap();
+        for name in ["default.sqlite", "news.sqlite"] {
+            fs::copy(data.join("collections").join(name), copy.join("collections").join(name)).unwrap();
+        }
+        let notes = dir.path().join("notes");
+        let _ = fs::remove_file(&notes);
+        let mut repair =
+            command::hapax(&["verify", "--data-dir", copy.to_str().unwrap(), "--collection", "news", "--repair"]);
+        repair.envs(disk::preloaded(&copy, &notes)).env("HAPAX_DISK_FAIL", format!("{number}:28"));
+        let output = repair.output().unwrap();
+        let failed = disk::operations(&notes).into_iter().any(|operation| operation.error.is_some());
+        match output.status.code() {
+            Some(1) => repaired += 1,
+            Some(2) => {
+                refused += 1;
+                let path = file(&copy, "news");
+                let installs = path.with_extension("sqlite.repaired").exists();
+                assert!(installs || fs::read(&path).unwrap() == damaged, "operation {number}: {output:?}");
+            }
+            _ => panic!("operation {number}: {output:?}"),
+        }
+        // What an interrupted repair left is finished here.
+        let checked = verify(&copy, &["--json", "--collection", "news"]);
+        let documents = &reports(&checked)[0]["documents"];
+        assert_eq!(documents, &json!(29), "operation {number}: {checked:?}");
+        if !failed {
+            break;
+        }
+    }
+    assert!(refused > 5 && repaired > 0, "{refused} {repaired}");
 }

@@ -1,17 +1,19 @@
 //! The files of the collections in a data directory: checks whether they hold what was written, and makes new ones from
 //! the intact documents.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::OfflineError;
 use crate::store::lock::DataDirLock;
-use crate::store::{self, Finding, Inspection, Repaired};
+use crate::store::{self, Finding, Inspection, Inventory, Rebuilt, Repaired};
 use crate::types::CollectionName;
 
 /// The files of a data directory. No other process uses it while this value lives.
 pub struct CollectionFiles {
+    data_dir: PathBuf,
     dir: PathBuf,
     _lock: DataDirLock,
 }
@@ -52,8 +54,10 @@ pub struct FileRepair {
     pub pairs_set_aside: u64,
     /// Damaged rows of jobs. Documents that only such a row deletes are back.
     pub jobs_damaged: u64,
-    /// Documents that the old ledger counted and that are in neither file.
-    pub lost: u64,
+    /// Whether the log was damaged or cut. All that its lost part did is undone.
+    pub log_damaged: bool,
+    /// Documents that the old ledger counted and that are in neither file. `None`: unknown.
+    pub lost: Option<u64>,
     /// The path of the damaged file.
     pub kept_as: PathBuf,
     /// The path of the damaged records, one line of JSON for each row.
@@ -65,7 +69,7 @@ impl CollectionFiles {
     /// locking would create it.
     pub fn take(data_dir: &Path) -> Result<Self, OfflineError> {
         let lock = DataDirLock::acquire(data_dir, Duration::ZERO)?;
-        let files = Self { dir: Self::folder(data_dir), _lock: lock };
+        let files = Self { data_dir: data_dir.to_owned(), dir: Self::folder(data_dir), _lock: lock };
         store::finish_repairs(&files.dir).map_err(files.unreadable())?;
         Ok(files)
     }
@@ -78,6 +82,18 @@ impl CollectionFiles {
     /// Returns the collections by name.
     pub fn names(&self) -> Result<Vec<CollectionName>, OfflineError> {
         store::list(&self.dir).map_err(self.unreadable())
+    }
+
+    /// Returns the collections whose file is missing, by name, each with what shows that it was there.
+    pub fn missing(&self) -> Result<BTreeMap<CollectionName, FileCheck>, OfflineError> {
+        let listed = Inventory::missing_of(&self.data_dir, &self.names()?).map_err(self.unreadable())?;
+        let listed = listed.into_iter().map(|name| (name, "its file is missing, but it was not dropped".to_owned()));
+        let strangers = store::strangers(&self.dir).map_err(self.unreadable())?;
+        let logs = strangers.iter().filter_map(|path| {
+            let file = path.file_name().unwrap_or_default().display();
+            Some((store::log_without_database(path)?, format!("its file is missing, but its log {file} is there")))
+        });
+        Ok(listed.chain(logs).map(|(name, detail)| (name, FileCheck::missing(detail))).collect())
     }
 
     /// Checks a collection. `progress` gets numbers from 0 to 1. An error means that the file could not be read.
@@ -97,6 +113,11 @@ impl CollectionFiles {
 }
 
 impl FileCheck {
+    fn missing(detail: String) -> Self {
+        let damage = vec![FileDamage { place: "file", record: None, detail }];
+        Self { documents: 0, damaged: 0, damage, damage_total: 1, complete: false }
+    }
+
     /// Whether there is no damage.
     pub fn is_sound(&self) -> bool {
         self.damage_total == 0
@@ -119,7 +140,8 @@ impl From<Finding> for FileDamage {
 
 impl From<Repaired> for FileRepair {
     fn from(repaired: Repaired) -> Self {
-        let Repaired { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in } = repaired;
-        Self { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in }
+        let Repaired { rebuilt, kept_as, set_aside_in } = repaired;
+        let Rebuilt { documents, set_aside, pairs_set_aside, jobs_damaged, log_damaged, lost } = rebuilt;
+        Self { documents, set_aside, pairs_set_aside, jobs_damaged, log_damaged, lost, kept_as, set_aside_in }
     }
 }

@@ -33,7 +33,11 @@ impl StoredCollection {
     pub fn open(data_dir: &Path, lock_wait: Duration, name: &CollectionName) -> Result<Self> {
         let lock = DataDirLock::acquire(data_dir, lock_wait)?;
         store::backup::refuse_half_restored(data_dir).map_err(|error| CollectionError::Store(error.chain()))?;
-        let path = store::path_of(&data_dir.join("collections"), name);
+        let dir = data_dir.join("collections");
+        let path = store::path_of(&dir, name);
+        if dir.is_dir() {
+            store::finish_repairs(&dir).map_err(|error| CollectionError::of_system(dir.display(), &error))?;
+        }
         if !path.exists() {
             return Err(CollectionError::NoSuchCollection(name.clone()));
         }

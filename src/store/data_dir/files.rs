@@ -14,7 +14,10 @@ pub const SUFFIX: &str = ".sqlite";
 const CREATING: &str = ".creating";
 const DROPPED: &str = ".dropped";
 const REPAIRED: &str = ".repaired";
+const RECOVERING: &str = ".recovering";
 const DAMAGED: &str = ".damaged-";
+/// The suffix of the records that a repair set aside, after the name of the damaged file.
+const RECORDS: &str = ".jsonl";
 /// The files that SQLite keeps next to a database, and the note of `log/moved.rs`.
 const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
 /// The note that all of an emptied log is in the database.
@@ -104,8 +107,10 @@ pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if let Some(base) = name.strip_suffix(CREATING).filter(|base| collection_of(base).is_some()) {
-            remove_with_companions(&dir.join(base), CREATING)?;
+        let unfinished =
+            [CREATING, RECOVERING].into_iter().find_map(|suffix| Some((name.strip_suffix(suffix)?, suffix)));
+        if let Some((base, suffix)) = unfinished.filter(|(base, _)| collection_of(base).is_some()) {
+            remove_with_companions(&dir.join(base), suffix)?;
         } else if let Some(base) = name.strip_suffix(DROPPED).filter(|base| collection_of(base).is_some()) {
             finish_drop(&dir.join(base))?;
         } else {
@@ -127,7 +132,10 @@ pub fn finish_repairs(dir: &Path) -> io::Result<()> {
         if let Some(base) = name.strip_suffix(REPAIRED).filter(|base| base.ends_with(SUFFIX)) {
             let path = dir.join(base);
             tracing::warn!(path = %path.display(), "finishing a repair that a crash interrupted");
-            install_repaired(&path, &next_damaged(&path))?;
+            // The repair wrote its set-aside records under the highest number.
+            let last = damaged(&path, last_damaged(&path)?.max(1));
+            let kept_as = if !last.exists() || is_same(&path, &last) { last } else { next_damaged(&path)? };
+            install_repaired(&path, &kept_as)?;
         }
     }
     Ok(())
@@ -164,6 +172,11 @@ pub fn log(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[0])
 }
 
+/// Returns the rollback journal of `path`.
+pub(in crate::store) fn journal(path: &Path) -> PathBuf {
+    with_suffix(path, COMPANIONS[2])
+}
+
 /// Returns the file that SQLite shares between connections to `path`. A killed process leaves it behind.
 pub(in crate::store) fn shared(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[1])
@@ -188,10 +201,53 @@ pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Returns the next free name for the damaged file.
-pub(in crate::store) fn next_damaged(path: &Path) -> PathBuf {
-    let mut names = (1u64..).map(|number| with_suffix(path, &format!("{DAMAGED}{number}")));
-    names.find(|name| !name.exists()).expect("the numbers do not end")
+/// Copies a file whose log is damaged, and the log, for SQLite to work on. Remove the copy with [`discard_copy`].
+pub(in crate::store) fn copy_to_recover(path: &Path) -> io::Result<PathBuf> {
+    discard_copy(path)?;
+    let copy = with_suffix(path, RECOVERING);
+    fs::copy(path, &copy)?;
+    if log(path).exists() {
+        fs::copy(log(path), log(&copy))?;
+    }
+    Ok(copy)
+}
+
+pub(in crate::store) fn discard_copy(path: &Path) -> io::Result<()> {
+    remove_with_companions(path, RECOVERING)
+}
+
+/// Returns the next name for the damaged file. No earlier repair kept a file of that number.
+pub(in crate::store) fn next_damaged(path: &Path) -> io::Result<PathBuf> {
+    Ok(damaged(path, last_damaged(path)? + 1))
+}
+
+fn damaged(path: &Path, number: u64) -> PathBuf {
+    with_suffix(path, &format!("{DAMAGED}{number}"))
+}
+
+/// Returns the highest number in the names of the files that repairs kept; 0 if there are none.
+fn last_damaged(path: &Path) -> io::Result<u64> {
+    let kept = with_suffix(Path::new(path.file_name().unwrap_or_default()), DAMAGED);
+    let mut last = 0;
+    for entry in fs::read_dir(parent(path))? {
+        let name = entry?.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(kept.to_str()?));
+        let number = rest.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok());
+        last = last.max(number.unwrap_or(0));
+    }
+    Ok(last)
+}
+
+/// Returns the name of the records that a repair sets aside when it keeps the damaged file as `kept_as`.
+pub(in crate::store) fn records_of(kept_as: &Path) -> PathBuf {
+    with_suffix(kept_as, RECORDS)
+}
+
+/// Removes what a failed repair wrote.
+pub(in crate::store) fn discard_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
+    discard_copy(path)?;
+    remove_with_companions(path, CREATING)?;
+    remove_if_there(&records_of(kept_as))
 }
 
 /// Replaces the damaged file with the new one, and keeps the damaged one as `kept_as`. The new file has the name of
@@ -225,12 +281,29 @@ fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
 
 /// Adds a second name for a file. If the file system has no hard links, makes a copy.
 fn keep(path: &Path, kept_as: &Path) -> io::Result<()> {
+    if is_same(path, kept_as) {
+        return Ok(());
+    }
     match fs::hard_link(path, kept_as) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported || error.kind() == io::ErrorKind::PermissionDenied => {
             fs::copy(path, kept_as)?;
             File::open(kept_as)?.sync_all()
         }
         other => other,
+    }
+}
+
+/// Returns whether two names are those of one file, as far as the system can tell.
+fn is_same(path: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let file = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+        matches!((file(path), file(other)), (Ok(one), Ok(two)) if one == two)
+    }
+    #[cfg(not(unix))]
+    {
+        path == other
     }
 }
 

@@ -25,13 +25,8 @@ impl Inventory {
     /// Reads the list, finds the missing collections, and adds the new ones.
     pub fn open(data_dir: &Path, present: &[CollectionName]) -> io::Result<Self> {
         let path = data_dir.join(FILE);
-        let text = match fs::read(&path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
-        };
-        let mut listed: BTreeSet<_> = text.lines().filter_map(|line| CollectionName::new(line).ok()).collect();
-        let missing = listed.iter().filter(|name| !present.contains(name)).cloned().collect();
+        let mut listed = read(&path)?;
+        let missing = absent(&listed, present);
         let before = listed.len();
         listed.extend(present.iter().cloned());
         let inventory = Self { path, listed, missing };
@@ -39,6 +34,11 @@ impl Inventory {
             inventory.write()?;
         }
         Ok(inventory)
+    }
+
+    /// Returns the listed collections whose file is missing, and changes nothing.
+    pub fn missing_of(data_dir: &Path, present: &[CollectionName]) -> io::Result<BTreeSet<CollectionName>> {
+        Ok(absent(&read(&data_dir.join(FILE))?, present))
     }
 
     /// Returns the collections whose file is missing.
@@ -66,6 +66,19 @@ impl Inventory {
         file.sync_all()?;
         fs::rename(&temporary, &self.path)
     }
+}
+
+fn read(path: &Path) -> io::Result<BTreeSet<CollectionName>> {
+    let text = match fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    Ok(text.lines().filter_map(|line| CollectionName::new(line).ok()).collect())
+}
+
+fn absent(listed: &BTreeSet<CollectionName>, present: &[CollectionName]) -> BTreeSet<CollectionName> {
+    listed.iter().filter(|name| !present.contains(name)).cloned().collect()
 }
 
 #[cfg(test)]

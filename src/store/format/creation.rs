@@ -24,11 +24,13 @@ pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
         return Err(StoreError::NotAStore { path: orphan, detail });
     }
     let sqlite = |error| StoreError::from_sqlite(meta.name.as_str(), "creating its file", error);
-    write_new(&files::creating(path), meta).map_err(sqlite)?;
+    begin_new(&files::creating(path), meta).and_then(finish_new).map_err(sqlite)?;
     files::finish_creation(path).map_err(io)
 }
 
-pub(in crate::store) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
+/// Creates a file with its settings and no records. It is written without a log: a log would take the same space again,
+/// and SQLite ignores it if moving the log into the file fails on closing.
+pub(in crate::store) fn begin_new(path: &Path, meta: &Meta) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -42,10 +44,10 @@ pub(in crate::store) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<
     transaction.pragma_update(None, "user_version", FORMAT)?;
     write_meta(&transaction, meta)?;
     transaction.commit()?;
-    finish_new(connection)
+    Ok(connection)
 }
 
-/// Closes a new file, which was written without a log.
+/// Closes a complete file that was written without a log. From now on it has one.
 pub(in crate::store) fn finish_new(connection: Connection) -> rusqlite::Result<()> {
     // The mode is stored in the header of the file. The log is still empty, so closing leaves one complete file.
     connection.pragma_update(None, "journal_mode", "wal")?;

@@ -21,7 +21,7 @@ pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Ope
     upgrade(path)?;
     let connection = connect(path, Role::Writer)?;
     check_format(&connection, path)?;
-    let meta = read_meta(&connection, &name_of(path))?;
+    let meta = read_own_meta(&connection, path)?;
     let name = meta.name.as_str();
     let mode: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
@@ -43,10 +43,20 @@ pub(in crate::store) fn peek(path: &Path) -> Result<Opened> {
         upgrade(path)?;
     }
     check_format(&connection, path)?;
-    let label = name_of(path);
-    let meta = read_meta(&connection, &label)?;
-    let ledger = read_ledger(&connection, &label)?;
+    let meta = read_own_meta(&connection, path)?;
+    let ledger = read_ledger(&connection, meta.name.as_str())?;
     opened(&connection, meta, &ledger)
+}
+
+/// Reads the settings. A file that was copied or renamed has those of another collection: served under both names, the
+/// two could not be told apart.
+fn read_own_meta(connection: &Connection, path: &Path) -> Result<Meta> {
+    let label = name_of(path);
+    let meta = read_meta(connection, &label)?;
+    match meta.other_than(&label) {
+        Some(detail) => Err(StoreError::damaged(&label, None, detail)),
+        None => Ok(meta),
+    }
 }
 
 /// Returns what a file says of itself.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::connection::{Role, connect};
 use crate::store::data_dir::files::{self, name_of};
 use crate::store::error::{Result, StoreError};
 use crate::store::log::look::{self, Condition};
@@ -11,7 +12,7 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Checks the files before SQLite opens them. SQLite would take the rest of a damaged log for all of it. It would take
 /// a database that was truncated to nothing for a new one, and throw away its log. A last transaction that is
-/// incomplete is no error: it is dropped, and logged as a warning.
+/// incomplete is no error: it is dropped, and logged as a warning, or rolled back if it has a rollback journal.
 pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     let io = |doing, source: std::io::Error| StoreError::Io { collection: name_of(path), doing, source: source.into() };
     match files::begins_with(path, SQLITE_MAGIC) {
@@ -26,15 +27,22 @@ pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
         Err(error) => return Err(io("reading its file", error)),
     }
     match look::look(&files::log(path), &files::shared(path)).map_err(|error| io("reading its log", error))? {
-        Condition::Sound => Ok(()),
-        Condition::Torn(detail) => {
-            tracing::warn!(
-                collection = name_of(path),
-                detail,
-                "dropping the last transaction of the write-ahead log: it is incomplete"
-            );
-            Ok(())
-        }
-        Condition::Damaged(detail) => Err(StoreError::Damaged { collection: name_of(path), record: None, detail }),
+        Condition::Sound => {}
+        Condition::Torn(detail) => tracing::warn!(
+            collection = name_of(path),
+            detail,
+            "dropping the last transaction of the write-ahead log: it is incomplete"
+        ),
+        Condition::Damaged(detail) => return Err(StoreError::damaged(&name_of(path), None, detail)),
     }
+    if files::journal(path).exists() { roll_back(path) } else { Ok(()) }
+}
+
+/// Rolls back a transaction that a crash interrupted in a file that does not use a write-ahead log yet: the copy that a
+/// backup made, or one that an early version wrote. SQLite does this when the file is first read, but not for a
+/// connection that only reads.
+fn roll_back(path: &Path) -> Result<()> {
+    let connection = connect(path, Role::Writer)?;
+    let read = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
+    read.map(drop).map_err(|error| StoreError::from_sqlite(&name_of(path), "rolling back a transaction", error))
 }

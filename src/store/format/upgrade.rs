@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hapax_core::{Spec, tuning};
-use rusqlite::TransactionBehavior;
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::{Role, connect};
 use super::meta::{read_meta, write_meta};
@@ -49,8 +49,12 @@ ALTER TABLE signature ADD COLUMN labels TEXT;
 /// Upgrades a file to the format of this version, in one transaction. The caller holds the data directory's lock.
 pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     check_files(path)?;
-    let mut connection = connect(path, Role::Writer)?;
-    if format_of(&connection, path)? == FORMAT {
+    upgrade_open(&mut connect(path, Role::Writer)?, path)
+}
+
+/// Upgrades the file of `connection`. In errors it is called `path`.
+pub(in crate::store) fn upgrade_open(connection: &mut Connection, path: &Path) -> Result<()> {
+    if format_of(connection, path)? == FORMAT {
         return Ok(());
     }
     let upgrading = |error| StoreError::from_sqlite(&name_of(path), "upgrading the format of its file", error);

@@ -81,6 +81,11 @@ impl Inspection {
 /// Checks a collection's file. `progress` is called with shares from 0 to 1. An error means that the file could not be
 /// checked.
 pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
+    inspect_as(path, &name_of(path), progress)
+}
+
+/// Checks a file that does not have its name yet.
+pub(super) fn inspect_as(path: &Path, label: &str, progress: &dyn Fn(f64)) -> Result<Inspection> {
     let mut inspection = Inspection::default();
     // With a damaged log, SQLite would drop the transactions after the flaw, and the file that reveals it. So the
     // database is not opened.
@@ -88,7 +93,7 @@ pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
         inspection.note("log", error)?;
         return Ok(inspection);
     }
-    let looked = look_inside(path, &mut inspection, progress);
+    let looked = look_inside(path, label, &mut inspection, progress);
     match looked {
         Ok(()) => inspection.complete = true,
         Err(error) => inspection.note("file", error)?,
@@ -97,20 +102,22 @@ pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
     Ok(inspection)
 }
 
-fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64)) -> Result<()> {
-    let label = name_of(path);
-    let sqlite = |error| StoreError::from_sqlite(&label, "reading it", error);
+fn look_inside(path: &Path, label: &str, inspection: &mut Inspection, progress: &dyn Fn(f64)) -> Result<()> {
+    let sqlite = |error| StoreError::from_sqlite(label, "reading it", error);
     let connection = connect(path, Role::Reader)?;
     if format_of(&connection, path)? < FORMAT {
         upgrade(path)?;
     }
     // One snapshot, in case another program writes to the file in spite of the lock.
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
-    let keep = match read_meta(&snapshot, &label) {
-        Ok(meta) => Some(meta.keep),
+    let keep = match read_meta(&snapshot, label) {
+        Ok(meta) => {
+            meta.other_than(label).into_iter().for_each(|detail| inspection.found("settings", None, detail));
+            Some(meta.keep)
+        }
         Err(error) => inspection.note("settings", error).map(|()| None)?,
     };
-    let ledger = match read_ledger(&snapshot, &label) {
+    let ledger = match read_ledger(&snapshot, label) {
         Ok(ledger) => Some(ledger),
         Err(error) => inspection.note("ledger", error).map(|()| None)?,
     };
@@ -127,16 +134,16 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     if let Some(ledger) = ledger {
         against_ledger(inspection, &ledger, &seen);
     }
-    for complaint in golden::look(&snapshot).complaints(&label)? {
+    for complaint in golden::look(&snapshot).complaints(label)? {
         inspection.found("golden", None, complaint);
     }
     let (found, flawed) = jobs::look(&snapshot, true);
     let doomed = found.doomed.iter().map(|part| part.seqs.len() as u64).sum();
     inspection.documents = inspection.documents.saturating_sub(doomed);
-    for complaint in jobs::complaints((&found, flawed), &label)? {
+    for complaint in jobs::complaints((&found, flawed), label)? {
         inspection.found("jobs", None, complaint);
     }
-    for complaint in statistics::look(&snapshot).1.complaints(&label)? {
+    for complaint in statistics::look(&snapshot).1.complaints(label)? {
         inspection.found("statistics", None, complaint);
     }
     match index_of_clusters(&snapshot).map_err(sqlite) {

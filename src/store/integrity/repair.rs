@@ -11,28 +11,43 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, ToSql};
 use serde_json::{Map, Value, json};
 
+use super::inspection::{Finding, inspect_as};
 use super::walk::{RecordTable, read, walk};
 use crate::store::data_dir::files;
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
-use crate::store::format::creation::{finish_new, write_new};
+use crate::store::format::creation::{begin_new, finish_new};
 use crate::store::format::ledger::{Ledger, Tally, move_ledger, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
+use crate::store::format::upgrade::upgrade_open;
 use crate::store::format::version::check_format;
 use crate::store::format::{golden, jobs, statistics};
 use crate::store::settings::Meta;
 use crate::store::write::promotion;
-use crate::types::{Job, LabelDeletion, Seq, TimestampMs};
+use crate::types::{CollectionName, Job, LabelDeletion, Seq, TimestampMs};
 
 /// The positions of the commit order to skip if the last assigned one is unknown: no number may ever name two
 /// documents.
 const UNKNOWN_PLACES: u64 = 1 << 32;
+/// The operation in errors.
+const REPAIRING: &str = "repairing it";
 
 /// The result of [`repair`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
+    /// What the new file holds, and what it does not.
+    pub rebuilt: Rebuilt,
+    /// The present path of the damaged file. Its log is next to it.
+    pub kept_as: PathBuf,
+    /// The file with the damaged records: a line of JSON for each row.
+    pub set_aside_in: PathBuf,
+}
+
+/// What became of the documents of a damaged file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rebuilt {
     /// The number of documents in the new file.
     pub documents: u64,
     /// The number of damaged records. Their readable parts are in `set_aside_in`.
@@ -41,42 +56,57 @@ pub struct Repaired {
     pub pairs_set_aside: u64,
     /// The number of damaged rows of jobs. Documents that only such a row deletes are back.
     pub jobs_damaged: u64,
-    /// The number of documents that the old ledger counted but that are in neither file.
-    pub lost: u64,
-    /// The present path of the damaged file. Its log is next to it.
-    pub kept_as: PathBuf,
-    /// The file with the damaged records: a line of JSON for each row.
-    pub set_aside_in: PathBuf,
+    /// Whether the log was damaged or cut. All that its lost part did is undone.
+    pub log_damaged: bool,
+    /// The number of documents that the old ledger counted but that are in neither file. Unknown without the ledger, and
+    /// if the log was damaged: the ledger may be as old as the rows then.
+    pub lost: Option<u64>,
 }
 
 /// Builds the collection again from its intact documents. Returns an error if the settings are damaged, because then
-/// nothing can be repaired.
+/// nothing can be repaired. After an error the collection is as it was.
 pub fn repair(path: &Path) -> Result<Repaired> {
     let label = name_of(path);
-    let sqlite = |error| StoreError::from_sqlite(&label, "repairing it", error);
-    let io = |source: std::io::Error| {
-        let (collection, source) = (label.clone(), source.into());
-        StoreError::Io { collection, doing: "repairing it", source }
-    };
     let log_is_sound = match check_files(path) {
         Ok(()) => true,
         Err(StoreError::Damaged { .. }) => false,
         Err(error) => return Err(error),
     };
-    let old = connect(path, Role::Reader)?;
+    let io = |error| StoreError::from_io(&label, REPAIRING, error);
+    let kept_as = files::next_damaged(path).map_err(io)?;
+    let set_aside_in = files::records_of(&kept_as);
+    let rebuilt = rebuild(path, log_is_sound, &set_aside_in);
+    let rebuilt = match rebuilt.and_then(|rebuilt| files::discard_copy(path).map_err(io).map(|()| rebuilt)) {
+        Ok(rebuilt) => rebuilt,
+        Err(error) => {
+            if let Err(error) = files::discard_repair(path, &kept_as) {
+                tracing::warn!(collection = label, %error, "could not remove the files of a failed repair");
+            }
+            return Err(error);
+        }
+    };
+    files::finish_repair(path, &kept_as).map_err(io)?;
+    Ok(Repaired { rebuilt, kept_as, set_aside_in })
+}
+
+/// Writes the new file, and the records that are set aside, and checks the new file.
+fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebuilt> {
+    let label = name_of(path);
+    let sqlite = |error| StoreError::from_sqlite(&label, REPAIRING, error);
+    let io = |error| StoreError::from_io(&label, REPAIRING, error);
+    let old = connect(&if log_is_sound { path.to_owned() } else { recover(path)? }, Role::Reader)?;
     check_format(&old, path)?;
     let old = old.unchecked_transaction().map_err(sqlite)?;
     let meta = read_meta(&old, &label)?;
+    // The file of another collection may have been copied or renamed.
+    let meta = Meta { name: CollectionName::new(&label).unwrap_or(meta.name), ..meta };
     let ledger = read_ledger(&old, &label).ok();
 
-    let kept_as = files::next_damaged(path);
-    let set_aside_in = files::with_suffix(&kept_as, ".jsonl");
-    let out = BufWriter::new(File::create(&set_aside_in).map_err(io)?);
+    let out = BufWriter::new(File::create_new(set_aside_in).map_err(io)?);
     let mut aside = Aside { out, collection: &label, records: BTreeMap::new() };
     files::prepare_creation(path).map_err(io)?;
     let made = files::creating(path);
-    write_new(&made, &meta).map_err(sqlite)?;
-    let mut new = Connection::open(&made).map_err(sqlite)?;
+    let mut new = begin_new(&made, &meta).map_err(sqlite)?;
     let (pairs_set_aside, jobs);
     let documents = {
         let new = new.transaction().map_err(sqlite)?;
@@ -99,15 +129,33 @@ pub fn repair(path: &Path) -> Result<Repaired> {
         new.commit().map_err(sqlite)?;
         made.signatures.rows
     };
-    finish_new(new).map_err(sqlite)?;
     let set_aside = aside.records.len() as u64;
     aside.out.into_inner().map_err(|error| io(error.into_error()))?.sync_all().map_err(io)?;
-    drop(old);
-    files::finish_repair(path, &kept_as).map_err(io)?;
-    let counted = ledger.map_or(0, |ledger| ledger.signatures.rows);
+    check_made(&made, &label)?;
+    finish_new(new).map_err(sqlite)?;
     let Finished { removed, damaged: jobs_damaged } = jobs;
-    let lost = counted.saturating_sub(documents + set_aside + removed);
-    Ok(Repaired { documents, set_aside, pairs_set_aside, jobs_damaged, lost, kept_as, set_aside_in })
+    let counted = ledger.filter(|_| log_is_sound).map(|ledger| ledger.signatures.rows);
+    let lost = counted.map(|counted| counted.saturating_sub(documents + set_aside + removed));
+    Ok(Rebuilt { documents, set_aside, pairs_set_aside, jobs_damaged, log_damaged: !log_is_sound, lost })
+}
+
+/// Copies a file whose log is damaged. Lets SQLite replay what it can of the copied log, and upgrades the copy. The files
+/// themselves stay as they are: opening them would remove the traces of the damage.
+fn recover(path: &Path) -> Result<PathBuf> {
+    let copied = files::copy_to_recover(path);
+    let copy = copied.map_err(|error| StoreError::from_io(&name_of(path), REPAIRING, error))?;
+    upgrade_open(&mut connect(&copy, Role::Writer)?, path)?;
+    Ok(copy)
+}
+
+/// Checks the new file before it takes the place of the damaged one.
+fn check_made(made: &Path, label: &str) -> Result<()> {
+    match inspect_as(made, label, &|_| {})?.findings.first() {
+        None => Ok(()),
+        Some(Finding { place, detail, .. }) => {
+            Err(StoreError::damaged(label, None, format!("its new file is damaged too: {place}: {detail}")))
+        }
+    }
 }
 
 /// Returns the last assigned place in the commit order, or a later one if it is unknown.
@@ -139,7 +187,7 @@ impl From<std::io::Error> for Stopped {
 impl Stopped {
     fn of(self, collection: &str) -> StoreError {
         match self {
-            Self::Sqlite(error) => StoreError::from_sqlite(collection, "repairing it", error),
+            Self::Sqlite(error) => StoreError::from_sqlite(collection, REPAIRING, error),
             Self::Io(source) => StoreError::Io {
                 collection: collection.to_owned(),
                 doing: "setting damaged records aside",

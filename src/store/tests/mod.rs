@@ -11,6 +11,8 @@ mod leftovers;
 mod log_bound;
 mod payload;
 mod properties;
+mod repair;
+mod rollback;
 mod touch;
 mod upgrade;
 

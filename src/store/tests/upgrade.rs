@@ -287,3 +287,26 @@ fn a_banding_counts_as_set_by_hand_unless_it_was_the_default() {
         assert_eq!(Store::peek(&place.path).unwrap().meta.changeable, expected);
     }
 }
+
+/// The file was once refused, because only an opened file is upgraded, and a damaged log kept it from being opened.
+#[test]
+fn a_file_of_an_older_format_with_a_damaged_log_can_be_repaired() {
+    let place = place();
+    write_old(&place.path, 5);
+    let connection = Connection::open(&place.path).unwrap();
+    connection.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        connection.execute_batch(&format!("CREATE TABLE {name} (x)")).unwrap();
+    }
+    let log = files::log(&place.path);
+    let mut damaged = fs::read(&log).unwrap();
+    damaged[32 + 100] ^= 4;
+    std::mem::forget(connection);
+    fs::write(&log, &damaged).unwrap();
+    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::Damaged { .. }));
+    let repaired = repair(&place.path).unwrap();
+    assert_eq!((repaired.rebuilt.documents, repaired.rebuilt.log_damaged), (5, true));
+    assert_eq!(fs::read(files::log(&repaired.kept_as)).unwrap(), damaged);
+    let (store, _writer, _) = Store::open(&place.path).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
+}
