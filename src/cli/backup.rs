@@ -30,7 +30,8 @@ const STEPS: u64 = 1000;
 /// default). DIR is then the name of a new folder in that directory.
 ///
 /// If DIR is a path, such as ./nightly or /mnt/backups/1, the finished backup is moved there from the server's backup
-/// directory. The server must run on this machine, and DIR must be empty or missing.
+/// directory. The server must run on this machine, and DIR must be empty or missing. If it cannot be moved, no backup is
+/// kept.
 ///
 /// With --data-dir, this command makes the backup itself, without a server.
 ///
@@ -200,8 +201,16 @@ fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
         bail!("{there}: this machine has another backup at that path");
     }
-    backup.relocate(target).context(there)?;
-    Ok(found)
+    // The server's copy must not stay: its name would be taken, or there would be one more each night.
+    match (backup.relocate(target), backup.remove()) {
+        (Ok(()), Ok(true)) => Ok(found),
+        (Ok(()), Ok(false)) => bail!("the backup is at {}, but also still at {}", found.path, made.path),
+        (Ok(()), Err(error)) => {
+            Err(error).context(format!("the backup is at {}, but also still at {}", found.path, made.path))
+        }
+        (Err(error), Ok(true)) => Err(error).context("no backup was made"),
+        (Err(error), Ok(false) | Err(_)) => Err(error).context(there),
+    }
 }
 
 fn online(args: &Args) -> Result<MadeBackup> {
@@ -209,7 +218,7 @@ fn online(args: &Args) -> Result<MadeBackup> {
     match (target, args.keep) {
         (None, keep) => by_server(args, name, keep),
         (Some(target), None) => {
-            if target.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+            if !BackupFolder::is_free(target) {
                 bail!("{}: is not empty; choose an empty or missing directory", args.dir);
             }
             relocate(&by_server(args, name, None)?, target)

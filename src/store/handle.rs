@@ -260,6 +260,10 @@ impl Store {
         visit: impl Fn(SignatureRow<'_>) + Sync,
         progress: &AtomicU64,
     ) -> Result<ScanTotals> {
+        let visit = |row: SignatureRow<'_>| {
+            visit(row);
+            true
+        };
         scan(&self.readers, partitions, visit, progress)
     }
 

@@ -11,8 +11,10 @@ use crate::engine::long_work::blocking;
 use crate::store::backup::{self, Backup, BackupError, CopyLimits, Manifest, Progress};
 use crate::store::out_of_descriptors;
 use crate::telemetry::names;
-use crate::types::TimestampMs;
-use crate::verdicts::{BackupContents, BackupName, BackupSettings, BackupState, BackupStatus, CollectionError, Result};
+use crate::types::{CollectionName, Job, TimestampMs};
+use crate::verdicts::{
+    BackupContents, BackupName, BackupSettings, BackupState, BackupStatus, CollectionError, ListedJob, Result,
+};
 
 /// The backups of one data directory.
 pub(in crate::collections) struct Backups {
@@ -139,23 +141,54 @@ impl BackupRun {
         let Self { registry, progress, .. } = self;
         let sources: Vec<_> = registry.names()?.into_iter().map(|name| (registry.path(&name), name)).collect();
         progress.expect(sources.iter().map(|(path, _)| backup::units(path)).sum());
+        let mut copied = Vec::new();
         for (path, name) in sources {
             // Without this, the copy would hold the lock on the list of collections until the collection is open.
             registry.opened_or_over(&name, || progress.is_cancelled()).await;
             let settle = |path: PathBuf| backup::settle(&path).map_err(failed);
-            let Some(source) = registry.settled(&name, settle).await? else { continue };
-            let before = progress.copied_bytes();
-            backup = blocking(move || {
-                backup.add(&path, move || is_gone(&source)).map_err(failed)?;
-                Ok(backup)
+            let Some(source) = registry.settled(&name, settle).await? else {
+                self.refuse_if_merged(&name, &copied)?;
+                continue;
+            };
+            let (began, before) = (TimestampMs::now(), progress.copied_bytes());
+            let whole;
+            (backup, whole) = blocking(move || {
+                let whole = backup.add(&path, move || is_gone(&source)).map_err(failed)?;
+                Ok((backup, whole))
             })
             .await?;
             metrics::counter!(names::BACKUP_COPIED_BYTES).increment(progress.copied_bytes() - before);
+            if whole {
+                copied.push((name, began));
+            } else {
+                self.refuse_if_merged(&name, &copied)?;
+            }
         }
         if progress.is_cancelled() {
             return Err(failed(BackupError::Cancelled));
         }
         blocking(move || backup.finish(TimestampMs::now()).map_err(failed)).await
+    }
+}
+
+impl BackupRun {
+    /// Returns an error if the collection was dropped after a merge of it into one that was copied earlier. Its documents
+    /// may be in neither copy then, although they were stored all the time.
+    fn refuse_if_merged(&self, dropped: &CollectionName, copied: &[(CollectionName, TimestampMs)]) -> Result<()> {
+        for collection in self.registry.open_ones() {
+            let Some((into, began)) = copied.iter().find(|(name, _)| name == collection.name()) else { continue };
+            let misses = |listed: &ListedJob| match &listed.job {
+                Job::Merge(merge) => merge.source.name == *dropped && merge.ended.is_none_or(|ended| ended >= *began),
+                Job::DeleteLabel(_) => false,
+            };
+            if collection.jobs().iter().any(misses) {
+                return Err(CollectionError::Store(format!(
+                    "collection `{dropped}` was merged into `{into}` and dropped while the backup was made, so it may \
+                     lack documents of both; make it again"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

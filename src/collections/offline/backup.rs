@@ -77,8 +77,23 @@ impl BackupFolder {
         contents(self.manifest.clone())
     }
 
-    /// Moves it to a directory that is empty or missing.
-    pub fn relocate(self, to: &Path) -> Result<(), OfflineError> {
+    /// Moves it to a directory that [is free](Self::is_free). On another file system it is copied, and is still here.
+    pub fn relocate(&self, to: &Path) -> Result<(), OfflineError> {
         Ok(backup::relocate(&self.manifest, &self.path, to)?)
+    }
+
+    /// Removes it, unless it was moved. False: it stays, because the directory holds a file that is not part of it.
+    pub fn remove(&self) -> Result<bool, OfflineError> {
+        if !self.path.exists() {
+            return Ok(true);
+        }
+        let unreadable = |source| OfflineError::Unreadable { dir: self.path.clone(), source };
+        backup::remove(&self.path, &self.manifest).map_err(unreadable)
+    }
+
+    /// Returns whether a backup can be moved to this directory: it is missing, empty, or holds only the leftovers of an
+    /// interrupted backup.
+    pub fn is_free(dir: &Path) -> bool {
+        backup::is_free(dir)
     }
 }

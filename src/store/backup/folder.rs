@@ -1,6 +1,6 @@
 //! The directory of a backup: the names in it, and whether a backup wrote them.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -24,17 +24,4 @@ pub(super) fn entries(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = fs::read_dir(dir)?.map(name).collect::<io::Result<Vec<_>>>()?;
     names.sort();
     Ok(names)
-}
-
-/// Creates a directory and its missing parents, on disk.
-pub(super) fn make_dir(dir: &Path) -> io::Result<()> {
-    if dir.exists() {
-        return Ok(());
-    }
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)?;
-    files::sync_parent(dir)
 }

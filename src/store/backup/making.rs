@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use super::copy::CopyLimits;
 use super::error::{BackupError, Result};
-use super::folder::{PARTIAL, WRITING, entries, is_ours, make_dir};
+use super::folder::{PARTIAL, WRITING, entries, is_ours};
 use super::manifest::{self, Manifest, ManifestEntry};
+use super::pace::Pace;
 use super::progress::Progress;
 use super::{check, copy, series};
-use crate::store::data_dir::files::{self, name_of, sync_dir};
+use crate::store::data_dir::files::{self, make_dir, name_of, sync_dir};
 use crate::store::error::StoreError;
 use crate::store::settings::Opened;
 use crate::types::TimestampMs;
@@ -37,10 +38,12 @@ impl Backup {
         if !fs::symlink_metadata(dir).map_err(failed("examining it"))?.is_dir() {
             return Err(BackupError::NotAFolder { dir: dir.to_owned() });
         }
-        let there = entries(dir).map_err(failed("listing it"))?;
-        if there.iter().any(|name| name == manifest::FILE) {
-            return Err(BackupError::Taken { dir: dir.to_owned() });
-        }
+        let list = || {
+            let there = entries(dir).map_err(failed("listing it"))?;
+            let taken = there.iter().any(|name| name == manifest::FILE);
+            if taken { Err(BackupError::Taken { dir: dir.to_owned() }) } else { Ok(there) }
+        };
+        let there = list()?;
         let stranger = if there.iter().any(|name| name == PARTIAL) {
             there.iter().find(|name| !is_ours(name))
         } else {
@@ -56,6 +59,11 @@ impl Backup {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(BackupError::UnderWay { dir: dir.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(failed("locking it")(source)),
+        }
+        // Another process may have finished its backup here, or given it up, before the marker was locked.
+        let there = list().inspect_err(|_| drop(fs::remove_file(&marker)))?;
+        if !there.iter().any(|name| name == PARTIAL) {
+            return Err(BackupError::UnderWay { dir: dir.to_owned() });
         }
         for name in there.iter().filter(|name| *name != PARTIAL) {
             fs::remove_file(dir.join(name)).map_err(failed("removing the leftovers of an interrupted backup"))?;
@@ -92,13 +100,13 @@ impl Backup {
         let synced = File::open(&target).and_then(|file| file.sync_all());
         synced.map_err(failed("writing it"))?;
         let stage = self.progress.stage(units);
-        let opened = check::every_row(&target, &stage)?;
-        let Opened { meta, last_seq, documents } = opened;
-        if meta.name.as_str() != label {
-            let detail = format!("its settings name it `{}`", meta.name);
+        let pace = Pace::new(self.limits.bytes_per_second_max, self.progress.clone());
+        // Before the other checks: they find in memory what was just read.
+        let (bytes, sum) = manifest::sum_of(&target, &pace).map_err(failed("reading it"))?;
+        let Opened { meta, last_seq, documents } = check::every_row(&target, bytes, &stage, &pace)?;
+        if let Some(detail) = meta.other_than(&label) {
             return Err(StoreError::Damaged { collection: label, record: None, detail }.into());
         }
-        let (bytes, sum) = manifest::sum_of(&target).map_err(failed("reading it"))?;
         self.progress.copied(bytes);
         self.entries.push(ManifestEntry {
             name: label,

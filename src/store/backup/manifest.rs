@@ -2,7 +2,7 @@
 //! that every changed byte is noticed.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::error::{BackupError, Result};
 use super::folder::{PARTIAL, entries};
+use super::pace::Pace;
 use crate::store::data_dir::files;
 use crate::types::{CollectionName, TimestampMs};
 
@@ -56,6 +57,17 @@ pub struct ManifestEntry {
     pub spec: String,
     /// The setting `keep` of the collection: what it stores besides signatures.
     pub keep: String,
+}
+
+impl ManifestEntry {
+    /// Returns an error if the file at `path`, with this length and checksum, is not the one of the backup.
+    pub(super) fn compare(&self, path: &Path, (bytes, sum): &(u64, String)) -> Result<()> {
+        if (*bytes, sum) == (self.bytes, &self.xxh3_128) {
+            return Ok(());
+        }
+        let detail = format!("its checksum is {sum}, but the manifest says {}", self.xxh3_128);
+        Err(BackupError::Damaged { path: path.to_owned(), detail })
+    }
 }
 
 impl Manifest {
@@ -164,8 +176,22 @@ pub fn latest(dir: &Path) -> Option<TimestampMs> {
 }
 
 /// Returns the length and the checksum of a file.
-pub(super) fn sum_of(path: &Path) -> io::Result<(u64, String)> {
-    read_summed(&mut File::open(path)?, |_| Ok(()))
+pub(super) fn sum_of(path: &Path, pace: &Pace) -> io::Result<(u64, String)> {
+    read_summed(&mut File::open(path)?, |piece| pace.read(piece.len() as u64))
+}
+
+/// Copies a file to a new one, on disk. Calls `written` with the number of bytes so far, and returns the length and the
+/// checksum of what was read.
+pub(super) fn copy_summed(from: &Path, to: &Path, mut written: impl FnMut(u64)) -> io::Result<(u64, String)> {
+    let (mut target, mut bytes) = (File::create_new(to)?, 0);
+    let summed = read_summed(&mut File::open(from)?, |piece| {
+        target.write_all(piece)?;
+        bytes += piece.len() as u64;
+        written(bytes);
+        Ok(())
+    })?;
+    target.sync_all()?;
+    Ok(summed)
 }
 
 /// Reads to the end, calls `piece_read` with each piece, and returns the length and the checksum.

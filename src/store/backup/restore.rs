@@ -3,11 +3,13 @@
 //! directory gets the name from which collections are served. If a restore was interrupted, the temporary directory is
 //! still there, and a server refuses to start.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
 
 use super::check;
 use super::error::{BackupError, Result};
@@ -17,6 +19,7 @@ use super::progress::Progress;
 use crate::store::data_dir::files::sync_dir;
 use crate::store::data_dir::lock::{DataDirLock, LOCK_FILE};
 use crate::store::error::StoreError;
+use crate::store::format::creation::finish_new;
 
 /// The directory from which collections are served.
 const COLLECTIONS: &str = "collections";
@@ -71,34 +74,26 @@ pub fn refuse_half_restored(data_dir: &Path) -> Result<()> {
 fn restore_one(dir: &Path, restoring: &Path, entry: &ManifestEntry, progress: &Arc<Progress>) -> Result<()> {
     let (from, to) = (dir.join(&entry.file), restoring.join(&entry.file));
     let stage = progress.stage(entry.bytes);
-    let mut written = 0;
-    let copy = || {
-        let mut target = File::options().write(true).create_new(true).open(&to)?;
-        let summed = manifest::read_summed(&mut File::open(&from)?, |piece| {
-            target.write_all(piece)?;
-            written += piece.len() as u64;
-            stage.at(written as f64 / entry.bytes.max(1) as f64);
-            Ok(())
-        })?;
-        target.sync_all()?;
-        Ok(summed)
-    };
-    let failed = |source: io::Error| BackupError::Io { path: from.clone(), doing: "restoring it", source };
-    let (bytes, sum) = { copy }().map_err(failed)?;
-    if (bytes, &sum) != (entry.bytes, &entry.xxh3_128) {
-        let detail = format!("its checksum is {sum}, but the manifest says {}", entry.xxh3_128);
-        return Err(BackupError::Damaged { path: from, detail });
-    }
-    progress.copied(bytes);
-    // An older format, which a server upgrades when it opens the file. The rows were checked when the backup was made.
-    let Some(opened) = check::head(&to)? else { return Ok(()) };
-    let told = (entry.name.as_str(), entry.documents, entry.last_seq);
-    if (opened.meta.name.as_str(), opened.documents, opened.last_seq.0) != told {
+    let copied = manifest::copy_summed(&from, &to, |written| stage.at(written as f64 / entry.bytes.max(1) as f64));
+    let copied = copied.map_err(|source| BackupError::Io { path: from.clone(), doing: "restoring it", source })?;
+    entry.compare(&from, &copied)?;
+    progress.copied(entry.bytes);
+    // A file of an older format is upgraded when a server opens it. The rows were checked when the backup was made.
+    let held = check::head(&to)?;
+    let held = held.as_ref().map(|opened| (opened.meta.name.as_str(), opened.documents, opened.last_seq.0));
+    if held.is_some_and(|held| held != (entry.name.as_str(), entry.documents, entry.last_seq)) {
         let detail =
             "its name, its number of documents or its last sequence number is not what the manifest says".to_owned();
         return Err(StoreError::Damaged { collection: entry.name.clone(), record: None, detail }.into());
     }
-    Ok(())
+    give_log(&to).map_err(|error| StoreError::from_sqlite(&entry.name, "restoring it", error).into())
+}
+
+/// Lets a file have a write-ahead log from now on. Copies have none, and a server would change that with a rollback
+/// journal next to a file that it serves.
+fn give_log(path: &Path) -> rusqlite::Result<()> {
+    let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    finish_new(Connection::open_with_flags(path, access)?)
 }
 
 fn check_empty(data_dir: &Path) -> Result<()> {

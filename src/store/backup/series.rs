@@ -88,7 +88,7 @@ fn is_dated(name: &str, series: &str) -> bool {
 }
 
 /// Removes a complete backup. Returns false if the directory holds a file that the manifest does not list.
-fn remove(folder: &Path, manifest: &Manifest) -> io::Result<bool> {
+pub fn remove(folder: &Path, manifest: &Manifest) -> io::Result<bool> {
     let known = |name: &String| name == manifest::FILE || manifest.collections.iter().any(|entry| entry.file == *name);
     if !entries(folder)?.iter().all(known) {
         return Ok(false);

@@ -32,11 +32,11 @@ pub struct ScanTotals {
 }
 
 /// Calls `visit` with the signature of every record, from `partitions` threads at once. Returns an error if the rows,
-/// the ledger and the index of clusters do not match.
+/// the ledger and the index of clusters do not match, or if `visit` returns false.
 pub(in crate::store) fn scan(
     readers: &Readers,
     partitions: usize,
-    visit: impl Fn(SignatureRow<'_>) + Sync,
+    visit: impl Fn(SignatureRow<'_>) -> bool + Sync,
     progress: &AtomicU64,
 ) -> Result<ScanTotals> {
     let ledger = readers.read(|snapshot| read_ledger(snapshot.connection(), snapshot.collection()))?;
@@ -124,7 +124,7 @@ struct Scan<'a, V> {
     progress: &'a AtomicU64,
 }
 
-impl<V: Fn(SignatureRow<'_>) + Sync> Scan<'_, V> {
+impl<V: Fn(SignatureRow<'_>) -> bool + Sync> Scan<'_, V> {
     /// Does the work of one thread.
     fn part(&self) -> Result<Sums> {
         let sums = self.scan_ranges();
@@ -174,7 +174,10 @@ impl<V: Fn(SignatureRow<'_>) + Sync> Scan<'_, V> {
             }
             expected = signature.seq.0 as i64 + 1..=*range.end();
             sums.add(&signature, sum);
-            (self.visit)(signature);
+            if !(self.visit)(signature) {
+                let (collection, doing) = (self.readers.collection().to_owned(), "reading its signatures");
+                return Err(StoreError::Io { collection, doing, source: "it was stopped".into() });
+            }
             *unreported += 1;
             if *unreported == PROGRESS_ROWS {
                 self.progress.fetch_add(std::mem::take(unreported), Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -83,11 +84,22 @@ fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
 fn past_half_of_the_bound_the_copy_no_longer_rests() {
     let (place, writer) = filled();
     let dir = place.dir.path().join("backup");
-    // At this rate the test would take half a minute.
-    let limits = CopyLimits { bytes_per_second_max: Some(64 << 10), log_bytes_max: Some(64 << 20) };
+    // At this rate the copy would take four seconds.
+    let limits = CopyLimits { bytes_per_second_max: Some(512 << 10), log_bytes_max: Some(64 << 20) };
     let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
     let (_, grows) = commits_between(&writer, 2500, 2500);
-    assert!(backup.add(&place.path, grows).unwrap());
+    let grown = Arc::new(Mutex::new(None));
+    let its_grown = Arc::clone(&grown);
+    let gone = move || {
+        let gone = grows();
+        let mut grown = its_grown.lock();
+        let (since, _) = grown.unwrap_or_else(|| (Instant::now(), Duration::ZERO));
+        *grown = Some((since, since.elapsed()));
+        gone
+    };
+    assert!(backup.add(&place.path, gone).unwrap());
+    let (_, rest) = grown.lock().unwrap();
+    assert!(rest < Duration::from_secs(3), "{rest:?}");
     backup.finish(TimestampMs(0)).unwrap();
 }
 
@@ -99,7 +111,7 @@ fn a_reader_in_the_way_keeps_no_commit_waiting() {
     let reader = Connection::open(&place.path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM meta").unwrap();
     let _: i64 = reader.query_row("SELECT count(*) FROM signature", [], |row| row.get(0)).unwrap();
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     for seq in 4001..=4040 {
         writer.finish_log_at(0);
         writer.commit(&[insert(seq)], Seq(seq)).unwrap();
@@ -134,4 +146,24 @@ fn a_row_that_is_not_what_was_written_makes_no_backup() {
         let BackupError::Store(StoreError::Damaged { record, .. }) = &error else { panic!("{table}: {error}") };
         assert_eq!(*record, (table != "ledger").then_some(Seq(17)), "{error}");
     }
+}
+
+/// A finished copy was once read three times at full speed.
+#[test]
+fn a_copy_is_checked_at_the_rate_of_the_backup() {
+    let (place, _writer) = filled();
+    let bytes =
+        [place.path.clone(), files::log(&place.path)].iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    let limits = CopyLimits { bytes_per_second_max: Some(bytes), log_bytes_max: None };
+    let mut backup = Backup::begin(&place.dir.path().join("backup"), limits, Arc::<Progress>::default()).unwrap();
+    let asked = Arc::new(Mutex::new(Instant::now()));
+    let its_asked = Arc::clone(&asked);
+    let gone = move || {
+        *its_asked.lock() = Instant::now();
+        false
+    };
+    assert!(backup.add(&place.path, gone).unwrap());
+    // The copy asks to its end. It is a bit shorter than its source, and is read once for its hash and once for its rows.
+    let checked = asked.lock().elapsed();
+    assert!(checked > Duration::from_millis(1500), "{checked:?}");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hapax::store::backup::{BackupError, Progress, restore};
+use hapax::store::backup::{BackupError, Manifest, Progress, relocate, restore};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -162,6 +162,52 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
     refuses_to_serve(&target);
     assert_eq!(run(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).0, 0);
     assert_eq!(Server::start(&target).documents(), documents);
+}
+
+/// A move to another file system copies the files, and once removed the original without comparing them.
+#[test]
+fn a_damaged_copy_is_not_moved() {
+    let dir = dir();
+    let (_, backup, _) = offline(&dir, 1);
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    let manifest = Manifest::read(&backup).unwrap();
+    let (path, target) = (backup.join("news.sqlite"), memory.path().join("moved"));
+    let whole = fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    fs::write(&path, damaged).unwrap();
+    let error = relocate(&manifest, &backup, &target).unwrap_err();
+    assert!(matches!(&error, BackupError::Damaged { path: named, .. } if *named == path), "{error}");
+    assert!(!target.exists() && backup.join("manifest.json").exists());
+    fs::write(&path, whole).unwrap();
+    relocate(&manifest, &backup, &target).unwrap();
+    assert_eq!(run(&["restore", utf8(&target), "--data-dir", utf8(&dir.path().join("restored"))]).0, 0);
+}
+
+/// The way that the documentation gives to take one collection from a backup.
+#[test]
+fn one_collection_can_be_taken_from_a_backup() {
+    let dir = dir();
+    let (data, backup, documents) = offline(&dir, 1);
+    let restored = dir.path().join("restored");
+    let path = data.join("collections/default.sqlite");
+    fs::write(&path, "damaged").unwrap();
+    assert_eq!(run(&["verify", "--data-dir", utf8(&data)]).0, 1);
+    assert_eq!(run(&["restore", utf8(&backup), "--data-dir", utf8(&restored)]).0, 0);
+    let aside = dir.path().join("aside");
+    fs::create_dir(&aside).unwrap();
+    for entry in fs::read_dir(data.join("collections")).unwrap() {
+        let name = entry.unwrap().file_name();
+        if name.to_str().unwrap().starts_with("default.sqlite") {
+            fs::rename(data.join("collections").join(&name), aside.join(&name)).unwrap();
+        }
+    }
+    fs::copy(restored.join("collections/default.sqlite"), &path).unwrap();
+    let (status, said, _) = run(&["verify", "--data-dir", utf8(&data)]);
+    assert!(status == 0 && said.contains("default: sound"), "{said}");
+    let server = Server::start(&data);
+    assert_eq!(server.documents(), documents);
+    assert_eq!(client(&server).get("/v1/collections/news").ok()["threshold"], 0.7);
 }
 
 fn refuses_to_serve(data_dir: &Path) {

@@ -252,3 +252,56 @@ fn the_verb_takes_a_path_on_the_servers_machine() {
     let (status, _, words_said) = run(&["backup", "a/..", "--server", &url]);
     assert!(status == 2 && words_said.contains("must end in a name"), "{words_said}");
 }
+
+/// The backup was once complete, without documents that were stored all the time.
+#[test]
+fn a_collection_that_is_merged_and_dropped_during_a_backup_fails_it() {
+    let dir = dir();
+    let server = serve(&dir, "100000");
+    let client = client(&server);
+    // The first by name is the first to be copied.
+    for (name, ids) in [("a", 0..1000), ("z", 2000..2001)] {
+        assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &json!({})).status, 201);
+        let documents: Vec<_> = ids.map(|id| json!({"id": id.to_string(), "text": words(id)})).collect();
+        let batch = json!({"op": "insert", "documents": documents});
+        client.post(&format!("/v1/collections/{name}/batch"), &batch).ok();
+    }
+    assert_eq!(client.post(BACKUPS, &json!({"name": "nightly"})).status, 202);
+    wait_for(&client, |latest| latest["progress"].as_f64().is_some_and(|share| share > 0.0));
+    assert_eq!(client.post("/v1/collections/a/merge", &json!({"from": "z"})).status, 202);
+    while client.get("/v1/collections/a/documents?id=2000").status != 200 {
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    client.delete("/v1/collections/z?confirm=z").ok();
+    let latest = ended(&client);
+    assert_eq!(latest["state"], "failed", "{latest}");
+    let detail = latest["detail"].as_str().unwrap();
+    assert!(detail.contains("`z`") && detail.contains("`a`"), "{detail}");
+    assert!(!dir.path().join("backups/nightly").exists());
+    assert_eq!(client.post(BACKUPS, &json!({"name": "nightly"})).status, 202);
+    assert_eq!(ended(&client)["state"], "done");
+}
+
+/// Each failed move once left one more backup in the server's directory, or took the name of the next one.
+#[test]
+fn a_backup_that_cannot_be_moved_is_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let url = server.url("");
+    fs::write(dir.path().join("file"), "in the way").unwrap();
+    let target = dir.path().join("file/nightly");
+    for _ in 0..2 {
+        let (status, _, words_said) = run(&["backup", utf8(&target), "--keep", "2", "--server", &url]);
+        assert!(status == 2 && words_said.contains("no backup was made"), "{words_said}");
+        assert_eq!(fs::read_dir(dir.path().join("hapax-backups")).unwrap().count(), 0);
+    }
+    // Leftovers of an interrupted move are replaced.
+    let target = dir.path().join("moved");
+    fs::create_dir(&target).unwrap();
+    fs::write(target.join("manifest.json.partial"), "{").unwrap();
+    fs::write(target.join("default.sqlite"), "half").unwrap();
+    let (status, _, words_said) = run(&["backup", utf8(&target), "--server", &url]);
+    assert_eq!(status, 0, "{words_said}");
+    let (status, _, words_said) = run(&["restore", utf8(&target), "--data-dir", utf8(&dir.path().join("restored"))]);
+    assert_eq!(status, 0, "{words_said}");
+}
