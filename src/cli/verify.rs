@@ -208,16 +208,20 @@ fn tell(
     if !checked.complete {
         writeln!(out, "  the rest could not be checked")?;
     }
-    let Some(repaired) = repaired else { return Ok(()) };
+    repaired.map_or(Ok(()), |repaired| tell_repair(out, repaired))
+}
+
+fn tell_repair(out: &mut impl Write, repaired: &FileRepair) -> io::Result<()> {
+    let is = |count| if count == 1 { "is" } else { "are" };
     let FileRepair { documents, set_aside, pairs_set_aside, jobs_damaged, log_damaged, lost, kept_as, set_aside_in } =
         repaired;
-    let lost = match *lost {
+    let how_many = match *lost {
         Some(lost) => format!("{lost} {} lost", is(lost)),
         None => "it is unknown how many are lost".to_owned(),
     };
     writeln!(
         out,
-        "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {lost}",
+        "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {how_many}",
         plural(*documents),
         if *set_aside == 1 { "one was" } else { "ones were" },
     )?;

@@ -203,6 +203,8 @@ fn one_collection_can_be_taken_from_a_backup() {
         }
     }
     fs::copy(restored.join("collections/default.sqlite"), &path).unwrap();
+    // The header says that it has a write-ahead log: the first start does not have to change that.
+    assert_eq!(fs::read(&path).unwrap()[18..20], [2, 2]);
     let (status, said, _) = run(&["verify", "--data-dir", utf8(&data)]);
     assert!(status == 0 && said.contains("default: sound"), "{said}");
     let server = Server::start(&data);
