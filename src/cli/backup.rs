@@ -201,6 +201,9 @@ fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
         bail!("{there}: this machine has another backup at that path");
     }
+    if target.canonicalize().is_ok_and(|target| from.canonicalize().is_ok_and(|from| from == target)) {
+        return Ok(found);
+    }
     // The server's copy must not stay: its name would be taken, or there would be one more each night.
     match (backup.relocate(target), backup.remove()) {
         (Ok(()), Ok(true)) => Ok(found),

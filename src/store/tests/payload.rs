@@ -124,6 +124,9 @@ fn sums_of_payloads_and_verdicts_with_overlaps_are_frozen() {
     assert_eq!(verdict::from_json(before.as_bytes()).unwrap().matches[0].overlap, None);
 }
 
+/// Spoils a file.
+type Damage<'a> = &'a dyn Fn(&Path);
+
 /// Lets the chain of pages that holds these bytes lead to a page that does not exist.
 fn lead_astray(path: &Path, bytes: &[u8]) {
     const PAGE: usize = 4096;
@@ -142,7 +145,7 @@ fn a_document_with_a_damaged_payload_can_be_removed_and_writes_go_on() {
         let bytes: Vec<u8> = (0..24_000u32).map(|at| (at * at % 251) as u8 ^ (at >> 8) as u8).collect();
         Record { payload: Some(Arc::new(Payload { kind: PayloadKind::Text, shingles: 5, bytes })), ..record(seq) }
     };
-    let damages: [(&str, &dyn Fn(&Path)); 3] = [
+    let damages: [(&str, Damage<'_>); 3] = [
         ("lost", &|path| super::damage::tamper(path, "DELETE FROM payload WHERE seq = 11")),
         ("changed", &|path| {
             super::damage::tamper(path, "UPDATE payload SET bytes = zeroblob(length(bytes)) WHERE seq = 11");

@@ -3,6 +3,9 @@
 
 use super::*;
 
+/// Opens a file and returns how many documents it has.
+type Open<'a> = &'a dyn Fn(&Path) -> u64;
+
 /// Leaves a file as a crash in the middle of a transaction leaves it, with a rollback journal.
 fn interrupt(place: &Place) {
     let connection = Connection::open(&place.path).unwrap();
@@ -21,7 +24,7 @@ fn interrupt(place: &Place) {
 
 #[test]
 fn an_interrupted_transaction_is_rolled_back_by_all_that_open_the_file() {
-    let opens: [(&str, &dyn Fn(&Path) -> u64); 4] = [
+    let opens: [(&str, Open<'_>); 4] = [
         ("peek", &|path| Store::peek(path).unwrap().documents),
         ("open", &|path| Store::open(path).unwrap().2.documents),
         ("inspect", &|path| {

@@ -295,6 +295,10 @@ fn a_backup_that_cannot_be_moved_is_not_kept() {
         assert!(status == 2 && words_said.contains("no backup was made"), "{words_said}");
         assert_eq!(fs::read_dir(dir.path().join("hapax-backups")).unwrap().count(), 0);
     }
+    // It is in its place already.
+    let target = dir.path().join("hapax-backups/here");
+    let (status, _, words_said) = run(&["backup", utf8(&target), "--server", &url]);
+    assert!(status == 0 && target.join("manifest.json").exists(), "{words_said}");
     // Leftovers of an interrupted move are replaced.
     let target = dir.path().join("moved");
     fs::create_dir(&target).unwrap();
