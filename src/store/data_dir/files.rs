@@ -201,13 +201,16 @@ pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Copies a file whose log is damaged, and the log, for SQLite to work on. Remove the copy with [`discard_copy`].
+/// Copies a file whose log or journal is damaged, with both, for SQLite to work on. Remove the copy with
+/// [`discard_copy`].
 pub(in crate::store) fn copy_to_recover(path: &Path) -> io::Result<PathBuf> {
     discard_copy(path)?;
     let copy = with_suffix(path, RECOVERING);
     fs::copy(path, &copy)?;
-    if log(path).exists() {
-        fs::copy(log(path), log(&copy))?;
+    for companion in [log, journal] {
+        if companion(path).exists() {
+            fs::copy(companion(path), companion(&copy))?;
+        }
     }
     Ok(copy)
 }
