@@ -7,8 +7,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::given::Given;
 use super::secure::Secure;
+use super::socket_activation::Given;
 use crate::config::Server;
 use crate::http::{self, AppState};
 

@@ -2,19 +2,19 @@
 //! of storage. The only kind is storage on this machine.
 
 mod all;
-mod asked;
 mod collection;
 mod local;
 mod manifest;
 pub mod offline;
 mod opening;
 mod pending;
+mod several;
 
 pub use all::Collections;
-pub use asked::{AskedCollections, AskedTextSigner};
 pub use collection::Collection;
 pub use opening::Opening;
 pub use pending::Pending;
+pub use several::{AskedCollections, AskedTextSigner};
 
 pub use crate::verdicts::{
     Attached, BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked,

@@ -1,4 +1,5 @@
-//! The settings before they are checked. An unknown key is an error. `config/default.toml` says what each key means.
+//! The settings before they are checked. An unknown key is an error. `config/default.toml` has the defaults, and says what
+//! each key means.
 
 use std::path::PathBuf;
 

@@ -6,13 +6,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::index::Place;
 use crate::store::{DoomedPart, StoredJobs};
-use crate::types::{Job, LabelDeletion, Merge, MergeSource, Merged, Seq};
+use crate::types::{Job, LabelDeletion, Merge, MergeSource, Merged, Seq, retry_after};
 use crate::verdicts::{CollectionError, ListedJob, Result};
 
 /// The jobs of a collection that may run at a time. Each read that lists documents looks at all deletions.
@@ -77,7 +76,7 @@ impl Jobs {
         } else {
             return Ok(());
         };
-        Err(CollectionError::Overloaded { detail, retry_after: Duration::from_secs(10) })
+        Err(CollectionError::Overloaded { detail, retry_after: retry_after::JOBS })
     }
 
     /// Adds a job that has been decided.

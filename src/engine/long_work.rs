@@ -1,11 +1,11 @@
 //! Runs long work off the threads that serve requests.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, oneshot};
 
 use crate::cpu::{Nice, give_way};
+use crate::types::retry_after;
 use crate::verdicts::{CollectionError, Result};
 
 /// Requests that may wait for their turn.
@@ -28,7 +28,7 @@ impl Turns {
     pub(crate) async fn take(&self) -> Result<OwnedMutexGuard<()>> {
         let _waiting = self.waiting.try_acquire().map_err(|_| CollectionError::Overloaded {
             detail: "too many requests wait to read all of this collection; try again later".into(),
-            retry_after: Duration::from_secs(1),
+            retry_after: retry_after::SOON,
         })?;
         Ok(Arc::clone(&self.turn).lock_owned().await)
     }

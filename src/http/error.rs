@@ -13,15 +13,11 @@ use serde::Serialize;
 
 use crate::collections::{CollectionError, WriteFailure};
 use crate::cpu::Refused;
-use crate::types::InvalidName;
+use crate::types::{InvalidName, retry_after};
 
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 const FULL: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 const CONFLICT: StatusCode = StatusCode::CONFLICT;
-/// When to retry a write whose failure may be temporary.
-const RETRY_WRITE: Duration = Duration::from_secs(1);
-/// When to retry if an operator has to look at the disk first.
-const RETRY_AFTER_RESTART: Duration = Duration::from_secs(60);
 
 /// The stable name of a problem. Clients branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -266,7 +262,7 @@ pub struct ProblemBody {
 impl Problem {
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let again = code.status() == StatusCode::SERVICE_UNAVAILABLE;
-        let retry_after = again.then_some(Duration::from_secs(1));
+        let retry_after = again.then_some(retry_after::SOON);
         Self { code, detail: detail.into(), errors: Vec::new(), retry_after, progress: None, collections: Vec::new() }
     }
 
@@ -312,14 +308,14 @@ impl Problem {
                 Self::new(Code::StorageFull, "there is no room on the disk for this write; nothing of it was stored")
             }
             WriteFailure::NothingKept => Self {
-                retry_after: Some(RETRY_WRITE),
+                retry_after: Some(retry_after::SOON),
                 ..Self::new(
                     Code::WriteFailed,
                     "the disk refused this write; nothing of it was stored, and it can be sent again",
                 )
             },
             WriteFailure::Uncertain => Self {
-                retry_after: Some(RETRY_AFTER_RESTART),
+                retry_after: Some(retry_after::OPERATOR),
                 ..Self::new(
                     Code::WriteFailed,
                     "the disk failed during a write to this collection, and only a restart of the server shows whether that \
@@ -417,7 +413,7 @@ impl From<CollectionError> for Problem {
             }
             CollectionError::WriteFailed { why, .. } => Self::write_failed(why, &detail),
             CollectionError::Doubtful { .. } => {
-                Self { retry_after: Some(RETRY_AFTER_RESTART), ..Self::new(Code::WriteFailed, detail) }
+                Self { retry_after: Some(retry_after::OPERATOR), ..Self::new(Code::WriteFailed, detail) }
             }
             CollectionError::MemoryBudget { .. }
             | CollectionError::NoRoomForBanding { .. }

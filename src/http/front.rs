@@ -22,9 +22,9 @@ use tower_http::compression::CompressionLayer;
 
 use super::admit;
 use super::answer::Answers;
+use super::body_guard::Keeping;
 use super::client_address;
 use super::gate;
-use super::keeping::Keeping;
 use super::limiting;
 use super::observe;
 use super::pace::PacedBody;
@@ -214,8 +214,8 @@ pub(super) mod tests {
     use crate::collections::Settings;
     use crate::config::HttpLimits;
     use crate::cpu::{CpuConfig, CpuPool};
-    use crate::http::access::Access;
     use crate::http::boot::Boot;
+    use crate::http::foreign::Access;
     use crate::http::requires::Requires;
     use crate::http::state::Wiring;
     use crate::keys::KeyRing;

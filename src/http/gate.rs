@@ -1,5 +1,5 @@
 //! Decides which requests may come in: those that show a valid key, or, if no key is configured, those that
-//! [`Access`](super::access::Access) accepts. Probes are always accepted. What a key allows is decided later, by route.
+//! [`Access`](super::foreign::Access) accepts. Probes are always accepted. What a key allows is decided later, by route.
 
 use axum::extract::Request;
 use axum::http::HeaderMap;

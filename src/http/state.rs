@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::access::Access;
 use super::admission::{Admission, Class};
 use super::answer::{AnswerRoom, Answers};
 use super::body::{Budget, ZSTD_WINDOW_BYTES};
 use super::boot::Boot;
 use super::error::Problem;
+use super::foreign::Access;
 use super::quota::{Shares, Sources};
 use super::refusals::Refusals;
 use super::stream_place::StreamPlace;

@@ -1,7 +1,7 @@
 //! Band key -> places, without storing the keys.
 //! A posting is a 32-bit place and an 8-bit tag (`table.rs`). Its key is computed from the signature in the [`Arena`].
 //! Each band has a table of its own. Documents with equal signatures would be in the same buckets of every band, so
-//! they share the postings of one of them (`equals.rs`). This file adds and removes documents; `probe.rs` looks them
+//! they share the postings of one of them (`equals.rs`). This file adds and removes documents; `bucket_reads.rs` looks them
 //! up.
 
 use std::ops::Deref;

@@ -6,13 +6,14 @@
 //! [`Index`] is the only entrance: one call changes a document everywhere. Behind it are a directory of places and ids
 //! (`directory.rs`) and the parts that hold documents. Today there is one part, in memory (`part.rs`). It has a row for
 //! each document (`arena.rs`) and, for each banding (`bands.rs`), tables over the rows (`band_tables.rs`) that searches
-//! probe (`probe.rs`). A part on disk would be a second one; [`NeedsDisk`] is for that.
+//! probe (`bucket_reads.rs`). A part on disk would be a second one; [`NeedsDisk`] is for that.
 
 mod ahead;
 mod arena;
 mod band_rows;
 mod band_tables;
 mod bands;
+mod bucket_reads;
 mod chunks;
 mod directory;
 mod equals;
@@ -29,7 +30,6 @@ mod part;
 mod place;
 mod place_list;
 mod pool;
-mod probe;
 mod search;
 mod seed;
 mod shard;

@@ -11,10 +11,10 @@ use hapax_core::{Banding, SignatureShape};
 
 use super::arena::{Arena, Occupant};
 use super::band_tables::BandTables;
+use super::bucket_reads::{GroupHit, Hit, Probe, Probed};
 use super::equals::Twin;
 use super::group::{Group, GroupMembers};
 use super::place::Place;
-use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::verifier::Verifier;
 use super::view::View;
 use crate::types::{Explanation, LookupTimes, Seq};

@@ -8,11 +8,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::arena::{Arena, Entry, Occupant};
 use super::band_tables::BandTables;
+use super::bucket_reads::{GroupHit, Hit, Probe, Probed};
 use super::fullest::fullest;
 use super::ids::IdIndex;
 use super::labels::LabelSet;
 use super::place::Place;
-use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::seed::Seed;
 use super::survey::{Survey, survey};
 use crate::types::{Seq, TimestampMs};

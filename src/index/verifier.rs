@@ -6,8 +6,8 @@
 use hapax_core::{SignatureShape, verify};
 
 use super::arena::{Arena, Occupant};
+use super::bucket_reads::Hit;
 use super::place::Place;
-use super::probe::Hit;
 
 /// How many documents ahead memory is prefetched.
 const AHEAD: usize = 4;

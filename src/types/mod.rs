@@ -13,6 +13,7 @@ mod labels;
 mod options;
 mod page;
 mod places;
+pub mod retry_after;
 mod similarity;
 mod statistics;
 mod verdict;

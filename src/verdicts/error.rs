@@ -8,7 +8,7 @@ use hapax_core::NotUtf8;
 use crate::cpu::Refused;
 use crate::store::lock::LockError;
 use crate::store::{self, StoreError};
-use crate::types::{CollectionName, DocId, OnDuplicate, OnExisting, Seq};
+use crate::types::{CollectionName, DocId, OnDuplicate, OnExisting, Seq, retry_after};
 
 /// The result of a collection's verbs.
 pub type Result<T> = std::result::Result<T, CollectionError>;
@@ -188,7 +188,7 @@ impl CollectionError {
     pub(crate) fn closed() -> Self {
         Self::Overloaded {
             detail: "the collection is closing; nothing was written".into(),
-            retry_after: Duration::from_secs(5),
+            retry_after: retry_after::CLOSING,
         }
     }
 
@@ -219,14 +219,14 @@ impl CollectionError {
     pub(crate) fn no_descriptor() -> Self {
         let detail = "the server has no free file descriptor; raise its limit (ulimit -n)".into();
         // A retry may soon succeed, because connections end all the time.
-        Self::Overloaded { detail, retry_after: Duration::from_secs(1) }
+        Self::Overloaded { detail, retry_after: retry_after::SOON }
     }
 }
 
 impl From<Refused> for CollectionError {
     fn from(refused: Refused) -> Self {
         // Each waiting task takes milliseconds, so most of them are done within a second.
-        Self::Overloaded { detail: refused.to_string(), retry_after: Duration::from_secs(1) }
+        Self::Overloaded { detail: refused.to_string(), retry_after: retry_after::SOON }
     }
 }
 

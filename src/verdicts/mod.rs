@@ -1,6 +1,6 @@
 //! The code that every kind of collection needs: settings, errors, prepared documents (`prepare/`), the comparison of
-//! two documents (`comparing.rs`), the making of verdicts (`wording.rs`, of several collections `joint.rs`), and limits on answers. It knows nothing of
-//! where documents are stored. It only translates the store's errors and settings.
+//! two documents (`comparing.rs`), the making of verdicts (`verdict.rs`, of several collections `joint.rs`), and limits on
+//! answers. It knows nothing of where documents are stored. It only translates the store's errors and settings.
 
 mod backups;
 mod clusters;
@@ -15,7 +15,7 @@ mod settings;
 mod settings_asked;
 mod threshold;
 mod verbs;
-mod wording;
+mod verdict;
 
 pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus};
 pub use clusters::{ClusterMember, ClusterPage, ClustersPage};
@@ -32,4 +32,4 @@ pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, Memo
 pub use settings_asked::{BandingAsked, KeyAsked, SettingsAsked};
 pub use threshold::check_threshold;
 pub use verbs::{Attached, CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};
-pub(crate) use wording::{Cited, Findings, VerdictContext, empty_verdict};
+pub(crate) use verdict::{Cited, Findings, VerdictContext, empty_verdict};

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use hapax_core::{tuning, verify};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -21,7 +20,7 @@ use crate::engine::long_work::beside;
 use crate::engine::meters::{Bound, Op};
 use crate::index::{NeedsDisk, Place, Query, View};
 use crate::store::{Record, id_fingerprint};
-use crate::types::{DocId, Outcome, Previous, Revisit, Seq, Verdict, Verify};
+use crate::types::{DocId, Outcome, Previous, Revisit, Seq, Verdict, Verify, retry_after};
 use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, Terms, VerdictContext, empty_verdict,
 };
@@ -105,7 +104,7 @@ pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict>
 async fn crowded_turn() -> Result<OwnedSemaphorePermit> {
     let _waiting = CROWDED_WAITING.try_acquire().map_err(|_| CollectionError::Overloaded {
         detail: "too many checks with a scope wait to read large buckets; try again later".to_owned(),
-        retry_after: Duration::from_secs(1),
+        retry_after: retry_after::SOON,
     })?;
     Ok(Arc::clone(&CROWDED).acquire_owned().await.expect("the semaphore is never closed"))
 }

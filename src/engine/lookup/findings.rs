@@ -1,5 +1,5 @@
 //! A judgement and the records of its documents -> the facts that a verdict states. A document without a mention
-//! was deleted meanwhile, and is left out. `verdicts/wording.rs` puts the facts into words.
+//! was deleted meanwhile, and is left out. `verdicts/verdict.rs` puts the facts into words.
 
 use std::cmp::Reverse;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::types::retry_after;
 use crate::verdicts::CollectionError;
 
 /// The number of times that a lookup may find out that it needs data it has not read yet.
@@ -11,7 +12,7 @@ pub(crate) const ATTEMPTS: u32 = 16;
 pub(crate) fn changing() -> CollectionError {
     CollectionError::Overloaded {
         detail: "the documents needed for this answer keep changing while they are read; try again".into(),
-        retry_after: Duration::from_secs(1),
+        retry_after: retry_after::SOON,
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use super::commit_window::CommitPace;
 use super::effects::promote;
 use super::order::{Alone, LastSeenTimes, QueuedWrite, Step, Work};
-use super::pace::CommitPace;
 use super::undo::{refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
 use crate::cpu;

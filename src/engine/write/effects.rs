@@ -1,7 +1,6 @@
 //! The changes that a decision makes to index, records and clusters. The caller holds the decision lock.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hapax_core::ContentHash;
 
@@ -12,7 +11,7 @@ use super::order::{Order, Step};
 use crate::engine::lookup::{Existing, Lookup, Ranked};
 use crate::index::{Entry, LabelSet, PLACES_MAX, Place};
 use crate::store::{Additions, Change, Record, StoredMatch, StoredVerdict, id_fingerprint};
-use crate::types::{Seq, TimestampMs};
+use crate::types::{Seq, TimestampMs, retry_after};
 use crate::verdicts::{CollectionError, Findings, Result};
 
 /// A document to store.
@@ -100,7 +99,7 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
 fn full() -> CollectionError {
     CollectionError::Overloaded {
         detail: format!("the collection is full: {PLACES_MAX} documents is the most it can hold"),
-        retry_after: Duration::from_secs(60),
+        retry_after: retry_after::OPERATOR,
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::decision::{self, BestMatch, Duplicates, Effect, Held, Named, Plan, Refusal};
 use super::effects::{NewDocument, held, remove, store, stored_verdict, touch};
 use super::holder::Holder;
+use super::id_turn::WriteTurn;
 use super::insertion::Insertion;
 use super::order::{Order, Step};
 use super::repeat::repeat;
 use super::ticket::Ticket;
-use super::turn::WriteTurn;
 use super::writes::Writes;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::{

@@ -6,10 +6,12 @@
 
 mod clusters;
 mod commit;
+mod commit_window;
 pub(crate) mod decision;
 mod delete;
 mod effects;
 mod holder;
+mod id_turn;
 mod insert;
 mod insertion;
 mod label_deletion;
@@ -18,11 +20,9 @@ mod merge;
 mod merge_place;
 mod open_order;
 mod order;
-mod pace;
 mod payload_room;
 mod repeat;
 mod ticket;
-mod turn;
 mod undo;
 mod writes;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::clusters::{Clusters, Left};
-use super::turn::WriteTurn;
+use super::id_turn::WriteTurn;
 use crate::engine::jobs::Part;
 use crate::engine::lookup::Lookup;
 use crate::engine::memory_budget::BudgetShare;

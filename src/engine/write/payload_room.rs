@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::engine::lookup::Room;
+use crate::types::retry_after;
 use crate::verdicts::{CollectionError, Result};
 
 /// The bytes that one permit of the semaphore represents.
@@ -48,7 +49,7 @@ impl PayloadRoom {
             Err(_) => Err(CollectionError::Overloaded {
                 detail: "the queue for the disk is full (`commit.payload_bytes_max`); nothing was written; try again"
                     .into(),
-                retry_after: self.wait_max.max(Duration::from_secs(1)),
+                retry_after: self.wait_max.max(retry_after::SOON),
             }),
         }
     }

@@ -4,10 +4,10 @@
 use super::decision::{self, Effect, Held, Plan, SeenAgain, SentBeside};
 use super::effects::touch;
 use super::holder::Holder;
+use super::id_turn::WriteTurn;
 use super::insertion::Insertion;
 use super::order::{Relabelling, Step};
 use super::ticket::Ticket;
-use super::turn::WriteTurn;
 use super::writes::Writes;
 use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
 use crate::index::Place;

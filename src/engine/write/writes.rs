@@ -9,18 +9,18 @@ use hapax_core::Banding;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use super::id_turn::{WriteTurn, WriteTurns};
 use super::merge_place::MergePlace;
 use super::open_order::OpenOrder;
 use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
 use super::ticket::Ticket;
-use super::turn::{WriteTurn, WriteTurns};
 use crate::engine::disk::DataDisk;
 use crate::engine::jobs::{Jobs, Part};
 use crate::engine::lookup::Lookup;
 use crate::engine::statistics::LabelStatistics;
 use crate::store::{Change, Changeable, StoredStatistics};
-use crate::types::{GoldenPair, Job, Merged, Seq, TimestampMs};
+use crate::types::{GoldenPair, Job, Merged, Seq, TimestampMs, retry_after};
 use crate::verdicts::{CollectionError, Result};
 
 /// Receives the outcome of a write that was sent to the disk.
@@ -144,7 +144,7 @@ impl Writes {
         if merge.is_some_and(|place| place.undone != self.undone()) {
             return Err(CollectionError::Overloaded {
                 detail: "earlier documents could not be stored, and come first".to_owned(),
-                retry_after: Duration::from_secs(1),
+                retry_after: retry_after::SOON,
             });
         }
         Ok(order)

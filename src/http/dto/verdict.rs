@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::collection_verdict::SaidBody;
 use super::explanation::ExplanationBody;
 use super::page::PageBody;
-use super::said::SaidBody;
 use super::values::{metadata, name, timestamp};
 use crate::collections::{JointParts, JointVerdict};
 use crate::keys::Scores;

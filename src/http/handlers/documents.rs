@@ -11,7 +11,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use super::several;
-use super::told::{Wanted, page_bytes, told};
+use super::verdict_answer::{Wanted, page_bytes, told};
 use crate::collections::{
     CheckOptions, Collection, CollectionError, Cursor, DocumentsPage, ListedJob, PrepareOptions, Purpose,
 };

@@ -12,7 +12,7 @@ pub mod jobs;
 pub mod ops;
 mod pages;
 mod several;
-mod told;
 pub mod tools;
+mod verdict_answer;
 
 pub use ops::OPENAPI;

@@ -1,7 +1,7 @@
 //! A document that several collections are asked about: the part of the handlers of single documents for
 //! `?collections=`.
 
-use super::told::{Wanted, page_bytes, told};
+use super::verdict_answer::{Wanted, page_bytes, told};
 use crate::collections::{AskedCollections, CheckOptions, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::audited::{Audited, AuditedChecks};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::latch::{Latch, Latches};
-use crate::types::DocId;
+use crate::types::{DocId, retry_after};
 use crate::verdicts::{CollectionError, Result};
 
 /// The right to write an id, until dropped.
@@ -46,7 +46,7 @@ impl WriteTurns {
                 "the write waited too long for {} others, or for an earlier write of the same id; nothing was written; try again",
                 self.taken()
             ),
-            retry_after: self.wait_max.max(Duration::from_secs(1)),
+            retry_after: self.wait_max.max(retry_after::SOON),
         })
     }
 
