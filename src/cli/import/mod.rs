@@ -212,6 +212,7 @@ impl Import<'_> {
         // the reader.
         let (give, take) = sync_channel::<(u64, Chunk)>(connections as usize);
         let take = Mutex::new(take);
+        let mut unread = None;
         std::thread::scope(|scope| {
             for _ in 0..connections {
                 scope.spawn(|| self.send_chunks(&take));
@@ -223,15 +224,17 @@ impl Import<'_> {
                     self.look_for_interruption();
                     !self.has_failed() && give.send((number - 1, chunk)).is_ok()
                 };
-                if let Err(error) = read_chunks(file, wanted, numbered) {
-                    self.fail(unreadable(error, Path::new(file)));
-                }
-                if self.has_failed() {
+                unread = read_chunks(file, wanted, numbered).err().map(|error| unreadable(error, Path::new(file)));
+                if unread.is_some() || self.has_failed() {
                     break;
                 }
             }
             drop(give);
         });
+        // The connections send what was read before.
+        if let Some(error) = unread {
+            self.fail(error);
+        }
     }
 
     /// Sends chunks on one connection, until there are none left or any connection meets an error that ends the import.
