@@ -61,3 +61,26 @@ fn what_is_left_of_a_log_is_gone_for_certain_before_its_name_is_free() {
         _ => false,
     });
 }
+
+/// Of several new folders on the way to a backup, only the last one's name was once synced.
+#[test]
+fn each_new_folder_on_the_way_to_a_backup_is_synced() {
+    let parent = tempfile::tempdir().unwrap();
+    let data_dir = parent.path().join("data");
+    assert!(Starting::spawn_with(&data_dir, &[], &[]).ready().terminate().success());
+    let (root, notes) = (parent.path().join("backups"), parent.path().join("notes"));
+    std::fs::create_dir(&root).unwrap();
+    let target = root.join("a/b/c");
+    let mut backup = command::hapax(&["backup", "--data-dir", data_dir.to_str().unwrap(), target.to_str().unwrap()]);
+    let made = backup.envs(disk::preloaded(&root, &notes)).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let operations = disk::operations(&notes);
+    let folders: Vec<_> = operations.iter().filter(|made| matches!(made.kind, Kind::MakeDir)).collect();
+    assert_eq!(folders.len(), 3, "{operations:#?}");
+    for folder in folders {
+        let of_its_parent = |operation: &&Operation| {
+            matches!(operation.kind, Kind::Sync) && Some(&*operation.path) == folder.path.parent()
+        };
+        assert!(operations.iter().any(|operation| of_its_parent(&operation)), "{:?}: {operations:#?}", folder.path);
+    }
+}
