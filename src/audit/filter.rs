@@ -1,4 +1,4 @@
-//! Which lines are wanted. Pure; knows nothing of files.
+//! The choice of lines. Pure; knows nothing of files.
 
 use jiff::Timestamp;
 

@@ -44,7 +44,7 @@ impl State {
         }
     }
 
-    /// What this means, in a sentence.
+    /// The meaning of this, in a sentence.
     fn detail(self) -> &'static str {
         match self {
             Self::Same => "both documents are as they were",

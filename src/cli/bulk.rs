@@ -21,7 +21,8 @@ const FULL: [&str; 2] = ["storage_full", "memory_budget_reached"];
 pub enum Order {
     /// Any: a line that is sent again may be stored after later ones.
     Any,
-    /// That of the chunk: with a line that is sent again, all later ones are too.
+    /// That of the chunk, in the end: with a line that is sent again, all later ones are too. So the last of several lines
+    /// with one id is kept.
     Kept,
 }
 

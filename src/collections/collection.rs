@@ -184,7 +184,7 @@ impl Collection {
         }
     }
 
-    /// Ends a merge that runs. It has ended when this returns; what it has stored stays.
+    /// Ends a merge that runs; what it has stored stays. Waits a moment until it has ended.
     pub async fn stop_merge(&self, number: Seq) {
         match self {
             Self::Local(collection) => collection.stop_merge(number).await,

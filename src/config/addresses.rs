@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::ranges::{each, within};
 use super::raw::RawAddressLimits;
 
-/// What the server knows of the addresses of its clients.
+/// The server's knowledge of the addresses of its clients.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
     pub limits: AddressLimits,

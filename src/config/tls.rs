@@ -13,7 +13,7 @@ use crate::tls::{Certificate, CertificateError, CertificateFiles};
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub files: CertificateFiles,
-    /// What the files had in them when the settings were checked.
+    /// The contents of the files when the settings were checked.
     pub certificate: Certificate,
     /// Whether the listener for probes speaks TLS, too.
     pub admin_listen: bool,

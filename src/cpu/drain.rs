@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// One new interval changes the estimate by this part.
 const GAIN: f64 = 0.125;
 /// After so many intervals without a new one the estimate is too old. Otherwise one interval that was much too long, as
-/// when the machine stood still, would refuse all that come, and so no other interval would ever be measured.
+/// after a pause of the machine, would refuse all new work, and so no other interval would ever be measured.
 const OLD_INTERVALS: f64 = 4.0;
 /// The same in seconds: at least, and at most.
 const OLD_SECONDS: (f64, f64) = (1.0, 30.0);

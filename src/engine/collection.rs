@@ -1,7 +1,7 @@
 //! `LocalCollection`: the operations of one open collection. Each calls the part that does the work.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::long_work::Turns;
 use super::lookup::{self, Check, Lookup};
@@ -26,6 +26,8 @@ use hapax_core::IllFormed;
 
 /// The time between two looks whether a job has ended.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long a request to end a job waits.
+const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// An open collection on this machine.
 pub struct LocalCollection {
@@ -220,10 +222,12 @@ impl LocalCollection {
         self.writes.statistics().by_label(name, after, limit)
     }
 
-    /// Ends a merge that runs. It has ended when this returns; what it has stored stays.
+    /// Ends a merge that runs; what it has stored stays. Waits a moment until it has ended, which it cannot while nothing
+    /// can be written.
     pub async fn stop_merge(&self, number: Seq) {
         self.writes.jobs().stop(number);
-        while self.writes.jobs().is_running(number) {
+        let begun = Instant::now();
+        while self.writes.jobs().is_running(number) && begun.elapsed() < STOP_WAIT {
             tokio::time::sleep(LOOK).await;
         }
     }

@@ -9,7 +9,7 @@ use crate::telemetry::recorder;
 use crate::types::{CollectionName, TimestampMs, Verdict, VerdictKind};
 use crate::verdicts::{GoldenReport, NearSource, Settings};
 
-/// What kept a lookup from looking at everything.
+/// The limit that kept a lookup from looking at everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     Bucket,

@@ -141,6 +141,7 @@ mod tests {
             assert_eq!(text, "a\nb\nc", "{drawing}");
         }
         assert_eq!(visible("a<span>b<svg><g></g><a></a></svg>c</span>d"), "abcd");
+        assert_eq!(visible("<a href=x>b<svg><a><text>x</text></a></svg>c</a>d"), "bcd");
         assert_eq!(page("<svg><title>x</title></svg><title>y</title>", Extract::Visible).facts.title.unwrap(), "y");
     }
 

@@ -167,7 +167,6 @@ impl Tag {
         let outside_definitions: IsTag = |tag| matches!(tag, Self::Definitions | Self::Table | Self::Cell);
         let outside_table: IsTag = |tag| tag == Self::Table;
         let outside_row: IsTag = |tag| matches!(tag, Self::Row | Self::Table);
-        let any_block: IsTag = Self::is_block;
         match self {
             Self::Item => Some((Self::Item, outside_list)),
             Self::Definition => Some((Self::Definition, outside_definitions)),
@@ -175,7 +174,7 @@ impl Tag {
             Self::Row => Some((Self::Row, outside_table)),
             Self::Cell => Some((Self::Cell, outside_row)),
             Self::Choice => Some((Self::Choice, |tag| tag == Self::Control)),
-            Self::Anchor => Some((Self::Anchor, any_block)),
+            Self::Anchor => Some((Self::Anchor, |tag| tag.is_block() || tag.is_foreign())),
             _ => None,
         }
     }

@@ -45,6 +45,8 @@ pub(super) struct Answers {
     kept: Arc<Semaphore>,
     /// The longest answer, in bytes of JSON, that there is room for while no other takes any.
     longest: usize,
+    /// For encoders, which get no other memory, so that the encoders of unread answers cost no other answer.
+    encoders: Arc<Semaphore>,
     /// Looked up once, because a bulk line changes it eight times.
     taken: Gauge,
 }
@@ -57,8 +59,9 @@ pub(super) struct AnswerRoom {
 
 impl Answers {
     pub(super) fn new(bytes: usize) -> Self {
-        let [free, kept] = [bytes.min(Semaphore::MAX_PERMITS), 0].map(|bytes| Arc::new(Semaphore::new(bytes)));
-        Self { free, kept, longest: bytes / 4, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
+        let [free, kept, encoders] =
+            [bytes.min(Semaphore::MAX_PERMITS), 0, 0].map(|bytes| Arc::new(Semaphore::new(bytes)));
+        Self { free, kept, longest: bytes / 4, encoders, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
     }
 
     /// The share that one request may use. The metric does not count it again.
@@ -96,12 +99,16 @@ impl Answers {
         }
     }
 
-    /// Reserves memory for an encoder, unless that takes more than a quarter of the free memory.
+    /// Keeps an eighth of the memory, or that of one, for encoders.
+    pub(super) fn keeping_some_for_encoders(self) -> Self {
+        let kept = (self.free.available_permits() / 8).max(ENCODER_BYTES);
+        self.encoders.add_permits(self.free.forget_permits(kept));
+        self
+    }
+
+    /// Reserves memory for an encoder, if there is some.
     pub(super) fn encoder(&self) -> Option<AnswerRoom> {
-        if self.free.available_permits() / 4 < ENCODER_BYTES {
-            return None;
-        }
-        let permit = Arc::clone(&self.free).try_acquire_many_owned(ENCODER_BYTES as u32).ok()?;
+        let permit = Arc::clone(&self.encoders).try_acquire_many_owned(ENCODER_BYTES as u32).ok()?;
         Some(AnswerRoom::new(permit, self.taken.clone()))
     }
 

@@ -54,7 +54,7 @@ impl Boot {
         if self.ready.load(Ordering::Acquire) { Ok(collections) } else { Err(self.starting()) }
     }
 
-    /// Waits until requests on this path can be answered, or until `stop`, but for `patience` at most.
+    /// Waits until requests on this path can be answered, until `stop`, or until `patience` is over.
     pub async fn wait(&self, path: &str, patience: Duration, stop: &CancellationToken) {
         if patience.is_zero() || self.ready.load(Ordering::Acquire) {
             return;

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
-use axum::http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, VARY};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -79,7 +79,7 @@ impl Front {
     }
 }
 
-/// What the router calls for a request.
+/// A service that the router calls for a request.
 pub(super) trait Handler:
     Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
 {
@@ -197,7 +197,11 @@ impl Encodings {
         // Its memory does not grow with the answer, as that of better levels does.
         let compression = CompressionLayer::new().gzip(true).zstd(true).quality(CompressionLevel::Fastest);
         let Ok(encoded) = Box::pin(compression.layer(made).oneshot(request)).await;
-        encoded.map(Body::new).map(PacedBody::encoded).map(|body| Body::new(Keeping::new(body, room)))
+        // A client that accepts neither encoding gets the answer as it is.
+        match encoded.headers().contains_key(CONTENT_ENCODING) {
+            true => encoded.map(Body::new).map(PacedBody::encoded).map(|body| Body::new(Keeping::new(body, room))),
+            false => encoded.map(Body::new),
+        }
     }
 }
 

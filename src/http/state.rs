@@ -90,7 +90,9 @@ impl AppState {
                 .keeping_some_for_small_ones(2 * limits.body_bytes_max)
                 .with_windows(2 * limits.bulk_line_bytes_max, ZSTD_WINDOW_BYTES)
                 .within(&wiring.memory),
-            answers: Answers::new(limits.answers_bytes_max / 2).keeping_some_for_short_ones(),
+            answers: Answers::new(limits.answers_bytes_max / 2)
+                .keeping_some_for_encoders()
+                .keeping_some_for_short_ones(),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
             refusals: Refusals::new(),

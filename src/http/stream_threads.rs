@@ -28,7 +28,7 @@ impl StreamThreads {
         self.0.as_ref().expect("it is there until this is dropped").handle()
     }
 
-    /// Runs a task on these threads. What it spawns runs there too.
+    /// Runs a task on these threads. Tasks that it spawns run there too.
     pub(super) fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.handle().spawn(task)
     }

@@ -20,7 +20,7 @@ const COUNTED: usize = 16;
 const LOOKS: u32 = 3;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What a survey has seen.
+/// The findings of a survey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The documents in the largest bucket.

@@ -89,7 +89,13 @@ fn format(units: &mut Units, name: &str) -> Result<Format, InputError> {
 fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -> io::Result<()> {
     let mut records = Records::new(units);
     let (mut chunk, mut reported) = (Chunk::default(), 0);
-    while let Some(record) = records.next()? {
+    // The records before an error are documents like all others.
+    let read = loop {
+        let record = match records.next() {
+            Ok(Some(record)) => record,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
         let place = Place::Record { number: record.number, offset: record.offset };
         let origin = Origin { file: Arc::clone(file), place };
         let length = record.document.as_ref().map_or(0, |line| line.as_ref().map_or(0, Vec::len));
@@ -105,10 +111,10 @@ fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -
             Ok(None) => chunk.skipped += 1,
             Err(reason) => chunk.failures.push((origin, Reason::Other(reason))),
         }
-    }
+    };
     chunk.input_bytes = records.taken() - reported;
     give(chunk);
-    Ok(())
+    read
 }
 
 #[cfg(test)]

@@ -164,12 +164,14 @@ pub struct Key {
     id: String,
     digest: KeyDigest,
     rights: Rights,
+    /// Those that hold: of the newest key of its name.
+    limits: KeyLimits,
     revoked: CancellationToken,
 }
 
 impl Key {
     pub(super) fn new(name: String, id: String, digest: KeyDigest, rights: Rights) -> Self {
-        Self { name, id, digest, rights, revoked: CancellationToken::new() }
+        Self { name, id, digest, limits: rights.limits, rights, revoked: CancellationToken::new() }
     }
 
     /// Returns the key of the settings, which may do everything.
@@ -191,9 +193,14 @@ impl Key {
         Self { revoked, ..self }
     }
 
-    /// Sets its limits.
+    /// Sets the limits that hold.
     pub(super) fn limit(&mut self, limits: KeyLimits) {
-        self.rights.limits = limits;
+        self.limits = limits;
+    }
+
+    /// The limits that the file gives it.
+    pub(super) fn own_limits(&self) -> &KeyLimits {
+        &self.rights.limits
     }
 
     pub fn name(&self) -> &str {
@@ -230,8 +237,9 @@ impl Key {
         self.rights.scores
     }
 
+    /// The limits that hold for it.
     pub fn limits(&self) -> &KeyLimits {
-        &self.rights.limits
+        &self.limits
     }
 
     /// Cancelled once the key is revoked, has expired, or has lost a right.

@@ -42,15 +42,13 @@ impl Keys {
     fn new(keys: Vec<Key>, now: Timestamp) -> Self {
         let (mut all, mut newest) = (Self::default(), HashMap::new());
         for key in keys.iter().filter(|key| !key.is_expired(now)) {
-            let of_name = newest.entry(key.name().to_owned()).or_insert((key.created(), *key.limits()));
+            let of_name = newest.entry(key.name().to_owned()).or_insert((key.created(), *key.own_limits()));
             if key.created() >= of_name.0 {
-                *of_name = (key.created(), *key.limits());
+                *of_name = (key.created(), *key.own_limits());
             }
         }
         for mut key in keys {
-            if let Some((_, limits)) = newest.get(key.name()) {
-                key.limit(*limits);
-            }
+            key.limit(newest.get(key.name()).map_or(*key.own_limits(), |(_, limits)| *limits));
             all.0.entry(key.digest().beginning()).or_default().push(Arc::new(key));
         }
         all
@@ -210,9 +208,23 @@ mod tests {
         assert!(found(&ring, "d").is_none());
         // The same text with fewer rights begins afresh.
         assert!(!found(&ring, "b").unwrap().revoked().is_cancelled());
-        // What was kept is cut off later.
+        // A key that was kept is cut off later.
         assert_eq!(ring.replace(Vec::new()), 3);
         assert!(a.revoked().is_cancelled() && found(&ring, "a").is_none());
+    }
+
+    #[test]
+    fn the_limits_of_an_expired_key_hold_for_no_other() {
+        let limits =
+            |number| format!("created = \"2026-01-0{number}T00:00:00Z\"\nlimits.requests_per_second = {number}");
+        let expires = format!("{}\nexpires = \"2999-01-01T00:00:00Z\"", limits(2));
+        let ring = KeyRing::new(None, keys(&[("old", "[\"check\"]", &limits(1)), ("new", "[\"check\"]", &expires)]));
+        let limit = |text| found(&ring, text).unwrap().limits().requests_per_second;
+        assert_eq!((limit("old"), limit("new")), (Some(2), Some(2)), "the newest");
+        let old = found(&ring, "old").unwrap();
+        assert_eq!(ring.expire("3000-01-01T00:00:00Z".parse().unwrap()), 1);
+        assert_eq!(limit("old"), Some(1));
+        assert!(!old.revoked().is_cancelled(), "what its clients have open goes on");
     }
 
     #[test]

@@ -48,8 +48,8 @@ mod tests;
 pub use self::additions::Additions;
 pub use self::change::Change;
 pub use self::data_dir::files::{
-    SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, name_of, path_of,
-    strangers,
+    SUFFIX, clean_leftovers, finish_repairs, is_being_dropped, list, log as log_of, log_without_database, make_dir,
+    name_of, path_of, strangers,
 };
 pub use self::data_dir::{Inventory, lock};
 pub use self::descriptors::out_of_descriptors;

@@ -28,7 +28,7 @@ const PLACES_MAX: usize = 4096;
 /// The target of the lines that report what was left out. They are always written.
 const TARGET: &str = "hapax::log";
 /// The targets of lines that are always written, because one must not hide behind others: which key did what, and which
-/// addresses were refused. The latter are bounded where they are made.
+/// addresses were refused. `Refusals` bounds the number of the latter.
 pub(crate) const AUDIT: &str = "hapax::audit";
 pub(crate) const REFUSED: &str = "hapax::refused";
 

@@ -11,10 +11,8 @@ use crate::engine::long_work::blocking;
 use crate::store::backup::{self, Backup, BackupError, CopyLimits, Manifest, Progress};
 use crate::store::out_of_descriptors;
 use crate::telemetry::names;
-use crate::types::{CollectionName, Job, TimestampMs};
-use crate::verdicts::{
-    BackupContents, BackupName, BackupSettings, BackupState, BackupStatus, CollectionError, ListedJob, Result,
-};
+use crate::types::{CollectionName, Job, MergeSource, TimestampMs};
+use crate::verdicts::{BackupContents, BackupName, BackupSettings, BackupState, BackupStatus, CollectionError, Result};
 
 /// The backups of one data directory.
 pub(in crate::collections) struct Backups {
@@ -35,6 +33,14 @@ struct BackupRun {
     progress: Arc<Progress>,
     folder: PathBuf,
     series: Option<Series>,
+}
+
+/// A collection that a backup has, as of one moment.
+struct Copied {
+    name: CollectionName,
+    created: TimestampMs,
+    /// When its copy began.
+    began: TimestampMs,
 }
 
 impl Backups {
@@ -146,45 +152,44 @@ impl BackupRun {
             // Without this, the copy would hold the lock on the list of collections until the collection is open.
             registry.opened_or_over(&name, || progress.is_cancelled()).await;
             let settle = |path: PathBuf| backup::settle(&path).map_err(failed);
-            let Some(source) = registry.settled(&name, settle).await? else {
-                self.refuse_if_merged(&name, &copied)?;
-                continue;
-            };
+            let Some(source) = registry.settled(&name, settle).await? else { continue };
             let (began, before) = (TimestampMs::now(), progress.copied_bytes());
-            let whole;
-            (backup, whole) = blocking(move || {
-                let whole = backup.add(&path, move || is_gone(&source)).map_err(failed)?;
-                Ok((backup, whole))
+            let created;
+            (backup, created) = blocking(move || {
+                let created = backup.add(&path, move || is_gone(&source)).map_err(failed)?;
+                Ok((backup, created))
             })
             .await?;
             metrics::counter!(names::BACKUP_COPIED_BYTES).increment(progress.copied_bytes() - before);
-            if whole {
-                copied.push((name, began));
-            } else {
-                self.refuse_if_merged(&name, &copied)?;
-            }
+            copied.extend(created.map(|created| Copied { name, created, began }));
         }
+        self.refuse_if_merged(&copied)?;
         if progress.is_cancelled() {
             return Err(failed(BackupError::Cancelled));
         }
         blocking(move || backup.finish(TimestampMs::now()).map_err(failed)).await
     }
-}
 
-impl BackupRun {
-    /// Returns an error if the collection was dropped after a merge of it into one that was copied earlier. Its documents
-    /// may be in neither copy then, although they were stored all the time.
-    fn refuse_if_merged(&self, dropped: &CollectionName, copied: &[(CollectionName, TimestampMs)]) -> Result<()> {
+    /// Returns an error if a collection was merged into one that was copied before the merge had ended, and was then
+    /// dropped, so that it was not copied itself. Its documents may be in neither copy, although they were stored all the
+    /// time.
+    fn refuse_if_merged(&self, copied: &[Copied]) -> Result<()> {
         for collection in self.registry.open_ones() {
-            let Some((into, began)) = copied.iter().find(|(name, _)| name == collection.name()) else { continue };
-            let misses = |listed: &ListedJob| match &listed.job {
-                Job::Merge(merge) => merge.source.name == *dropped && merge.ended.is_none_or(|ended| ended >= *began),
-                Job::DeleteLabel(_) => false,
+            let Some(into) = copied.iter().find(|copied| copied.name == *collection.name()) else { continue };
+            let is_copied = |source: &MergeSource| {
+                copied.iter().any(|copied| (&copied.name, copied.created) == (&source.name, source.created))
             };
-            if collection.jobs().iter().any(misses) {
+            let missed = collection.jobs().into_iter().find_map(|listed| match listed.job {
+                Job::Merge(merge) if merge.ended.is_none_or(|ended| ended >= into.began) => {
+                    Some(merge.source).filter(|source| source.created < into.began && !is_copied(source))
+                }
+                _ => None,
+            });
+            if let Some(MergeSource { name: dropped, .. }) = missed {
                 return Err(CollectionError::Store(format!(
-                    "collection `{dropped}` was merged into `{into}` and dropped while the backup was made, so it may \
-                     lack documents of both; make it again"
+                    "collection `{dropped}` was merged into `{}` and dropped while the backup was made, so it may lack \
+                     documents of both; make it again",
+                    into.name
                 )));
             }
         }

@@ -93,7 +93,9 @@ impl CollectionFiles {
             let file = path.file_name().unwrap_or_default().display();
             Some((store::log_without_database(path)?, format!("its file is missing, but its log {file} is there")))
         });
-        Ok(listed.chain(logs).map(|(name, detail)| (name, FileCheck::missing(detail))).collect())
+        // A drop that was interrupted ends at the next start.
+        let is_kept = |(name, _): &(CollectionName, String)| !store::is_being_dropped(&store::path_of(&self.dir, name));
+        Ok(listed.chain(logs).filter(is_kept).map(|(name, detail)| (name, FileCheck::missing(detail))).collect())
     }
 
     /// Checks a collection. `progress` gets numbers from 0 to 1. An error means that the file could not be read.

@@ -29,7 +29,7 @@ const SEGMENT_BYTES: usize = 1 << OFFSET_BITS;
 const NUMBERS: u32 = 1 << (u32::BITS - OFFSET_BITS);
 /// The bytes of an entry before its id.
 const HEAD_BYTES: usize = 39;
-/// What an entry takes in the table that finds it, on average.
+/// The bytes of an entry in the table that finds it, on average.
 const TABLE_BYTES: usize = 8;
 /// The most bytes that are copied from old segments to a new one. The largest entry must fit into the remainder.
 const KEPT_BYTES_MAX: usize = SEGMENT_BYTES / 2;
@@ -224,7 +224,7 @@ impl Shard {
     }
 }
 
-/// What has become of an entry since it was added or copied.
+/// The state of an entry since it was added or copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     /// Nothing.

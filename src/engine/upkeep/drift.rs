@@ -11,7 +11,7 @@ use crate::store::Record;
 /// The least numbers of shingles of the classes of documents, and the names of the classes.
 pub(super) const CLASSES: [(u64, &str); 4] = [(0, "0-49"), (50, "50-199"), (200, "200-999"), (1000, "1000-")];
 
-/// What the curve predicts for a document.
+/// The prediction of the curve for a document.
 pub(super) struct Predicted {
     /// Its candidates.
     candidates: f64,

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::commit_window::CommitPace;
 use super::effects::promote;
 use super::order::{Alone, LastSeenTimes, QueuedWrite, Step, Work};
-use super::undo::{refuse_if_uncertain, undo, write_failed};
+use super::undo::{alone_failed, refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
 use crate::cpu;
 use crate::engine::jobs::Part;
@@ -29,10 +29,13 @@ const REMOVAL: Duration = Duration::from_millis(2);
 /// The documents that are removed from memory while decisions wait.
 const REMOVED_AT_ONCE: usize = 8;
 
+/// The transactions of one decision each after one that met damage.
+const ALONE: usize = 1024;
+
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
 pub(crate) fn start(writes: &Arc<Writes>, collection: &CollectionName, writer: Writer) {
     let pace = CommitPace::new(writes.lookup().limits().commit_window);
-    let committer = Committer { writes: Arc::clone(writes), collection: collection.clone(), writer, pace };
+    let committer = Committer { writes: Arc::clone(writes), collection: collection.clone(), writer, pace, alone: 0 };
     let thread = std::thread::Builder::new().name(format!("commit {collection}")).spawn(move || committer.run());
     writes.set_committer(thread.expect("the system can start one more thread"));
 }
@@ -42,6 +45,9 @@ struct Committer {
     collection: CollectionName,
     writer: Writer,
     pace: CommitPace,
+    /// How many more transactions have one decision each, because one met damage: whose decision that was is known then,
+    /// and the others are stored.
+    alone: usize,
 }
 
 enum QueuedBatch {
@@ -88,7 +94,7 @@ impl Committer {
                     if let Err(error) = &written {
                         refuse_if_uncertain(&mut self.writes.order(), error);
                     }
-                    drop(answer.send(written.map_err(|error| write_failed(&error))));
+                    drop(answer.send(written.map_err(|error| alone_failed(&error))));
                 }
             }
             self.remove_gone();
@@ -134,7 +140,8 @@ impl Committer {
         }
         let (mut decisions, mut seen) = (Vec::new(), Vec::new());
         let mut writing = false;
-        while decisions.len() < self.writes.lookup().limits().commit_batch_max {
+        let most = if self.alone > 0 { 1 } else { self.writes.lookup().limits().commit_batch_max };
+        while decisions.len() < most {
             // Entries that only wait for earlier ones do not have to wait for the next transaction.
             if !writing && order.queue().front().is_some_and(Work::writes) {
                 let waiting = order.queue().len();
@@ -167,6 +174,7 @@ impl Committer {
     }
 
     fn commit(&mut self, mut decisions: Vec<QueuedWrite>, seen: Vec<LastSeenTimes>) {
+        self.alone = self.alone.saturating_sub(1);
         let last = decisions.last().map_or(self.writes.lookup().durable(), |decision| decision.at);
         let change = |decision: &mut QueuedWrite| {
             let merged = decision.merged.clone().map(Change::Merged);
@@ -180,6 +188,9 @@ impl Committer {
         let told = match self.write(&changes, documents, last) {
             Ok(told) => told,
             Err(error) => {
+                if matches!(error, StoreError::Damaged { .. }) {
+                    self.alone = ALONE;
+                }
                 self.refused(decisions, &error);
                 return answer_times(seen, &Err(write_failed(&error)));
             }

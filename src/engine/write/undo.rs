@@ -34,8 +34,9 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     // Every decision up to here is settled. Their numbers are not assigned again.
     lookup.set_durable(order.last());
     drop(order);
-    for decision in decisions {
-        drop(decision.answer.send(Err(write_failed(error))));
+    for (at, decision) in decisions.into_iter().enumerate() {
+        let failed = if at < tried && tried == 1 { alone_failed(error) } else { write_failed(error) };
+        drop(decision.answer.send(Err(failed)));
     }
 }
 
@@ -85,6 +86,17 @@ pub(super) fn refuse_if_uncertain(order: &mut Order, error: &StoreError) {
         order.refuse(format!(
             "an earlier write failed and may or may not be on disk; restart the server to write again ({error})"
         ));
+    }
+}
+
+/// Returns the error for the client whose write was alone in a transaction that failed. If that met damage, nothing else
+/// did, so it would fail again.
+pub(super) fn alone_failed(error: &StoreError) -> CollectionError {
+    match error {
+        StoreError::Damaged { collection, record, detail } => {
+            CollectionError::Damaged { collection: collection.clone(), record: *record, detail: detail.clone() }
+        }
+        _ => write_failed(error),
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Activity {
     answers: AtomicUsize,
     /// Since when bytes of an answer have been waiting for the client to read; 0 if none are.
     write_waits_since: AtomicU64,
+    /// When bytes last arrived.
+    bytes_came: AtomicU64,
     /// Answers that are being sent, and some that were.
     sending: Mutex<Vec<Unread>>,
     /// When the connection was opened, or when its last answer ended.
@@ -77,6 +79,7 @@ impl Activity {
             opened,
             answers: AtomicUsize::new(0),
             write_waits_since: AtomicU64::new(0),
+            bytes_came: AtomicU64::new(1),
             sending: Mutex::default(),
             free_since: AtomicU64::new(1),
             head_since: AtomicU64::new(0),
@@ -99,6 +102,7 @@ impl Activity {
 
     /// Records that the client has sent something.
     pub(crate) fn bytes_came(&self) {
+        self.bytes_came.store(self.now(), Ordering::Relaxed);
         if self.answers.load(Ordering::Acquire) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now(), Ordering::Relaxed);
         }
@@ -142,7 +146,9 @@ impl Activity {
     pub(crate) fn unread_for(&self) -> Option<Duration> {
         let since = self.write_waits_since.load(Ordering::Acquire);
         if since > 0 {
-            return Some(self.moment(since).elapsed());
+            // A client may send all of a long body before it reads. Over HTTP/2 it can send something at any time.
+            let sent = if self.is_multiplexed() { 0 } else { self.bytes_came.load(Ordering::Relaxed) };
+            return Some(self.moment(since.max(sent)).elapsed());
         }
         let mut sending = self.sending.lock();
         sending.retain(Unread::is_open);

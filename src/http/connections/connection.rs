@@ -150,7 +150,7 @@ impl Serving {
                     }
                     None => Opened::Owned(open),
                 };
-                let makes_room = ends.wanted.take();
+                let makes_room = !ends.leave.is_given() && ends.wanted.take();
                 if makes_room {
                     count(value::CLOSED_FOR_ROOM);
                 }

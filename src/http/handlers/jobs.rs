@@ -108,7 +108,7 @@ pub async fn read(
     Ok(Json(JobBody::new(name, listed)))
 }
 
-/// `DELETE /v1/jobs/{job}`: the job once it has ended.
+/// `DELETE /v1/jobs/{job}`: the job, which has ended or is about to.
 pub async fn stop(
     caller: Caller,
     OpenCollections(collections): OpenCollections,

@@ -1,4 +1,4 @@
-//! What one client may still do: one key name, or one address. Requests take from it before they are worked on.
+//! The limits of one client: one key name, or one address. Requests take from it before they are worked on.
 //! Knows nothing of headers, and not where its limits come from.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::keys::KeyLimits;
 /// How long a client with too many requests in flight should wait. Nothing tells when one of them will end.
 const PLACE_WAIT: Duration = Duration::from_secs(1);
 
-/// Whose limits they are, for the text of a refusal.
+/// The owner of the limits, for the text of a refusal.
 #[derive(Clone, Debug)]
 pub(super) enum Owner {
     Key(String),

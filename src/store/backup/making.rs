@@ -80,9 +80,9 @@ impl Backup {
         Ok(self)
     }
 
-    /// Copies one collection's file as of now, and checks every row of the copy. Returns false if `gone` said that the
-    /// collection was dropped meanwhile; the backup is then without it.
-    pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<bool> {
+    /// Copies one collection's file as of now, and checks every row of the copy. Returns when the collection was
+    /// created; `None` if `gone` said that it was dropped meanwhile, so that the backup is without it.
+    pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<Option<TimestampMs>> {
         let label = name_of(source);
         let file = format!("{label}{}", files::SUFFIX);
         let target = self.dir.join(&file);
@@ -94,7 +94,7 @@ impl Backup {
         let stage = self.progress.stage(units);
         if !copy::copy(source, &target, self.limits, Box::new(gone), &stage)? {
             fs::remove_file(&target).map_err(failed("removing it"))?;
-            return Ok(false);
+            return Ok(None);
         }
         drop(stage);
         let synced = File::open(&target).and_then(|file| file.sync_all());
@@ -118,7 +118,7 @@ impl Backup {
             spec: meta.spec,
             keep: meta.keep.as_str().to_owned(),
         });
-        Ok(true)
+        Ok(Some(meta.created))
     }
 
     /// Writes the manifest, which makes the backup complete.

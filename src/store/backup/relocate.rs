@@ -50,12 +50,15 @@ fn copy(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
     // known as an unfinished backup.
     let mark = || {
         let mut marker = File::create_new(to.join(WRITING))?;
+        // Until the end, so that nobody takes these files for leftovers.
+        marker.try_lock()?;
         marker.write_all(&manifest.to_bytes())?;
         marker.sync_all()?;
         fs::rename(to.join(WRITING), to.join(PARTIAL))?;
-        sync_dir(to)
+        sync_dir(to)?;
+        Ok(marker)
     };
-    mark().map_err(failed)?;
+    let _marker = mark().map_err(failed)?;
     for entry in &manifest.collections {
         let copied = copy_summed(&from.join(&entry.file), &to.join(&entry.file), |_| {}).map_err(failed)?;
         entry.compare(&from.join(&entry.file), &copied)?;

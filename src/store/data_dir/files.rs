@@ -149,10 +149,15 @@ pub(in crate::store) fn creating(path: &Path) -> PathBuf {
 /// Removes leftovers that are in the way of creating `path`.
 pub(in crate::store) fn prepare_creation(path: &Path) -> io::Result<()> {
     remove_with_companions(path, CREATING)?;
-    if with_suffix(path, DROPPED).exists() {
+    if is_being_dropped(path) {
         finish_drop(path)?;
     }
     Ok(())
+}
+
+/// Returns whether a drop of a collection was interrupted.
+pub fn is_being_dropped(path: &Path) -> bool {
+    with_suffix(path, DROPPED).exists()
 }
 
 /// Returns a write-ahead log or journal without its database. SQLite would replay it into any new database with that
@@ -266,10 +271,11 @@ pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result
 
 /// Finishes a repair. Each step may be the last one before a crash, and may be repeated.
 fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
-    let log = log(path);
     keep(path, kept_as)?;
-    if log.exists() {
-        keep(&log, &with_suffix(kept_as, COMPANIONS[0]))?;
+    for companion in [log, journal] {
+        if companion(path).exists() {
+            keep(&companion(path), &companion(kept_as))?;
+        }
     }
     sync_dir(parent(path))?;
     // SQLite would replay an old log into the new file. So the log is gone for certain before the new file gets its

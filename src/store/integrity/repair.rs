@@ -45,7 +45,7 @@ pub struct Repaired {
     pub set_aside_in: PathBuf,
 }
 
-/// What became of the documents of a damaged file.
+/// The fate of the documents of a damaged file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuilt {
     /// The number of documents in the new file.
@@ -294,7 +294,7 @@ fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Res
     for &(pair, flaw) in &looked.flaws {
         let mut statement = old.prepare_cached("SELECT * FROM golden WHERE pair = ?1")?;
         let mut rows = statement.query([pair])?;
-        // What cannot be read is lost.
+        // Rows that cannot be read are lost.
         if let Ok(Some(row)) = rows.next() {
             aside.line("golden", (pair, row), flaw)?;
             set_aside += 1;
@@ -342,7 +342,7 @@ fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -
         };
         let mut statement = old.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1"))?;
         let mut rows = statement.query([key])?;
-        // What cannot be read is lost.
+        // Rows that cannot be read are lost.
         if let Ok(Some(row)) = rows.next() {
             aside.line(table, (key, row), flaw)?;
         }

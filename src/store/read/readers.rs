@@ -1,4 +1,4 @@
-//! The read connections of one collection, at most [`READERS_MAX`], lent to one reader at a time.
+//! The read connections of one collection, at most [`READERS_MAX`] and one for its writer, lent to one reader at a time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,9 +100,17 @@ impl Readers {
     }
 
     pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.read_on(self.borrow(READERS_MAX)?, work)
+    }
+
+    /// The same without a wait for other readers, for the one writer.
+    pub(in crate::store) fn read_at_once<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.read_on(self.borrow(usize::MAX)?, work)
+    }
+
+    fn read_on<T>(&self, loan: Loan<'_>, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
         // Before the snapshot is taken: documents are removed from the list after they are gone from the disk.
         let doomed = self.doomed();
-        let loan = self.borrow()?;
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         // `work` sees one snapshot. The transaction is dropped without a commit, because there is nothing to commit.
         let transaction = connection
@@ -111,13 +119,13 @@ impl Readers {
         work(&mut Snapshot::new(&transaction, &self.collection, doomed))
     }
 
-    fn borrow(&self) -> Result<Loan<'_>> {
+    fn borrow(&self, lent_max: usize) -> Result<Loan<'_>> {
         let mut state = self.state.lock();
         loop {
             if state.closed {
                 return Err(self.closed());
             }
-            if state.lent < READERS_MAX {
+            if state.lent < lent_max {
                 break;
             }
             self.returned.wait(&mut state);

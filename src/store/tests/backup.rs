@@ -46,7 +46,7 @@ fn a_copy_is_of_the_moment_it_began() {
     let limits = CopyLimits { bytes_per_second_max: Some(8 << 20), log_bytes_max: None };
     let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
     let (last, gone) = commits_between(&writer, 1, u64::MAX / 2);
-    assert!(backup.add(&place.path, gone).unwrap());
+    assert!(backup.add(&place.path, gone).unwrap().is_some());
     let manifest = backup.finish(TimestampMs(0)).unwrap();
     let [entry] = &manifest.collections[..] else { panic!("{manifest:?}") };
     assert!(last.load(Ordering::Relaxed) > 4000, "nothing was written meanwhile");
@@ -76,7 +76,7 @@ fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
     drop(backup);
     assert!(!dir.exists(), "what was written is removed");
     let mut backup = Backup::begin(&dir, CopyLimits::default(), Arc::<Progress>::default()).unwrap();
-    assert!(backup.add(&place.path, || false).unwrap());
+    assert!(backup.add(&place.path, || false).unwrap().is_some());
     backup.finish(TimestampMs(0)).unwrap();
 }
 
@@ -97,7 +97,7 @@ fn past_half_of_the_bound_the_copy_no_longer_rests() {
         *grown = Some((since, since.elapsed()));
         gone
     };
-    assert!(backup.add(&place.path, gone).unwrap());
+    assert!(backup.add(&place.path, gone).unwrap().is_some());
     let (_, rest) = grown.lock().unwrap();
     assert!(rest < Duration::from_secs(3), "{rest:?}");
     backup.finish(TimestampMs(0)).unwrap();
@@ -162,7 +162,7 @@ fn a_copy_is_checked_at_the_rate_of_the_backup() {
         *its_asked.lock() = Instant::now();
         false
     };
-    assert!(backup.add(&place.path, gone).unwrap());
+    assert!(backup.add(&place.path, gone).unwrap().is_some());
     // The copy asks to its end. It is a bit shorter than its source, and is read once for its hash and once for its rows.
     let checked = asked.lock().elapsed();
     assert!(checked > Duration::from_millis(1500), "{checked:?}");

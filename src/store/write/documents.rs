@@ -80,7 +80,7 @@ fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     )
 }
 
-/// What a file had of a document.
+/// The rows that a file had of a document.
 enum Removed {
     Whole,
     /// All but the row of this table, or more.
@@ -134,7 +134,7 @@ fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<Removed> {
 /// would end the transaction.
 fn take_payload(batch: &Batch<'_>, target: Seq) -> Result<Option<u64>> {
     let read = |snapshot: &mut Snapshot<'_>| payload_of(snapshot, target, &mut |_| Ok(()), &mut |_, _| Ok(()));
-    match batch.readers().read(read) {
+    match batch.readers().read_at_once(read) {
         Err(StoreError::Damaged { .. }) => Ok(None),
         // Other errors are none of the file. A document of this batch is not there yet for readers.
         Ok(_) | Err(_) => batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target),

@@ -58,7 +58,7 @@ fn deletes_go_on_while_the_disk_is_full() {
     fs::create_dir(&data_dir).unwrap();
     let dir = data_dir.to_str().expect("paths of tests are UTF-8");
     let Some(unshare) = how_to_mount(dir) else { return };
-    // The log may grow long on a busy machine, and 300 deletes must fit into the reserve beside it.
+    // The log may grow long on a busy machine, and 300 deletes must fit into the reserve with it.
     let mount = MOUNT.replace("16m", "64m");
     let by = [unshare, &["sh", "-c", &mount, dir]].concat();
     let reserve = [("HAPAX__DATA__RESERVE_BYTES", "12582912")];

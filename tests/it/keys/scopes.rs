@@ -183,6 +183,19 @@ fn a_key_for_some_collections_sees_no_trace_of_others() {
 }
 
 #[test]
+fn a_star_is_all_collections() {
+    let dir = dir();
+    let keys = [("star", &["admin", "metrics"][..], "collections = [\"pages\", \"*\"]")];
+    let server = Setup { keys_file: Some(file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
+    let star = Client::of(&server).key("star");
+    for route in ROUTES.iter().filter(|route| matches!(route.requires, Requires::ScopeForAll(_))) {
+        let (_, problem) = send(&server, "star", route, route.path);
+        assert_ne!(problem["code"], "forbidden", "{} {}", route.method, route.path);
+    }
+    assert_eq!(star.json("PUT", "/v1/collections/any", &json!({})).status, 201);
+}
+
+#[test]
 fn every_scope_opens_a_route() {
     // It opens a parameter.
     for scope in Scope::ALL.into_iter().filter(|scope| *scope != Scope::Explain) {

@@ -45,7 +45,8 @@ pub(crate) fn settings() -> Settings {
 pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
     CollectionsConfig {
         data_dir: dir.path().join("data"),
-        lock_wait: Duration::ZERO,
+        // A process that another test has just begun holds the lock for a moment, until it runs its own program.
+        lock_wait: Duration::from_secs(5),
         collections_max: 64,
         secret: None,
         default_settings: settings(),
