@@ -142,7 +142,7 @@ impl LocalCollection {
         let (made, shingles) = prepared.into_parts();
         match made {
             Some(made) => lookup::check(&self.lookup, Check { id, made, shingles, options, bytes_max }).await,
-            None => Ok(lookup::check_empty(&self.lookup, id)),
+            None => lookup::check_empty(&self.lookup, id, options.threshold).await,
         }
     }
 

@@ -83,6 +83,15 @@ impl LastSeen {
         let last_seen = self.time(value & TICK_MAX);
         match value {
             0 => Due::Read,
+            // The time may be later than the one that is noted: the clock of the machine was wrong when the collection was
+            // created.
+            _ if value & TICK_MAX == TICK_MAX => {
+                if value & UNWRITTEN != 0 {
+                    Due::Write
+                } else {
+                    Due::Nothing
+                }
+            }
             _ if overdue(last_seen, now, ttl) > Duration::ZERO => Due::Delete,
             _ if value & UNWRITTEN != 0 => Due::Write,
             _ => Due::Nothing,
@@ -177,6 +186,8 @@ mod tests {
             seen.set(Place(0), at(far));
             assert_eq!(seen.last_seen(Place(0)), Some(at(i64::from(TICK_MAX) * TICK_MS)));
             assert_eq!(seen.take_unwritten(Place(0)), None);
+            // It was seen at that time or later, so it must not expire.
+            assert_eq!(seen.due(Place(0), at(far.saturating_sub(MADE.0)), HOUR), Due::Nothing);
         }
     }
 

@@ -150,6 +150,23 @@ fn compressed_bodies_are_read_and_bombs_are_not() {
 }
 
 #[test]
+fn a_check_of_a_text_without_words_is_a_check_like_others() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let target = |rest: &str| format!("/v1/collections/default/{rest}");
+    client.text(&target("documents?id=held"), b"one two three four five six seven").ok();
+    let empty = client.text(&target("check?id=held&threshold=0.5"), b"!!!").ok();
+    assert_eq!(
+        (&empty["verdict"], &empty["threshold"], &empty["stored"]),
+        (&json!("empty"), &json!(0.5), &json!(false))
+    );
+    assert_eq!(empty["previous"]["similarity"], 0.0, "the id holds other content: {empty}");
+    let other = client.text(&target("check?id=new"), b"!!!").ok();
+    assert_eq!((&other["threshold"], other.get("previous")), (&json!(0.8), None));
+}
+
+#[test]
 fn answers_are_compressed_where_asked() {
     let dir = dir();
     let server = Local::plain(&dir);

@@ -76,10 +76,21 @@ enum LookAgain {
 }
 
 /// Answers a check of a document without tokens.
-pub(crate) fn check_empty(lookup: &Lookup, id: Option<DocId>) -> Verdict {
-    let verdict = empty_verdict(id, Outcome::Checked, lookup.policy().settings.threshold, None);
+pub(crate) async fn check_empty(lookup: &Arc<Lookup>, id: Option<DocId>, threshold: Option<f64>) -> Result<Verdict> {
+    let holds = match id.clone() {
+        Some(id) => {
+            let find = move |lookup: &Lookup| {
+                let (_reading, view) = lookup.read();
+                Existing::find(lookup, &id, view)
+            };
+            beside(lookup, find).await?.map(|existing| existing.record.first_seen)
+        }
+        None => None,
+    };
+    let threshold = threshold.unwrap_or(lookup.policy().settings.threshold);
+    let verdict = empty_verdict(id, Outcome::Checked, threshold, holds);
     lookup.meters().verdict(Op::Check, &verdict);
-    verdict
+    Ok(verdict)
 }
 
 /// Looks a document up.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use parking_lot::Mutex;
 
+use super::clock::Clock;
 use super::rounds::Rounds;
 use crate::engine::lookup::{Existing, Lookup};
 use crate::engine::write::{Ticket, Writes, expire};
@@ -30,6 +31,9 @@ const STEP_PLACES: usize = 64 * 1024;
 const STEP_DOCUMENTS: usize = 256;
 /// The number of rounds per time to live. The interval between rounds also keeps to the bounds below.
 const ROUNDS_PER_TTL: u32 = 8;
+/// A clock that is set forward by more than this part of the time to live, and by more than `JUMP_MIN`, is not trusted.
+const JUMPS_PER_TTL: u32 = 64;
+const JUMP_MIN: Duration = Duration::from_secs(60);
 const ROUND_MIN: Duration = Duration::from_millis(250);
 const ROUND_MAX: Duration = Duration::from_secs(5);
 
@@ -74,6 +78,7 @@ struct Sweep {
     lag_before: Duration,
     /// Whether a failure has been logged. It is logged once, because every round meets it again.
     complained: bool,
+    clock: Clock,
 }
 
 impl Sweep {
@@ -122,8 +127,16 @@ impl Expiry {
             self.lookup().meters().expiry_lag_seconds.set(0.0);
             return false;
         };
+        let tolerated = (ttl / JUMPS_PER_TTL).max(JUMP_MIN);
+        if let Some(ahead) = sweep.clock.note(Instant::now(), TimestampMs::now(), tolerated) {
+            let (collection, seconds) = (&self.collection, ahead.as_secs());
+            tracing::warn!(%collection, seconds, "the clock was set forward; no document expires for ten minutes");
+        }
         let Some(start) = sweep.start(ttl) else { return false };
-        let (tasks, next) = self.find_tasks(&times, ttl, start);
+        let (mut tasks, next) = self.find_tasks(&times, ttl, start);
+        if !sweep.clock.is_trusted(Instant::now()) {
+            tasks.retain(|task| task.due != Due::Delete);
+        }
         if let Err(error) = self.do_tasks(&times, ttl, &mut sweep, tasks)
             && !std::mem::replace(&mut sweep.complained, true)
         {

@@ -3,6 +3,7 @@
 //! disk.
 
 mod canary;
+mod clock;
 mod disk_watch;
 mod drift;
 mod expiry;

@@ -26,6 +26,8 @@ const LEAVING_CHECK: Duration = Duration::from_millis(20);
 const REPORTS_FORGOTTEN: usize = 1024;
 /// How long documents are removed from memory before the next writes are looked for.
 const REMOVAL: Duration = Duration::from_millis(2);
+/// The same, if decisions are slow.
+const REMOVAL_MAX: Duration = Duration::from_millis(10);
 /// The documents that are removed from memory while decisions wait.
 const REMOVED_AT_ONCE: usize = 8;
 
@@ -109,15 +111,24 @@ impl Committer {
     /// Removes documents from memory that no reader can see any more, for a moment at most, because writes wait for this
     /// thread.
     fn remove_gone(&self) {
-        let (lookup, mut spent) = (self.writes.lookup(), Duration::ZERO);
-        while spent < REMOVAL && lookup.index().has_removable() {
+        let (lookup, mut spent, mut most) = (self.writes.lookup(), Duration::ZERO, REMOVAL);
+        while spent < most && lookup.index().has_removable() {
             // The lock is taken for a few documents at a time: removing thousands must not keep decisions waiting. Nor
-            // may decisions that are slow because of these documents keep them from being removed.
+            // may decisions that are slow because of these documents keep them from being removed: the time that the lock
+            // took is spent on them, too.
+            let asked = Instant::now();
             let _order = self.writes.order();
+            let waited = asked.elapsed().min(REMOVAL_MAX);
+            most = most.max(waited);
             let started = Instant::now();
-            for _ in 0..REMOVED_AT_ONCE {
-                let Some(place) = lookup.index().next_removable() else { return };
-                lookup.records().forget(lookup.index().remove(place));
+            loop {
+                for _ in 0..REMOVED_AT_ONCE {
+                    let Some(place) = lookup.index().next_removable() else { return };
+                    lookup.records().forget(lookup.index().remove(place));
+                }
+                if started.elapsed() >= waited {
+                    break;
+                }
             }
             spent += started.elapsed();
         }

@@ -12,7 +12,7 @@ use super::writes::Writes;
 use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
 use crate::index::Place;
 use crate::store::{Additions, Change, Record, StoredVerdict, id_fingerprint};
-use crate::types::{LookupTimes, Outcome, Revisit, Verdict};
+use crate::types::{LookupTimes, Outcome, Revisit, Seq, Verdict};
 use crate::verdicts::{Attached, Findings, Result, VerdictContext};
 
 /// Answers with the document's first verdict again. If metadata or labels are left out, they stay as they are; `{}`
@@ -86,12 +86,18 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
     let StoredVerdict { kind, duplicate_of, threshold, candidates, unread, matches } = &record.verdict;
     let with_metadata = insertion.options.with_metadata;
     let best = matches.first();
-    // Those that are deleted by label may still be on disk.
-    let matches: Vec<_> = matches.iter().filter(|found| !lookup.records().store().is_hidden(found.seq)).collect();
     let mut mentions = Mentions::default();
     let missing = lookup.records().recall(&mut mentions, matches.iter().map(|found| found.seq), false);
     let digest = insertion.payload_digest();
     lookup.records().load(&mut mentions, &missing, insertion.metadata_bytes(), digest.is_some())?;
+    // Records of deleted documents may still be in memory, and on disk.
+    let (_reading, view) = lookup.read();
+    let lives = |seq: Seq| {
+        let index = lookup.index();
+        let is_it = |&place: &Place| index.peek(place).is_some_and(|held| held.seq == seq && view.sees(&held));
+        mentions.get(seq).is_some_and(|mention| index.held_by(id_fingerprint(&mention.identity.id)).iter().any(is_it))
+    };
+    let matches: Vec<_> = matches.iter().filter(|found| lives(found.seq)).collect();
     // A capture of the id itself is the best one to refer to.
     let revisit = digest.and_then(|digest| {
         let shown = matches.iter().take(insertion.options.limit);

@@ -24,7 +24,7 @@ pub fn comparands(text: &str, caller: &Caller) -> Result<(Comparand, Comparand),
 }
 
 fn comparand(mut object: Object<'_>, caller: &Caller) -> Result<Comparand, Problem> {
-    const CHOICES: &str = "text, id, set and signature";
+    const CHOICES: &str = "text, html, id, set and signature";
     let id = object.string("id")?.map(DocId::new).transpose()?;
     if id.is_some() {
         object.leave_out_empty_array("set");

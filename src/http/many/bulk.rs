@@ -46,7 +46,8 @@ pub(crate) struct Bulk {
 /// Starts the work. The answer's body ends when the work is done.
 pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>) -> Body {
     let limits = state.limits();
-    let (writer, body) = answers(limits.bulk_answer_buffer_bytes_max, limits.bulk_stall_timeout);
+    let (writer, body) =
+        answers(limits.bulk_answer_buffer_bytes_max, limits.bulk_stall_timeout, limits.answer_bytes_per_second_min);
     let (state, threads) = (state.clone(), state.stream_threads());
     let run = async move {
         tokio::select! {

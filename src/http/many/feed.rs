@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncRead;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::shutdown::Shutdown;
+use super::waited::Waited;
 use crate::config::HttpLimits;
 use crate::http::body::{self, Patience, Window};
 use crate::http::error::{Code, Problem};
@@ -63,12 +64,23 @@ impl Feed {
         if idle {
             self.patience.renew();
         }
-        let (begun, left) = (Instant::now(), if idle { self.idle_timeout } else { self.patience.left() });
-        let piece = shutdown.unless(timeout(left, body::piece(&mut self.reader, &mut self.buffer))).await?;
-        let piece = piece.map_err(|_| self.stalled(idle))?.map_err(|error| body::broken(&error))?;
+        let left = if idle { self.idle_timeout } else { self.patience.left() };
+        let mut piece = Waited::new(Box::pin(body::piece(&mut self.reader, &mut self.buffer)));
+        let read = loop {
+            let still = left.saturating_sub(piece.total());
+            match shutdown.unless(timeout(still, &mut piece)).await? {
+                Ok(read) => break Some(read),
+                Err(_) if piece.total() >= left => break None,
+                // This stream was not polled for some of the time.
+                Err(_) => {}
+            }
+        };
+        let waited = piece.total();
+        drop(piece);
+        let piece = read.ok_or_else(|| self.stalled(idle))?.map_err(|error| body::broken(&error))?;
         let Some(piece) = piece else { return Ok(None) };
         if !idle {
-            self.patience.waited(begun.elapsed(), piece.len());
+            self.patience.waited(waited, piece.len());
         }
         self.quota.charge_bytes(piece.len());
         self.bytes += piece.len() as u64;

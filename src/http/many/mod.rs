@@ -10,6 +10,7 @@ mod rooms;
 mod several;
 mod shutdown;
 mod source;
+mod waited;
 mod work;
 mod writer;
 

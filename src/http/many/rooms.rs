@@ -2,14 +2,18 @@
 //!
 //! Each request has [`BEGUN_BYTES`] for a line that has begun. A longer line needs one of a few places for long lines,
 //! and then all the memory that it can need, at once. A request that holds memory never waits for more, so none waits
-//! for ever; the memory of its decoder is apart from what lines can wait for. Without the places, 32 lines that never end would take nearly all memory. Without taking it at once, a
-//! line as long as all memory would wait for the part that it holds itself.
+//! for ever; the memory of its decoder is apart from what lines can wait for. Without the places, 32 lines that never end
+//! would take nearly all memory. Without taking it at once, a line as long as all memory would wait for the part that it
+//! holds itself.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::shutdown::Shutdown;
 use crate::http::answer::{Answers, LineRoom};
@@ -26,6 +30,8 @@ pub(super) struct LineRooms {
     timeout: Duration,
     line_bytes_max: usize,
     long_lines: Arc<Semaphore>,
+    /// Waits run there.
+    threads: Handle,
     /// The place and the memory of a long line while it arrives.
     long: Option<(OwnedSemaphorePermit, Room)>,
     /// The most bytes of a line's answer.
@@ -43,6 +49,7 @@ impl LineRooms {
             timeout: limits.request_timeout,
             line_bytes_max: limits.bulk_line_bytes_max,
             long_lines: Arc::clone(state.long_lines()),
+            threads: state.stream_threads().handle().clone(),
             long: None,
             answer_bytes_max: answer_bytes_max.min(limits.answer_bytes_max),
             // Even if the client leaves as much unread as it may, there is memory to answer the lines that have begun.
@@ -65,7 +72,7 @@ impl LineRooms {
         } else if self.long.is_none() {
             let places = Arc::clone(&self.long_lines);
             let place = async move { places.acquire_owned().await.expect("the places are never closed") };
-            let place = self.in_time(place, shutdown).await?;
+            let place = self.in_time(place, "request bodies", shutdown).await?;
             let room = self.room(2 * self.line_bytes_max, shutdown).await?;
             self.long = Some((place, room));
         }
@@ -99,25 +106,42 @@ impl LineRooms {
         }
     }
 
-    /// Reserves memory for a line's answer. The wait ends in time: a client that does not read its answers is
-    /// disconnected, and their memory is given back.
+    /// Reserves memory for a line's answer.
     pub(super) async fn answer(&self, shutdown: &mut Shutdown) -> Result<LineRoom, Problem> {
-        let [own, shared] = &self.answers;
-        let own = shutdown.unless(own.wait(self.answer_bytes_max)).await?;
-        let shared = shutdown.unless(shared.wait(self.answer_bytes_max)).await?;
+        let wait = |answers: &Answers| {
+            let (answers, bytes) = (answers.clone(), self.answer_bytes_max);
+            async move { answers.wait(bytes).await }
+        };
+        let [own, shared] = self.answers.each_ref().map(wait);
+        let own = self.in_time(own, "answers", shutdown).await?;
+        let shared = self.in_time(shared, "answers", shutdown).await?;
         Ok(LineRoom::new(own, shared))
     }
 
     async fn room(&self, bytes: usize, shutdown: &mut Shutdown) -> Result<Room, Problem> {
-        self.in_time(self.budget.wait(bytes), shutdown).await
+        let budget = self.budget.clone();
+        self.in_time(async move { budget.wait(bytes).await }, "request bodies", shutdown).await
     }
 
     /// Waits until others give back memory or places, at most `request_timeout`, and not after the server was told to
-    /// stop.
-    async fn in_time<T>(&self, given: impl Future<Output = T>, shutdown: &mut Shutdown) -> Result<T, Problem> {
-        shutdown.unless(timeout(self.timeout, given)).await?.map_err(|_| {
-            let detail = "all memory for request bodies is in use; later lines were not read and can be sent again";
+    /// stop. The wait is a task of its own: this stream is not polled while its client reads nothing, and a wait that is not
+    /// polled would keep its place in the queue, and all others behind it.
+    async fn in_time<T: Send + 'static>(
+        &self,
+        given: impl Future<Output = T> + Send + 'static,
+        memory_for: &str,
+        shutdown: &mut Shutdown,
+    ) -> Result<T, Problem> {
+        let mut given = Box::pin(given);
+        if let Some(given) = given.as_mut().now_or_never() {
+            return Ok(given);
+        }
+        let given = AbortOnDropHandle::new(self.threads.spawn(given));
+        let given = shutdown.unless(timeout(self.timeout, given)).await?.map_err(|_| {
+            let detail =
+                format!("all memory for {memory_for} is in use; later lines were not read and can be sent again");
             Problem::new(Code::Overloaded, detail)
-        })
+        })?;
+        given.map_err(|error| Problem::internal(&error.to_string()))
     }
 }

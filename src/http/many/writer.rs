@@ -33,6 +33,8 @@ pub(super) struct LineWriter {
     held: Arc<UnreadBytes>,
     held_max: usize,
     stall_timeout: Duration,
+    /// More time for a long line: it must be taken at this rate.
+    bytes_per_second_min: u64,
     /// Counts lines with verdicts. To find it by its label for each line would take longer than to count.
     verdicts: Counter,
 }
@@ -51,11 +53,12 @@ struct UnreadBytes {
 pub(super) struct Stalled;
 
 /// Returns a writer, and the body that receives its lines.
-pub(super) fn answers(held_max: usize, stall_timeout: Duration) -> (LineWriter, Body) {
+pub(super) fn answers(held_max: usize, stall_timeout: Duration, bytes_per_second_min: u64) -> (LineWriter, Body) {
     let (groups, mut receiver) = mpsc::unbounded_channel::<Vec<Unread>>();
     let held = Arc::new(UnreadBytes::default());
     let (group, verdicts) = (Mutex::default(), lines_of(VERDICT));
-    let writer = LineWriter { groups, group, held: Arc::clone(&held), held_max, stall_timeout, verdicts };
+    let writer =
+        LineWriter { groups, group, held: Arc::clone(&held), held_max, stall_timeout, bytes_per_second_min, verdicts };
     let mut unread = VecDeque::new();
     let stream = futures::stream::poll_fn(move |cx| {
         if unread.is_empty() {
@@ -151,11 +154,18 @@ impl LineWriter {
         if last || bytes > GROUP_BYTES_MAX || self.held.bytes.load(Ordering::Acquire) > self.held_max {
             self.flush();
         }
-        while self.held.bytes.load(Ordering::Acquire) > self.held_max {
-            // notify_one stores a permit, so a wake-up between the load and this await is not lost.
-            tokio::time::timeout(self.stall_timeout, self.held.taken.notified()).await.map_err(|_| Stalled)?;
+        let too_many = self.held.bytes.load(Ordering::Acquire).saturating_sub(self.held_max);
+        if too_many == 0 {
+            return Ok(());
         }
-        Ok(())
+        let taken = async {
+            while self.held.bytes.load(Ordering::Acquire) > self.held_max {
+                // notify_one stores a permit, so a wake-up between the load and this await is not lost.
+                self.held.taken.notified().await;
+            }
+        };
+        let longest = Duration::from_secs_f64(too_many as f64 / self.bytes_per_second_min as f64);
+        tokio::time::timeout(self.stall_timeout + longest, taken).await.map_err(|_| Stalled)
     }
 }
 
@@ -172,7 +182,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_held_up_to_the_bound_without_a_reader() {
-        let (writer, body) = answers(100_000, Duration::from_millis(50));
+        let (writer, body) = answers(100_000, Duration::from_millis(50), 1 << 30);
         for number in 0..90 {
             assert!(writer.write(&line(number), None, false).await.is_ok());
         }
@@ -189,7 +199,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_lets_the_writer_go_on() {
-        let (writer, body) = answers(5_000, Duration::from_secs(5));
+        let (writer, body) = answers(5_000, Duration::from_secs(5), 1 << 30);
         let reader = tokio::spawn(async move { to_bytes(body, usize::MAX).await.unwrap().len() });
         for number in 0..1_000 {
             assert!(writer.write(&line(number), None, false).await.is_ok());
@@ -201,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_wait_for_others_and_not_for_long() {
-        let (writer, body) = answers(100_000, Duration::from_secs(5));
+        let (writer, body) = answers(100_000, Duration::from_secs(5), 1 << 30);
         let mut pieces = body.into_data_stream();
         let mut lines_read = async || {
             let piece = pieces.next().await.unwrap().unwrap();
@@ -220,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_leaves_is_noticed() {
-        let (writer, body) = answers(5_000, Duration::from_secs(5));
+        let (writer, body) = answers(5_000, Duration::from_secs(5), 1 << 30);
         drop(body);
         writer.gone().await;
     }

@@ -131,6 +131,8 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
+        // If the text was given up, what was collected of it would stay, and nothing counts it.
+        self.scratch().forget();
         let mut spare = SPARE_SCRATCHES.lock();
         if spare.len() < SPARE_SCRATCHES_MAX {
             spare.extend(self.0.take());

@@ -259,6 +259,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("http/coarse.rs", "PARAMETERS.join(\",\")", "id, label, on_duplicate, on_existing, invalid, op, extra, duplex"),
     ("http/coarse.rs", "why()", "the parameter `threshold` is not among them"),
     ("keys/file.rs", "scope", "sign"),
+    ("many/rooms.rs", "memory_for", "request bodies"),
     ("quota/client_limits.rs", "name", "crawler"),
     ("quota/client_limits.rs", "most", "100"),
     ("quota/client_limits.rs", "words", "documents per second"),

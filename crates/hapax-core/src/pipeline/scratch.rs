@@ -25,6 +25,11 @@ impl SignScratch {
         (stream, &mut self.sketch, &mut self.collector)
     }
 
+    /// Gives back the memory of what was collected of a text, if nobody has taken it.
+    pub fn forget(&mut self) {
+        self.collector.begin();
+    }
+
     /// Returns the state of the text that was begun last.
     ///
     /// # Panics
