@@ -169,6 +169,8 @@ impl<'a> Query<'a> {
     }
 }
 
+/// The members that a search lists before it lists only one of each further group. An answer names fewer.
+const FOUND_MAX: usize = 1 << 16;
 /// Unread members of a group are counted so far.
 const UNREAD_COUNTED_MAX: usize = 10_000;
 
@@ -295,8 +297,13 @@ impl Look<'_> {
         search: &mut Search,
     ) -> bool {
         let (mut listed, mut members) = (0, members);
+        // Thousands of groups that all match must not list thousands of members each.
+        let most = if search.found.len() < FOUND_MAX { self.query.members_max } else { 1 };
         for _ in 0..self.reads_max {
-            if listed == self.query.members_max {
+            if listed == most {
+                if most < self.query.members_max {
+                    search.unread.postings += members.take(UNREAD_COUNTED_MAX).count() as u64;
+                }
                 return true;
             }
             let Some(place) = members.next() else { return false };
