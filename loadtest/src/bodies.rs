@@ -25,6 +25,7 @@ const DRAW: u8 = 20;
 const CHANGE: u8 = 21;
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// What to write
     kind: Kind,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::schedule::Arrivals;
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Program of the server, which is started on an empty directory
     #[arg(long, default_value = "target/release/hapax", conflicts_with = "server")]

@@ -99,9 +99,11 @@ impl Answers {
         }
     }
 
-    /// Keeps an eighth of the memory, or that of one, for encoders.
+    /// Keeps an eighth of the memory for encoders, or that of one if this is at most a quarter.
     pub(super) fn keeping_some_for_encoders(self) -> Self {
-        let kept = (self.free.available_permits() / 8).max(ENCODER_BYTES);
+        let free = self.free.available_permits();
+        let kept = (free / 8).max(ENCODER_BYTES);
+        let kept = if kept <= free / 4 { kept } else { 0 };
         self.encoders.add_permits(self.free.forget_permits(kept));
         self
     }

@@ -72,7 +72,8 @@ impl Front {
             };
             AssertUnwindSafe(answered).catch_unwind().then(|answer| {
                 let answer = answer.unwrap_or_else(observe::panicked).map(PacedBody::of);
-                encodings.encode(answer, state.answers())
+                let streams = route.is_some_and(|route| route.streams);
+                encodings.encode(answer, if streams { state.bulk_answers() } else { state.answers() })
             })
         };
         observe::observe(state.limits(), path, request, answer).await

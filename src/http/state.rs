@@ -93,7 +93,7 @@ impl AppState {
             answers: Answers::new(limits.answers_bytes_max / 2)
                 .keeping_some_for_encoders()
                 .keeping_some_for_short_ones(),
-            bulk_answers: Answers::new(limits.answers_bytes_max / 2),
+            bulk_answers: Answers::new(limits.answers_bytes_max / 2).keeping_some_for_encoders(),
             draining: CancellationToken::new(),
             refusals: Refusals::new(),
             shares: Shares::new(wiring.addresses.limits, limits.source_documents_per_second),

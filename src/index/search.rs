@@ -212,11 +212,12 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
             query,
             reads_max: if query.scope.is_some() { bounds.bucket_read_max } else { usize::MAX },
         };
-        for GroupHit { group, .. } in &found.groups {
-            look.at_group(group, &mut verifier, &mut search);
-        }
+        // First, because the members of other groups are listed up to a limit.
         if let Some(twin) = &found.twin {
             look.at_twin(twin, &mut verifier, &mut search);
+        }
+        for GroupHit { group, .. } in &found.groups {
+            look.at_group(group, &mut verifier, &mut search);
         }
         // Cleared, so that the thread's buffers do not keep a group alive.
         found.groups.clear();
@@ -302,7 +303,8 @@ impl Look<'_> {
         for _ in 0..self.reads_max {
             if listed == most {
                 if most < self.query.members_max {
-                    search.unread.postings += members.take(UNREAD_COUNTED_MAX).count() as u64;
+                    // One is enough to say that there are more.
+                    search.unread.postings += members.take(1).count() as u64;
                 }
                 return true;
             }

@@ -20,6 +20,7 @@ const LINES: u64 = 500;
 const CHECKS: f64 = 200.0;
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) common: options::Args,

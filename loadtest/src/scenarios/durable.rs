@@ -26,6 +26,7 @@ const COMMIT_DOCUMENTS: &str = "hapax_commit_documents";
 const ROUND_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Program of the server, which is started on empty directories
     #[arg(long, default_value = "target/release/hapax")]

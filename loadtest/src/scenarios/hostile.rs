@@ -19,6 +19,7 @@ const PROBES: f64 = 100.0;
 const SPARE_SOCKETS: u64 = 1_000;
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) common: options::Args,

@@ -33,6 +33,7 @@ const NORMAL_WITHIN_S: f64 = 10.0;
 const BESIDE_S_MAX: f64 = 20.0;
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) common: options::Args,

@@ -31,6 +31,7 @@ const COLLECTION: &str = "expiring";
 const MEAN_CYCLES: f64 = 4.0;
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) common: options::Args,

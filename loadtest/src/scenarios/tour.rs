@@ -10,6 +10,7 @@ use crate::bench::{Bench, runtime};
 const ATTACK: f64 = 0.4;
 
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) overload: overload::Args,

@@ -11,7 +11,7 @@ use crate::engine::long_work::blocking;
 use crate::store::backup::{self, Backup, BackupError, CopyLimits, Manifest, Progress};
 use crate::store::out_of_descriptors;
 use crate::telemetry::names;
-use crate::types::{CollectionName, Job, MergeSource, TimestampMs};
+use crate::types::{CollectionName, Job, Merge, MergeSource, TimestampMs};
 use crate::verdicts::{BackupContents, BackupName, BackupSettings, BackupState, BackupStatus, CollectionError, Result};
 
 /// The backups of one data directory.
@@ -145,10 +145,12 @@ impl BackupRun {
 
     async fn copy_all(&self, mut backup: Backup) -> Result<Manifest> {
         let Self { registry, progress, .. } = self;
+        let listed = TimestampMs::now();
         let sources: Vec<_> = registry.names()?.into_iter().map(|name| (registry.path(&name), name)).collect();
         progress.expect(sources.iter().map(|(path, _)| backup::units(path)).sum());
-        let mut copied = Vec::new();
+        let (mut copied, mut merged) = (Vec::new(), Vec::new());
         for (path, name) in sources {
+            self.note_merges(&copied, &mut merged);
             // Without this, the copy would hold the lock on the list of collections until the collection is open.
             registry.opened_or_over(&name, || progress.is_cancelled()).await;
             let settle = |path: PathBuf| backup::settle(&path).map_err(failed);
@@ -163,37 +165,44 @@ impl BackupRun {
             metrics::counter!(names::BACKUP_COPIED_BYTES).increment(progress.copied_bytes() - before);
             copied.extend(created.map(|created| Copied { name, created, began }));
         }
-        self.refuse_if_merged(&copied)?;
+        self.note_merges(&copied, &mut merged);
+        merged.retain(|(source, _)| source.created < listed);
+        refuse_if_missed(&copied, &merged)?;
         if progress.is_cancelled() {
             return Err(failed(BackupError::Cancelled));
         }
         blocking(move || backup.finish(TimestampMs::now()).map_err(failed)).await
     }
 
-    /// Returns an error if a collection was merged into one that was copied before the merge had ended, and was then
-    /// dropped, so that it was not copied itself. Its documents may be in neither copy, although they were stored all the
-    /// time.
-    fn refuse_if_merged(&self, copied: &[Copied]) -> Result<()> {
+    /// Adds the sources of merges that had not ended when the collection into which they go was copied, with the name of
+    /// that. A collection does not remember all of its jobs, and may be gone later, so this is asked again and again.
+    fn note_merges(&self, copied: &[Copied], merged: &mut Vec<(MergeSource, CollectionName)>) {
         for collection in self.registry.open_ones() {
             let Some(into) = copied.iter().find(|copied| copied.name == *collection.name()) else { continue };
-            let is_copied = |source: &MergeSource| {
-                copied.iter().any(|copied| (&copied.name, copied.created) == (&source.name, source.created))
-            };
-            let missed = collection.jobs().into_iter().find_map(|listed| match listed.job {
-                Job::Merge(merge) if merge.ended.is_none_or(|ended| ended >= into.began) => {
-                    Some(merge.source).filter(|source| source.created < into.began && !is_copied(source))
+            for listed in collection.jobs() {
+                if let Job::Merge(Merge { source, ended, .. }) = listed.job
+                    && ended.is_none_or(|ended| ended >= into.began)
+                    && !merged.iter().any(|(known, _)| *known == source)
+                {
+                    merged.push((source, into.name.clone()));
                 }
-                _ => None,
-            });
-            if let Some(MergeSource { name: dropped, .. }) = missed {
-                return Err(CollectionError::Store(format!(
-                    "collection `{dropped}` was merged into `{}` and dropped while the backup was made, so it may lack \
-                     documents of both; make it again",
-                    into.name
-                )));
             }
         }
-        Ok(())
+    }
+}
+
+/// Returns an error if one of these sources was not copied, because it was dropped after its merge. Its documents may be in
+/// neither copy, although they were stored all the time.
+fn refuse_if_missed(copied: &[Copied], merged: &[(MergeSource, CollectionName)]) -> Result<()> {
+    let is_copied = |source: &MergeSource| {
+        copied.iter().any(|copied| (&copied.name, copied.created) == (&source.name, source.created))
+    };
+    match merged.iter().find(|(source, _)| !is_copied(source)) {
+        None => Ok(()),
+        Some((MergeSource { name: dropped, .. }, into)) => Err(CollectionError::Store(format!(
+            "collection `{dropped}` was merged into `{into}` and dropped while the backup was made, so it may lack \
+             documents of both; make it again"
+        ))),
     }
 }
 

@@ -77,11 +77,14 @@ enum LookAgain {
 
 /// Answers a check of a document without tokens.
 pub(crate) async fn check_empty(lookup: &Arc<Lookup>, id: Option<DocId>, threshold: Option<f64>) -> Result<Verdict> {
-    let holds = match id.clone() {
+    let holds = match id.clone().filter(|id| !lookup.index().held_by(id_fingerprint(id)).is_empty()) {
         Some(id) => {
             let find = move |lookup: &Lookup| {
                 let (_reading, view) = lookup.read();
-                Existing::find(lookup, &id, view)
+                match Existing::find(lookup, &id, view) {
+                    Err(CollectionError::Doubtful { .. }) => Ok(None),
+                    found => found,
+                }
             };
             beside(lookup, find).await?.map(|existing| existing.record.first_seen)
         }

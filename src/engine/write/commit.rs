@@ -31,7 +31,7 @@ const REMOVAL_MAX: Duration = Duration::from_millis(10);
 /// The documents that are removed from memory while decisions wait.
 const REMOVED_AT_ONCE: usize = 8;
 
-/// The transactions of one decision each after one that met damage.
+/// The most transactions of one decision each after one that met damage. They are as many as decisions are sent again.
 const ALONE: usize = 1024;
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
@@ -199,8 +199,9 @@ impl Committer {
         let told = match self.write(&changes, documents, last) {
             Ok(told) => told,
             Err(error) => {
-                if matches!(error, StoreError::Damaged { .. }) {
-                    self.alone = ALONE;
+                // If it was one, it is known which.
+                if matches!(error, StoreError::Damaged { .. }) && decisions.len() > 1 {
+                    self.alone = (decisions.len() + self.writes.order().queue().len()).min(ALONE);
                 }
                 self.refused(decisions, &error);
                 return answer_times(seen, &Err(write_failed(&error)));

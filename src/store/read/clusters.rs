@@ -184,34 +184,33 @@ fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) 
         let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
         read_members(snapshot, (founder, &[bound(cluster)]), Seq(0), limit, &mut members)?;
     }
-    // A deletion by label may hide millions in a row, which are passed over in the index alone.
-    let after = if snapshot.doomed().is_empty() || members.len() == limit {
-        after
-    } else {
-        match first_joined(snapshot, cluster, after)? {
-            Some(first) => Seq(first.0 - 1),
-            None => return Ok(members),
+    if !snapshot.doomed().is_empty() {
+        let one = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster <> 0");
+        for seq in joined_and_there(snapshot, cluster, after, limit - members.len())? {
+            read_members(snapshot, (one, &[bound(seq)]), cluster, limit, &mut members)?;
         }
-    };
+        return Ok(members);
+    }
     let joined = concat!(members_sql!(), " WHERE s.cluster = ?1 AND s.cluster <> 0 AND s.seq > ?2 ORDER BY s.seq");
     read_members(snapshot, (joined, &[bound(cluster), bound(after)]), cluster, limit, &mut members)?;
     Ok(members)
 }
 
-/// Returns the first document after a given one that joined a cluster and is not hidden.
-fn first_joined(snapshot: &Snapshot<'_>, cluster: Seq, after: Seq) -> Result<Option<Seq>> {
+/// Returns up to `limit` documents after a given one that joined a cluster and are not deleted by label. Such a deletion may
+/// hide millions, which are passed over in the index alone.
+fn joined_and_there(snapshot: &Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Seq>> {
     let sql = "SELECT seq FROM signature WHERE cluster = ?1 AND cluster <> 0 AND seq > ?2 ORDER BY seq";
     let reading = |error| reading(snapshot.collection(), error);
-    let doomed = snapshot.doomed();
+    let (doomed, mut there) = (snapshot.doomed(), Vec::new());
     let mut statement = snapshot.connection().prepare_cached(sql).map_err(reading)?;
     let mut rows = statement.query([bound(cluster), bound(after)]).map_err(reading)?;
-    while let Some(row) = rows.next().map_err(reading)? {
+    while there.len() < limit
+        && let Some(row) = rows.next().map_err(reading)?
+    {
         let seq = Seq(row.get::<_, i64>(0).map_err(reading)? as u64);
-        if !doomed.has(seq) {
-            return Ok(Some(seq));
-        }
+        there.extend(Some(seq).filter(|seq| !doomed.has(*seq)));
     }
-    Ok(None)
+    Ok(there)
 }
 
 fn read_members(
