@@ -189,10 +189,11 @@ memory: ## load servers that may take MEMORY_MIB (128 and then 512; in CI 512) M
 	HAPAX_MEMORY_MIB='$(MEMORY_MIB)' cargo test --release --locked --workspace --test it memory_bound -- --ignored --nocapture
 
 # By hand: make crash KILLS=200
-KILLS ?= 20
-POWER_LOSSES ?= 10
-crash: ## kill a server KILLS (20) times, lose power POWER_LOSSES (10) times with five outcomes each, fail each disk operation
-	HAPAX_KILLS=$(KILLS) HAPAX_POWER_LOSSES=$(POWER_LOSSES) HAPAX_FAULTS=1 \
+KILLS ?= $(if $(CI),10,20)
+POWER_LOSSES ?= $(if $(CI),5,10)
+FAULTS ?= $(if $(CI),5,1)
+crash: ## kill a server KILLS (20) times, lose power POWER_LOSSES (10) times with five outcomes each, fail each disk operation; CI does less
+	HAPAX_KILLS=$(KILLS) HAPAX_POWER_LOSSES=$(POWER_LOSSES) HAPAX_FAULTS=$(FAULTS) \
 		cargo test --release --locked --workspace --test it crash:: -- --nocapture --test-threads 1
 
 corruption: ## flip thousands of bits of a stored collection, and cut its files at every 512 bytes
