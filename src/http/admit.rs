@@ -41,7 +41,7 @@ where
     }
     if route.path.starts_with("/v1/") {
         // Others must not learn from the wait that there is such a collection.
-        if may_use(&request) {
+        if state.boot().ready().is_err() && may_use(&request) {
             state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
         }
         if let Err(problem) = state.boot().collections() {
