@@ -185,9 +185,14 @@ fn what_the_pages_name_exists() {
 
 /// A stranger reads it in three minutes; everything else has a page in `docs`.
 #[test]
-fn the_readme_is_short() {
-    let lines = fs::read_to_string(Repository::read().root.join("README.md")).unwrap().lines().count();
+fn the_readme_is_short_and_begins_with_two_commands() {
+    let text = fs::read_to_string(Repository::read().root.join("README.md")).unwrap();
+    let lines = text.lines().count();
     assert!(lines <= 150, "README.md has {lines} lines");
+    // One runs the main job, and one the tests; `.ci/run` uses the latter.
+    for command in ["\ncargo run --release -- serve ", "\nmake test "] {
+        assert!(text.contains(command), "README.md lacks {}", command.trim());
+    }
 }
 
 #[test]
