@@ -209,8 +209,8 @@ impl QueuePlace {
     }
 }
 
-/// Work that waits for a thread. If its caller leaves, it is dropped, with the document that it holds: whoever counts the
-/// memory of the document has left, too.
+/// Work that waits for a thread. It is dropped with its caller, who holds the reservation for the memory of its
+/// document.
 struct Given<W>(Arc<Mutex<Option<W>>>);
 
 impl<W> Drop for Given<W> {

@@ -1,9 +1,9 @@
-//! Opens a file for reading, and locks a file. A pipe or a directory is refused: to open a pipe would wait until somebody
+//! Opens a file for reading, locks a file, and tells two names of one file. A pipe or a directory is refused: to open a pipe would wait until somebody
 //! writes to it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +15,11 @@ const LOCK_LOOK: Duration = Duration::from_millis(50);
 pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+}
+
+/// Returns whether these are of one file.
+pub(crate) fn are_of_one_file(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// Locks a file. Waits for at most `wait` for another process, and returns whether the lock is held. The kernel releases it

@@ -205,15 +205,12 @@ fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
         return Ok(found);
     }
     // The server's copy must not stay: its name would be taken, or there would be one more each night.
+    let both =
+        || format!("the backup is at {}, but its original is still at {}; remove that one", found.path, made.path);
     match (backup.relocate(target), backup.remove()) {
         (Ok(()), Ok(true)) => Ok(found),
-        (Ok(()), Ok(false)) => {
-            bail!("the backup is at {}, but its original is still at {}; remove that one", found.path, made.path)
-        }
-        (Ok(()), Err(error)) => Err(error).context(format!(
-            "the backup is at {}, but its original is still at {}; remove that one",
-            found.path, made.path
-        )),
+        (Ok(()), Ok(false)) => bail!(both()),
+        (Ok(()), Err(error)) => Err(error).with_context(both),
         (Err(error), Ok(true)) => Err(error).context("no backup was made"),
         (Err(error), Ok(false) | Err(_)) => Err(error).context(there),
     }

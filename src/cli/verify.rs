@@ -23,7 +23,8 @@ const STEPS: u64 = 1000;
 ///
 /// For each file, it checks the log, the settings and the ledger; each row of each table against its checksum and
 /// against the other rows of its document; the index of clusters; and runs SQLite's own check. A collection whose file
-/// is missing counts as damaged. No server may be using the directory. Without --repair no document is changed; a file of an older format is upgraded to this version's.
+/// is missing counts as damaged. No server may be using the directory. Without --repair no document is changed; a file of
+/// an older format is upgraded to this version's.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax verify --data-dir ./hapax-data

@@ -184,7 +184,7 @@ impl Collection {
         }
     }
 
-    /// Ends a merge that runs; what it has stored stays. Waits a moment until it has ended.
+    /// Stops a merge. The documents that it has stored stay. Waits a moment for its end.
     pub async fn stop_merge(&self, number: Seq) {
         match self {
             Self::Local(collection) => collection.stop_merge(number).await,

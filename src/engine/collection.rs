@@ -222,8 +222,8 @@ impl LocalCollection {
         self.writes.statistics().by_label(name, after, limit)
     }
 
-    /// Ends a merge that runs; what it has stored stays. Waits a moment until it has ended, which it cannot while nothing
-    /// can be written.
+    /// Stops a merge. The documents that it has stored stay. Waits a moment for its end: if the disk takes no writes, the
+    /// merge ends later.
     pub async fn stop_merge(&self, number: Seq) {
         self.writes.jobs().stop(number);
         let begun = Instant::now();

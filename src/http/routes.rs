@@ -37,7 +37,7 @@ impl Route {
         match self {
             Self { unbounded: true, .. } => Class::Probe,
             Self { streams: true, .. } => Class::Bulk,
-            // Whoever may check or read may use these, and must not keep out those who administer.
+            // Keys that may only check use it, so it must not take the places of administrators.
             Self { path: "/v1/tune", .. } => Class::Single,
             Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
             _ => Class::Admin,

@@ -95,7 +95,7 @@ impl Unread {
         self.0.upgrade().is_some_and(|watched| watched.state.lock().held.is_some())
     }
 
-    /// Returns how long the client has taken nothing of what waits for it; `None` if nothing waits.
+    /// Returns how long bytes have been waiting for the client; `None` if none are.
     pub(super) fn waited(&self) -> Option<Duration> {
         self.0.upgrade()?.waited()
     }

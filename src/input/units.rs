@@ -137,8 +137,8 @@ impl Units {
         Ok(Self { file: ahead, ..Self::open(Box::new(file), window_log_max)? })
     }
 
-    /// Returns at most `count` bytes of the file that begin at `offset`, and stays where it is. Returns nothing if the file
-    /// is compressed, or its bytes come in one order alone.
+    /// Returns at most `count` bytes of the file, from `offset` on, and does not move. Returns nothing if the file is
+    /// compressed, or cannot be read out of order.
     pub(super) fn ahead(&self, offset: u64, count: usize) -> Option<Vec<u8>> {
         let file = self.file.as_ref().filter(|_| !self.are_compressed())?;
         let mut bytes = vec![0; count];

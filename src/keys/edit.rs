@@ -57,7 +57,7 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
         let tables = document.entry("key").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
         let tables = tables.as_array_of_tables_mut().ok_or_else(|| file::format("write its keys as [[key]] tables"))?;
         let new = like(new, valid.first().copied());
-        let limited = !new.collections.is_empty() && !new.collections.iter().any(|pattern| pattern == "*");
+        let limited = !new.collections.is_empty() && !file::are_all(&new.collections);
         if limited && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
             return Err(file::format("the scope metrics is for all collections; make a key of its own for it"));
         }

@@ -210,7 +210,12 @@ fn patterns(list: &[String]) -> Result<Option<Vec<Pattern>>, String> {
     }
     let pattern = |text: &String| Pattern::new(text).map_err(|detail| format!("collections: {detail}"));
     let patterns = list.iter().map(pattern).collect::<Result<_, _>>()?;
-    Ok(Some(patterns).filter(|_| !list.iter().any(|text| text == "*")))
+    Ok(Some(patterns).filter(|_| !are_all(list)))
+}
+
+/// Returns whether a list of collections allows all of them.
+pub(super) fn are_all(list: &[String]) -> bool {
+    list.iter().any(|text| text == "*")
 }
 
 /// Checks that a key that sees only verdicts has no scope that shows more. With `sign`, a client could change a

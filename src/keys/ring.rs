@@ -120,8 +120,7 @@ impl KeyRing {
     pub(super) fn expire(&self, now: Timestamp) -> usize {
         let keys = self.0.keys.load();
         let (expired, valid): (Vec<_>, Vec<_>) = keys.all().partition(|key| key.is_expired(now));
-        let ends = |key: &&&Arc<Key>| !key.revoked().is_cancelled();
-        if expired.iter().any(|key| ends(&key)) {
+        if expired.iter().any(|key| !key.revoked().is_cancelled()) {
             // Other limits may hold from now on.
             self.0.keys.store(Arc::new(Keys::new(keys.all().map(|key| Key::clone(key)).collect(), now)));
         }

@@ -135,20 +135,23 @@ impl Store {
 
     /// Reads the payload of one document; `None` if the document is gone.
     pub fn payload<T>(&self, seq: Seq, mut visit: impl FnMut(Payload) -> Result<T, Flaw>) -> Result<Option<T>> {
-        let looked = self.payloads(&[seq], |_| Ok(()), |_, payload| visit(payload))?;
-        Ok(looked.into_iter().find_map(|(_, looked)| match looked {
-            Looked::At(read) => Some(read),
-            Looked::Gone => None,
-        }))
+        self.look_at(seq, |_| Ok(()), |_, payload| visit(payload))
     }
 
     /// Returns how many shingles a document has, if it has a payload; `None` if it is gone.
     pub fn shingles(&self, seq: Seq) -> Result<Option<u64>> {
-        let looked = self.payloads(&[seq], Err, |_, payload| Ok(payload.shingles))?;
-        Ok(looked.into_iter().find_map(|(_, looked)| match looked {
-            Looked::At(shingles) => Some(shingles),
-            Looked::Gone => None,
-        }))
+        self.look_at(seq, Err, |_, payload| Ok(payload.shingles))
+    }
+
+    /// Like [`payloads`](Self::payloads), for one document; `None` if it is gone.
+    fn look_at<T>(
+        &self,
+        seq: Seq,
+        mut size: impl FnMut(u64) -> Result<(), T>,
+        mut visit: impl FnMut(Seq, Payload) -> Result<T, Flaw>,
+    ) -> Result<Option<T>> {
+        let looked = self.readers.read(|snapshot| payloads::payload(snapshot, seq, &mut size, &mut visit))?;
+        Ok(looked.found())
     }
 
     /// Reads the payload of one document, if it has at most `bytes_max` bytes; else the error is how many it has. `None` if
@@ -161,10 +164,10 @@ impl Store {
     ) -> Result<Option<std::result::Result<T, usize>>> {
         self.readers.read(|snapshot| match payloads::bytes(snapshot, seq)? {
             Some(bytes) if bytes > bytes_max => Ok(Some(Err(bytes))),
-            _ => match payloads::payload(snapshot, seq, &mut |_| Ok(()), &mut |_, payload| visit(payload))? {
-                Looked::At(read) => Ok(Some(Ok(read))),
-                Looked::Gone => Ok(None),
-            },
+            _ => {
+                let read = payloads::payload(snapshot, seq, &mut |_| Ok(()), &mut |_, payload| visit(payload))?;
+                Ok(read.found().map(Ok))
+            }
         })
     }
 

@@ -1,5 +1,5 @@
-//! `commit.window_ms`: writes of many clients share syncs, and a lone writer does not wait. `src/engine/write/commit_window.rs` has the
-//! rule itself, and its tests.
+//! `commit.window_ms`: writes of many clients share syncs, and a lone writer does not wait.
+//! `src/engine/write/commit_window.rs` has the rule itself, and its tests.
 
 use std::thread;
 use std::time::Instant;

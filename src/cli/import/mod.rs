@@ -231,7 +231,7 @@ impl Import<'_> {
             }
             drop(give);
         });
-        // The connections send what was read before.
+        // Only now: the connections send all chunks that were read before the error.
         if let Some(error) = unread {
             self.fail(error);
         }

@@ -5,7 +5,6 @@
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +14,7 @@ use flate2::write::GzEncoder;
 use super::answer::Answer;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use crate::input::{Chunk, Fields};
+use crate::plain_file::are_of_one_file;
 
 /// The level at which zstd compresses, its default.
 const ZSTD_LEVEL: i32 = 3;
@@ -72,7 +72,7 @@ fn is_same(path: &Path, file: &Metadata) -> bool {
 
 /// Returns whether these are of one file, which is a regular one.
 fn are_one(one: &Metadata, other: &Metadata) -> bool {
-    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
+    one.is_file() && are_of_one_file(one, other)
 }
 
 impl Outputs {

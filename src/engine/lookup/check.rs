@@ -81,10 +81,7 @@ pub(crate) async fn check_empty(lookup: &Arc<Lookup>, id: Option<DocId>, thresho
         Some(id) => {
             let find = move |lookup: &Lookup| {
                 let (_reading, view) = lookup.read();
-                match Existing::find(lookup, &id, view) {
-                    Err(CollectionError::Doubtful { .. }) => Ok(None),
-                    found => found,
-                }
+                held_or_in_doubt(lookup, &id, view)
             };
             beside(lookup, find).await?.map(|existing| existing.record.first_seen)
         }
@@ -94,6 +91,14 @@ pub(crate) async fn check_empty(lookup: &Arc<Lookup>, id: Option<DocId>, thresho
     let verdict = empty_verdict(id, Outcome::Checked, threshold, holds);
     lookup.meters().verdict(Op::Check, &verdict);
     Ok(verdict)
+}
+
+/// Returns the document that holds an id; `None` also if that is in doubt.
+fn held_or_in_doubt(lookup: &Lookup, id: &DocId, view: View) -> Result<Option<Existing>> {
+    match Existing::find(lookup, id, view) {
+        Err(CollectionError::Doubtful { .. }) => Ok(None),
+        found => found,
+    }
 }
 
 /// Looks a document up.
@@ -189,14 +194,8 @@ fn attempt_with_disk(
 ) -> Result<std::result::Result<Verdict, LookAgain>> {
     let Check { made, options, .. } = check;
     let (_reading, view) = lookup.read();
-    let existing = match &check.id {
-        Some(id) => match Existing::find(lookup, id, view) {
-            // The verdict says that it is incomplete.
-            Err(CollectionError::Doubtful { .. }) => None,
-            found => found?,
-        },
-        None => None,
-    };
+    // If it is in doubt, the verdict says that it is incomplete.
+    let existing = check.id.as_ref().map(|id| held_or_in_doubt(lookup, id, view)).transpose()?.flatten();
     let limits = lookup.limits();
     let reads_max = if options.scope.is_some() { limits.scoped_reads_max } else { limits.bucket_read_max };
     let mut glance = match glance(lookup, check, existing.as_ref(), view, survivors, reads_max) {

@@ -89,9 +89,9 @@ impl Budget {
         self
     }
 
-    /// Gives decoders a part of their own: all that a request for `largest` bytes leaves, but at most half of the budget. If
-    /// that is less than `window_bytes`, the part is `window_bytes`, but at most three quarters of the budget. A request that waits for memory
-    /// never waits for this part, because its holders may be waiting too.
+    /// Gives decoders a part of their own: all that a request for `largest` bytes leaves, but at most half of the budget.
+    /// If that is less than `window_bytes`, the part is `window_bytes`, but at most three quarters of the budget. A request
+    /// that waits for memory never waits for this part, because its holders may be waiting too.
     pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
         self.with(|shared| {
             let least = window_bytes.div_ceil(UNIT).min(shared.units_max / 4 * 3);

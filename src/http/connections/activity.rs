@@ -102,9 +102,10 @@ impl Activity {
 
     /// Records that the client has sent something.
     pub(crate) fn bytes_came(&self) {
-        self.bytes_came.store(self.now(), Ordering::Relaxed);
-        if self.answers.load(Ordering::Acquire) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
-            self.head_since.store(self.now(), Ordering::Relaxed);
+        let now = self.now();
+        self.bytes_came.store(now, Ordering::Relaxed);
+        if self.answers() == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
+            self.head_since.store(now, Ordering::Relaxed);
         }
     }
 

@@ -154,12 +154,10 @@ impl Serving {
                 if makes_room {
                     count(value::CLOSED_FOR_ROOM);
                 }
-                match multiplexed {
-                    true if makes_room => ends.leave.give(),
-                    false if makes_room || ends.leave.is_given() => {
-                        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                    }
-                    _ => {}
+                if makes_room && multiplexed {
+                    ends.leave.give();
+                } else if !multiplexed && (makes_room || ends.leave.is_given()) {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok(answer.map(|body| Keeping::new(body, open)))
             })

@@ -70,9 +70,11 @@ impl LineRooms {
         if held <= BEGUN_BYTES {
             self.long = None;
         } else if self.long.is_none() {
-            let places = Arc::clone(&self.long_lines);
-            let place = async move { places.acquire_owned().await.expect("the places are never closed") };
-            let place = self.in_time(place, "request bodies", shutdown).await?;
+            let take = || {
+                let places = Arc::clone(&self.long_lines);
+                async move { places.acquire_owned().await.expect("the places are never closed") }
+            };
+            let place = self.in_time(take, "request bodies", shutdown).await?;
             let room = self.room(2 * self.line_bytes_max, shutdown).await?;
             self.long = Some((place, room));
         }
@@ -108,36 +110,38 @@ impl LineRooms {
 
     /// Reserves memory for a line's answer.
     pub(super) async fn answer(&self, shutdown: &mut Shutdown) -> Result<LineRoom, Problem> {
-        let wait = |answers: &Answers| {
-            let (answers, bytes) = (answers.clone(), self.answer_bytes_max);
-            async move { answers.wait(bytes).await }
-        };
-        let [own, shared] = self.answers.each_ref().map(wait);
+        let ([own, shared], bytes) = (&self.answers, self.answer_bytes_max);
         // The client itself gives it back, by reading, and has a limit for that.
-        let own = shutdown.unless(own).await?;
-        let shared = self.in_time(shared, "answers", shutdown).await?;
+        let own = shutdown.unless(own.wait(bytes)).await?;
+        let take = || {
+            let shared = shared.clone();
+            async move { shared.wait(bytes).await }
+        };
+        let shared = self.in_time(take, "answers", shutdown).await?;
         Ok(LineRoom::new(own, shared))
     }
 
     async fn room(&self, bytes: usize, shutdown: &mut Shutdown) -> Result<Room, Problem> {
-        let budget = self.budget.clone();
-        self.in_time(async move { budget.wait(bytes).await }, "request bodies", shutdown).await
+        let take = || {
+            let budget = self.budget.clone();
+            async move { budget.wait(bytes).await }
+        };
+        self.in_time(take, "request bodies", shutdown).await
     }
 
     /// Waits until others give back memory or places, at most `request_timeout`, and not after the server was told to
-    /// stop. The wait is a task of its own: this stream is not polled while its client reads nothing, and a wait that is not
-    /// polled would keep its place in the queue, and all others behind it.
-    async fn in_time<T: Send + 'static>(
+    /// stop. The wait is a task of its own: this stream is not polled while its client reads nothing, and a wait that is
+    /// not polled would keep its place in the queue, and all others behind it.
+    async fn in_time<F: Future<Output: Send + 'static> + Send + 'static>(
         &self,
-        given: impl Future<Output = T> + Send + 'static,
+        take: impl Fn() -> F,
         memory_for: &str,
         shutdown: &mut Shutdown,
-    ) -> Result<T, Problem> {
-        let mut given = Box::pin(given);
-        if let Some(given) = given.as_mut().now_or_never() {
+    ) -> Result<F::Output, Problem> {
+        if let Some(given) = take().now_or_never() {
             return Ok(given);
         }
-        let given = AbortOnDropHandle::new(self.threads.spawn(given));
+        let given = AbortOnDropHandle::new(self.threads.spawn(take()));
         let given = shutdown.unless(timeout(self.timeout, given)).await?.map_err(|_| {
             let detail =
                 format!("all memory for {memory_for} is in use; later lines were not read and can be sent again");

@@ -1,5 +1,5 @@
 //! A future -> how long it has waited to be woken. A stream is not polled while its client reads nothing, or while an
-//! earlier document waits, and the client is not to blame for that time: bytes that it has sent lie there.
+//! earlier document waits. The client is not to blame for that time: its bytes may have arrived.
 
 use std::pin::Pin;
 use std::sync::Arc;

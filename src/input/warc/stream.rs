@@ -279,8 +279,8 @@ impl Stream {
 
     /// Goes back by these bytes, the last ones that were consumed.
     fn unread(&mut self, bytes: &mut Vec<u8>) {
-        // Bytes of the unit are consumed only once `back` is empty, so all of these came from `back`. Copying what is left
-        // of it for each record that is too short would take quadratic time.
+        // All of these came from `back`: the unit is read only when `back` is empty. To copy the rest of `back` for each
+        // record that is too short would take quadratic time.
         if !self.back.is_empty() && bytes.len() <= self.at {
             self.at -= bytes.len();
             return;

@@ -242,7 +242,7 @@ fn a_wrong_length_of_a_long_record_costs_that_record() {
     let file = |wrong: usize| {
         let at = image.windows(length.len()).position(|bytes| bytes == length.as_bytes()).unwrap();
         let image = [&image[..at], wrong.to_string().as_bytes(), &image[at + length.len()..]].concat();
-        // The last record is longer than what is kept.
+        // The last record has more bytes than are kept.
         let records =
             [page("a", "first"), image, page("b", "second"), page("c", "third"), page("d", &noise(RECORD_BYTES_MAX))];
         records.concat()

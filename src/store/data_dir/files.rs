@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::plain_file::are_of_one_file;
 use crate::types::CollectionName;
 
 /// The suffix of a collection's file.
@@ -302,18 +303,9 @@ fn keep(path: &Path, kept_as: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether two names are those of one file, as far as the system can tell.
+/// Returns whether two names are those of one file.
 fn is_same(path: &Path, other: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let file = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
-        matches!((file(path), file(other)), (Ok(one), Ok(two)) if one == two)
-    }
-    #[cfg(not(unix))]
-    {
-        path == other
-    }
+    matches!((fs::metadata(path), fs::metadata(other)), (Ok(one), Ok(two)) if are_of_one_file(&one, &two))
 }
 
 /// Removes a collection's file for good. No connection may have it open for writing.

@@ -18,6 +18,15 @@ pub enum Looked<T> {
     At(T),
 }
 
+impl<T> Looked<T> {
+    pub(in crate::store) fn found(self) -> Option<T> {
+        match self {
+            Self::At(found) => Some(found),
+            Self::Gone => None,
+        }
+    }
+}
+
 /// Returns how many bytes the payload of a document has; `None` if the document is gone. No checksum covers the length, so
 /// use it only to limit how much is read.
 pub(in crate::store) fn bytes(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<usize>> {

@@ -25,7 +25,7 @@ impl SignScratch {
         (stream, &mut self.sketch, &mut self.collector)
     }
 
-    /// Gives back the memory of what was collected of a text, if nobody has taken it.
+    /// Frees the shingles and the canonical text that were collected of the last text and not taken.
     pub fn forget(&mut self) {
         self.collector.begin();
     }
