@@ -52,7 +52,7 @@ pub enum ClientError {
     Key,
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The server is not the one that the URL names, or is not known to be.
+    /// The server is not the one that the URL names, or it cannot be told.
     #[error("cannot connect to {url}: {detail}")]
     Handshake { url: String, detail: String },
     /// No server answers.

@@ -95,8 +95,8 @@ impl AskedCollections {
         self.0.collections.iter().any(Collection::compares_shingles)
     }
 
-    /// Returns how many bytes of copies of a content are in memory while it is prepared: it is signed for one spec after
-    /// another.
+    /// Returns the bytes of the copy of a content that is in memory while it is prepared. There is one if the content is
+    /// signed for several specs, one after another.
     pub fn copied_bytes(&self, content: &Content) -> usize {
         if self.leaders(self.like(content)).len() > 1 { content.bytes() } else { 0 }
     }

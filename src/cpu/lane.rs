@@ -56,7 +56,7 @@ impl Lane {
         self.queue.lock().admits(Instant::now(), wait_max)
     }
 
-    /// Notes that the work of this number is no longer on its way.
+    /// Notes that the work with this number has come, or never will.
     pub(super) fn came(&self, number: u64) {
         self.queue.lock().coming.remove(number);
     }

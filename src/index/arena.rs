@@ -187,7 +187,7 @@ impl Arena {
         }
     }
 
-    /// Like [`Self::prefetch`], for everything that [`Self::read`] reads for `words` words.
+    /// Prefetches all that [`Self::read`] reads of a signature of `words` words.
     #[inline]
     pub(super) fn prefetch_row(&self, place: Place, words: usize) {
         if let Some(cells) = self.rows.row(place.0) {

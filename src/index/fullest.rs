@@ -112,7 +112,7 @@ impl Fullest<'_> {
             let mut counts: Vec<usize> = self.keys.values().map(|&(documents, _)| documents).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let last = counts[kept - 1];
-            // Many may be as full as the last one that is kept. Any of these will do, and no more of them are needed.
+            // Many may be as full as the last one that is kept. Any of these are kept, until there are enough.
             let mut ties = kept - counts.iter().filter(|&&documents| documents > last).count();
             self.keys.retain(|_, &mut (documents, _)| {
                 let tie = documents == last && ties > 0;

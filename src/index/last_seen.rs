@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::place::Place;
-use crate::types::TimestampMs;
+use crate::types::{TimestampMs, overdue};
 
 /// Times are counted in half seconds since the collection was created, rounded up, so that no document expires early.
 const TICK_MS: i64 = 500;
@@ -142,12 +142,6 @@ impl LastSeen {
         let chunk = || bytemuck::allocation::zeroed_slice_box((FIRST_CHUNK_PLACES << level) as usize);
         &self.chunks[level].get_or_init(chunk)[offset]
     }
-}
-
-/// Returns how long ago a document that was last seen at `last_seen` should have expired.
-pub fn overdue(last_seen: TimestampMs, now: TimestampMs, ttl: Duration) -> Duration {
-    let gone = last_seen.0.saturating_add(ttl.as_millis() as i64);
-    Duration::from_millis(now.0.saturating_sub(gone).max(0) as u64)
 }
 
 fn locate(place: Place) -> (usize, usize) {

@@ -66,7 +66,7 @@ use crate::types::{InvalidLabel, Label, LabelLimits, Labels, Scope, Seq, Timesta
 pub use arena::{Entry, Occupant, PLACES_MAX};
 pub use fullest::FullBucket;
 pub use labels::{InScope, LabelSet, LabelsFull, SETS_PER_LABEL};
-pub use last_seen::{Due, LastSeen, overdue};
+pub use last_seen::{Due, LastSeen};
 pub use leaving::Reading;
 pub use memory::IndexBytes;
 pub use part::NextBanding;

@@ -13,7 +13,7 @@ use super::key_members::INLINE_MAX;
 use super::place::Place;
 use crate::types::Seq;
 
-/// How many of the longest lists are counted in documents to find the largest bucket.
+/// The number of longest lists whose documents are counted to find the largest bucket.
 const COUNTED: usize = 16;
 
 /// A posting is missing if so many looks do not find it, with this pause in between: a change may be on its way.

@@ -145,7 +145,7 @@ impl StoreError {
         }
     }
 
-    /// Returns whether this error leaves it unclear what is on disk, if a write failed with it.
+    /// Returns whether it is unclear what is on disk after a write has failed with this error.
     pub fn is_uncertain(&self) -> bool {
         !matches!(
             self,

@@ -54,7 +54,7 @@ fn audit_directive() -> Directive {
 /// Starts logging to stderr, without repeated lines (`bounded.rs`). Only the first call in a process succeeds.
 pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     let filter = EnvFilter::builder().parse(level)?;
-    // Whatever the level: which key did what.
+    // The lines that tell which key did what are logged at every level, if `level` does not name them.
     let filter = if level.contains(AUDIT) { filter } else { filter.add_directive(audit_directive()) };
     let terminal = std::io::stderr().is_terminal();
     let layer = fmt::layer().with_writer(std::io::stderr);

@@ -1,16 +1,13 @@
-//! When the payload of a page was captured, and its digest, as WARC files have them. And the facts for a WARC revisit
-//! record, if a payload comes again.
+//! When the payload of a page was captured, and its digest, as WARC files have them.
 
 use std::sync::Arc;
-
-use super::ids::{DocId, ID_JSON_BYTES_MAX};
 
 /// The longest name of a digest's algorithm, in bytes.
 const ALGORITHM_BYTES_MAX: usize = 32;
 /// The longest value of a digest, in bytes: 512 bits in hex.
 const VALUE_BYTES_MAX: usize = 128;
 /// The longest date, in bytes.
-const DATE_BYTES_MAX: usize = "2026-11-20T10:00:00.123456789Z".len();
+pub(super) const DATE_BYTES_MAX: usize = "2026-11-20T10:00:00.123456789Z".len();
 
 /// The time of a capture, in a form that `WARC-Date` has in WARC 1.1 (section 5.4): W3C's profile of ISO 8601, in UTC,
 /// with at most 9 digits after the second. It is kept as it was given, because a revisit record has to repeat it.
@@ -42,14 +39,6 @@ pub enum InvalidCapture {
 pub struct Capture {
     pub date: Option<CaptureDate>,
     pub digest: Option<PayloadDigest>,
-}
-
-/// The earlier capture of the same payload, which a revisit record can refer to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Revisit {
-    /// The id of the document that came from it.
-    pub refers_to: DocId,
-    pub date: Option<CaptureDate>,
 }
 
 impl CaptureDate {
@@ -125,37 +114,6 @@ impl Capture {
             }
             (_, Some(_)) => sent.clone(),
         }
-    }
-
-    /// Returns the revisit of this capture by a payload with this digest, if it is the same payload.
-    pub fn revisit(&self, id: &DocId, digest: &PayloadDigest) -> Option<Revisit> {
-        (self.digest.as_ref() == Some(digest)).then(|| Revisit { refers_to: id.clone(), date: self.date.clone() })
-    }
-}
-
-impl Revisit {
-    /// The profile of the record, from WARC 1.1, section 6.7.2.
-    pub const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-    /// The most bytes of it as JSON, without the id.
-    const OWN_BYTES: usize = 80 + Self::PROFILE.len() + DATE_BYTES_MAX;
-    /// The most bytes of any as JSON.
-    pub const JSON_BYTES_MAX: usize = Self::OWN_BYTES + ID_JSON_BYTES_MAX;
-
-    /// Returns the most bytes of it as JSON.
-    pub fn json_bytes(&self) -> usize {
-        Self::OWN_BYTES + self.refers_to.json_bytes()
-    }
-
-    /// Returns the best of several, which come best first: the first that has a date, or else the first.
-    pub fn best(revisits: impl Iterator<Item = Self>) -> Option<Self> {
-        let mut first = None;
-        for revisit in revisits {
-            if revisit.date.is_some() {
-                return Some(revisit);
-            }
-            first.get_or_insert(revisit);
-        }
-        first
     }
 }
 
@@ -299,18 +257,5 @@ mod tests {
             let of = |(date, digest)| capture(date, digest);
             assert_eq!(of(held).and_again(&of(sent)), of(after), "{case}");
         }
-    }
-
-    #[test]
-    fn the_best_revisit_has_a_date() {
-        let revisit = |id: &str, date: Option<&str>| Revisit {
-            refers_to: DocId::new(id).unwrap(),
-            date: date.map(|text| CaptureDate::new(text).unwrap()),
-        };
-        let best = |revisits: &[Revisit]| Revisit::best(revisits.iter().cloned()).map(|best| best.refers_to);
-        let (bare, dated) = (revisit("a", None), revisit("b", Some("2026")));
-        assert_eq!(best(&[]), None);
-        assert_eq!(best(&[bare.clone(), revisit("c", None)]), Some(bare.refers_to.clone()));
-        assert_eq!(best(&[bare, dated.clone(), revisit("d", Some("2025"))]), Some(dated.refers_to));
     }
 }

@@ -14,7 +14,7 @@ pub enum Job {
     Merge(Merge),
 }
 
-/// A deletion of the documents that had a label when it was decided. From then on no answer rests on them; they are
+/// A deletion of all documents that had a label when it was decided. From then on no answer rests on them. They are
 /// removed from the disk afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelDeletion {

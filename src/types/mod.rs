@@ -4,6 +4,7 @@
 mod capture;
 mod content;
 mod document;
+mod expiry;
 mod explanation;
 mod fit;
 mod golden;
@@ -14,13 +15,15 @@ mod options;
 mod page;
 mod places;
 pub mod retry_after;
+mod revisit;
 mod similarity;
 mod statistics;
 mod verdict;
 
-pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest, Revisit};
+pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest};
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
 pub use document::{DOCUMENT_FIELDS, Document, StoredText};
+pub use expiry::{expires_at, overdue};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
 pub use fit::fitting;
 pub use golden::GoldenPair;
@@ -32,6 +35,7 @@ pub use labels::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TER
 pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};
 pub use places::{ClusterPlace, Seq, TimestampMs};
+pub use revisit::Revisit;
 pub use similarity::{Method, Overlap, Similarity, Verify, ratio};
 pub use statistics::Statistics;
 pub(crate) use verdict::fit_matches;

@@ -3,11 +3,11 @@
 //! parts that do not fit are left out and counted, but the best match always stays. This file does not know how the
 //! JSON is written, only its greatest length. `http/dto/verdict.rs` tests that length.
 
-use super::capture::Revisit;
 use super::explanation::{Explanation, LookupTimes};
 use super::ids::{CollectionName, DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
 use super::page::PageFacts;
 use super::places::TimestampMs;
+use super::revisit::Revisit;
 use super::similarity::{Overlap, Similarity};
 
 /// The most bytes of a verdict as JSON, without its ids and matches, and including the fields that a bulk line adds.

@@ -74,7 +74,7 @@ pub(in crate::cli) struct ChangeArgs {
     /// Way to decide which candidates are matches: estimate, borderline or exact
     #[arg(long, value_name = "VERIFY")]
     verify: Option<String>,
-    /// Time after which a document expires, such as 12h or 30d; never for documents that stay
+    /// Time after which a document expires, such as 12h or 30d; `never` keeps documents
     #[arg(long, value_name = "TIME")]
     ttl: Option<String>,
     /// Whether a document that is found again lives longer: true or false

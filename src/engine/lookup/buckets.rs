@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
+use super::lookup::Lookup;
 use super::records::Mentions;
-use super::sources::Lookup;
 use crate::engine::long_work::blocking;
 use crate::index::FullBucket;
 use crate::types::Seq;

@@ -4,7 +4,7 @@
 use hapax_core::{SplitMix64, verify};
 
 use super::check::{candidates, finds};
-use super::sources::Lookup;
+use super::lookup::Lookup;
 use crate::store::Record;
 use crate::types::{Keep, Seq};
 use crate::verdicts::{Made, NearSource, Original, Result};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::existing::Existing;
+use super::lookup::Lookup;
 use super::pairs::{Paired, Pairs, Representative};
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
-use super::sources::Lookup;
 use crate::engine::long_work::beside;
 use crate::index::View;
 use crate::store::{ClusterRows, ClusterStart, Stretch};

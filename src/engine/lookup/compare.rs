@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hapax_core::{ShingleSet, verify};
 
 use super::existing::Existing;
+use super::lookup::Lookup;
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
-use super::sources::Lookup;
 use crate::cpu::WhenFull;
 use crate::engine::long_work::beside;
 use crate::types::{Content, DocId, Keep};

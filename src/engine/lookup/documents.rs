@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::existing::{Existing, representative_of};
+use super::lookup::Lookup;
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
-use super::sources::Lookup;
 use crate::engine::long_work::beside;
 use crate::store::Record;
 use crate::types::{DocId, Document, Keep, Scope, Seq, StoredText, TimestampMs, fitting};

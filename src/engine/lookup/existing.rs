@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use hapax_core::verify;
 
+use super::lookup::Lookup;
 use super::query::shingle_query;
-use super::sources::Lookup;
 use crate::index::{Place, View};
 use crate::store::{Record, id_fingerprint};
-use crate::types::{DocId, PayloadDigest, Previous, Revisit, Seq, TimestampMs};
+use crate::types::{DocId, PayloadDigest, Previous, Revisit, Seq, TimestampMs, expires_at};
 use crate::verdicts::{Made, Result};
 
 /// The document that holds an id.
@@ -55,7 +55,7 @@ impl Existing {
 
     /// Returns the revisit of its capture, if its payload has this digest.
     pub(crate) fn revisit(&self, digest: &PayloadDigest) -> Option<Revisit> {
-        self.record.capture.revisit(&self.record.id, digest)
+        Revisit::of(&self.record.capture, &self.record.id, digest)
     }
 
     /// Returns how similar the id's earlier content is. Reads the disk if shingles decide.
@@ -76,7 +76,7 @@ impl Existing {
             Some(noted) if noted.0 - on_disk.0 >= 1000 => noted.min(TimestampMs::now()),
             _ => on_disk,
         };
-        Some((last_seen, TimestampMs(last_seen.0.saturating_add(ttl.as_millis() as i64))))
+        Some((last_seen, expires_at(last_seen, ttl)))
     }
 }
 

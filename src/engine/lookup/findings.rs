@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use hapax_core::ContentHash;
 
 use super::judgement::Judgement;
+use super::lookup::Lookup;
 use super::records::{Mention, Mentions};
-use super::sources::Lookup;
 use crate::store::StoredMatch;
 use crate::types::{Below, BucketLook, Explanation, Metadata, Revisit, Seq};
 use crate::verdicts::{Cited, Findings};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::sources::Lookup;
+use super::lookup::Lookup;
 use crate::cpu::let_others_run;
 use crate::engine::long_work::blocking;
 use crate::types::GoldenPair;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::lookup::Lookup;
 use super::payloads::set_of;
-use super::sources::Lookup;
 use crate::engine::long_work::beside;
 use crate::store::Record;
 use crate::types::{CollectionName, Seq};

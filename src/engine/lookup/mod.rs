@@ -2,7 +2,8 @@
 //! if a document it needs is just being replaced or deleted (`retry.rs`).
 //!
 //! `judgement` turns the index's findings into the facts that a verdict rests on. `survivors` compares shingles if they
-//! decide. `records` finds the ids, and `id_cache` keeps them in memory. `findings` combines these for the verdict. `check` calls them in that order.
+//! decide. `records` finds the ids, and `id_cache` keeps them in memory. `findings` combines these for the verdict.
+//! `check` calls them in that order.
 
 mod buckets;
 pub(crate) mod canary;
@@ -17,13 +18,14 @@ mod findings;
 pub(crate) mod golden;
 mod id_cache;
 mod judgement;
+#[expect(clippy::module_inception, reason = "what lookups read is the module's main item")]
+mod lookup;
 mod merging;
 mod pairs;
 mod payloads;
 mod query;
 mod records;
 mod retry;
-mod sources;
 mod survivors;
 
 pub(crate) use buckets::buckets;
@@ -36,10 +38,10 @@ pub(crate) use existing::{Existing, representative_of};
 pub(crate) use findings::{cited_again, explanation, findings, revisit};
 pub(crate) use id_cache::IdCache;
 pub(crate) use judgement::{Judgement, Ranked};
+pub(crate) use lookup::{Lookup, Policy};
 pub(crate) use merging::{merge_reports, stored_whole};
 pub(crate) use pairs::Pairs;
 pub(crate) use query::{query, shingle_query};
 pub(crate) use records::{Mentions, Records, Room};
 pub(crate) use retry::{ATTEMPTS, changing};
-pub(crate) use sources::{Lookup, Policy};
 pub(crate) use survivors::{IN_PASSING, Survivors};

@@ -85,7 +85,7 @@ impl<'a> Pairs<'a> {
         let Some(ours) = &representative.set else { return Ok(Paired::RepresentativeGone) };
         let Some(theirs) = self.unpacked(b.head.seq)? else { return Ok(Paired::MemberGone) };
         self.bytes_left = self.bytes_left.saturating_sub((ours.set.bytes() as u64).saturating_add(theirs.bytes));
-        // The member takes the part of the query, because it was judged when it was inserted.
+        // The member counts as the query: it was the query when it was inserted.
         let both = theirs.set.compare(&ours.set).intersection;
         let overlap = Overlap { both, query: theirs.set.len(), found: ours.set.len() };
         let reaches = self.terms.reached_by(overlap);

@@ -160,7 +160,7 @@ impl Records {
     pub(crate) fn decided_revisit(&self, seq: Seq, mention: &Mention, digest: &PayloadDigest) -> Option<Revisit> {
         let updating = self.updating.read();
         let capture = updating.get(&seq).map_or(&mention.capture, |additions| &additions.capture);
-        capture.revisit(&mention.identity.id, digest)
+        Revisit::of(capture, &mention.identity.id, digest)
     }
 
     /// Marks a former link as an ordinary document, after the same has reached the disk.
@@ -282,7 +282,7 @@ impl Mention {
 
     /// Returns the revisit of its capture, if its payload has this digest.
     pub(crate) fn revisit(&self, digest: &PayloadDigest) -> Option<Revisit> {
-        self.capture.revisit(&self.identity.id, digest)
+        Revisit::of(&self.capture, &self.identity.id, digest)
     }
 
     fn without_metadata(identity: Identity) -> Self {

@@ -20,8 +20,8 @@ use super::clock::Clock;
 use super::rounds::Rounds;
 use crate::engine::lookup::{Existing, Lookup};
 use crate::engine::write::{Ticket, Writes, expire};
-use crate::index::{Due, LastSeen, Place, Walk, overdue};
-use crate::types::{CollectionName, Seq, TimestampMs};
+use crate::index::{Due, LastSeen, Place, Walk};
+use crate::types::{CollectionName, Seq, TimestampMs, overdue};
 use crate::verdicts::{CollectionError, Result};
 
 /// The places to look at in one step. This takes well under a millisecond.

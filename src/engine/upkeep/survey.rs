@@ -1,6 +1,6 @@
-//! The survey: a thread that measures how crowded the buckets of the open collections are, for the metrics. To count all
-//! buckets with every posting would slow inserts down; to count them for each scrape would stall a large index. A survey
-//! looks at a sample, and rests for many times as long as it took. It also tells whether the documents of the sample can
+//! The survey: a thread that measures how crowded the buckets of the open collections are, for the metrics. Counting
+//! all buckets at each change would slow inserts down, and counting them for each scrape would stall a large index. So a
+//! survey looks at a sample, and rests for many times as long as it took. It also tells whether the documents of the sample can
 //! be found by each of their bands.
 
 use std::time::{Duration, Instant};

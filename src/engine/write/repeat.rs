@@ -102,7 +102,7 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
     let revisit = digest.and_then(|digest| {
         let shown = matches.iter().take(insertion.options.limit);
         let of_matches = shown.filter_map(|found| mentions.get(found.seq)?.revisit(digest));
-        record.capture.revisit(&record.id, digest).or_else(|| Revisit::best(of_matches))
+        Revisit::of(&record.capture, &record.id, digest).or_else(|| Revisit::best(of_matches))
     });
     let shown = matches.iter().take(insertion.options.limit);
     let cited = shown.filter_map(|found| cited_again(found, &mentions, with_metadata));

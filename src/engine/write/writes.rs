@@ -9,9 +9,9 @@ use hapax_core::Banding;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use super::decision_lock::OpenOrder;
 use super::id_turn::{WriteTurn, WriteTurns};
 use super::merge_place::MergePlace;
-use super::open_order::OpenOrder;
 use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
 use super::ticket::Ticket;

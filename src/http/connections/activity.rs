@@ -40,9 +40,9 @@ pub(crate) struct ConnectionTimes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     No,
-    /// The server stops since then: the connection takes one more request, if it comes soon.
+    /// The server began to stop at this time. The connection takes one more request, if it comes soon.
     Stopping(Instant),
-    /// It was told to end then, and takes no more requests.
+    /// It was told at this time to end. It takes no more requests.
     Leaving(Instant),
 }
 

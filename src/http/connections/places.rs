@@ -37,7 +37,7 @@ pub const fn sockets_max(connections_max: usize) -> usize {
 
 /// How long a connection that was asked to leave may take before the next one is asked.
 const NEXT_AFTER: Duration = Duration::from_millis(20);
-/// A connection that answered less than this ago is spared, unless a client has waited this long for a place.
+/// A connection that has answered within this time keeps its place, if no client has waited this long for one.
 const SPARED: Duration = Duration::from_secs(1);
 /// How long a client may leave all of its answers unread before its place may be given to another one.
 pub(super) const UNREAD_SPARED: Duration = Duration::from_secs(5);

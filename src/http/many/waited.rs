@@ -19,7 +19,7 @@ pub(super) struct Waited<F> {
     total: Duration,
 }
 
-/// When the future was first woken since then.
+/// When the future was first woken since it began to wait.
 #[derive(Default)]
 struct Woken {
     at: Mutex<Option<Instant>>,

@@ -32,7 +32,7 @@ use crate::types::Seq;
 const DOCUMENT_SUM: usize = DOCUMENT_COLUMN_COUNT - 1;
 /// The number of steps of SQLite's virtual machine between two checks for a cancellation.
 const STEPS: i32 = 10_000;
-/// The bytes of a row of `signature` next to its signature, roughly.
+/// The approximate bytes of a row of `signature` without the signature.
 const SIGNATURE_ROW_BYTES: usize = 64;
 /// The number of rows between two progress reports.
 const PROGRESS_ROWS: u64 = 1024;

@@ -1,5 +1,5 @@
-//! Jobs and statistics go through reopening, and damage to them is found. A damaged deletion must not bring documents
-//! back.
+//! Jobs and statistics are still there after the file is opened again, and damage to them is found. A damaged deletion
+//! must not bring documents back.
 
 use super::*;
 use crate::store::tests::damage::tamper;

@@ -17,7 +17,7 @@ pub struct CurvePoints {
     pub at_10_percent: f64,
     /// The similarity at which 90 % are.
     pub at_90_percent: f64,
-    /// The similarity at which 99 % are.
+    /// The similarity at which 99 % of the pairs are candidates.
     pub at_99_percent: f64,
 }
 
@@ -88,7 +88,7 @@ mod tests {
                 assert_eq!(similarity_at(0.0, banding, shape), 0.0);
             }
         }
-        // Half of the pairs that are equal in one slot of 8 bits: s = 0.5, and J is a little less.
+        // If half of the pairs agree in one slot of 8 bits, s is 0.5. J is a little less, because slots also agree by chance.
         let (banding, shape) = of(1, 1, 8);
         assert!((similarity_at(0.5, banding, shape) - (0.5 - 1.0 / 256.0) / (255.0 / 256.0)).abs() < 1e-12);
         // More than 0.1 % of pairs with nothing in common agree in one of 110 bands of 2 rows.

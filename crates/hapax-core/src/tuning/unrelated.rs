@@ -71,8 +71,8 @@ impl Unrelated {
         self.levels.iter().map(|(jaccard, share)| share * candidate_probability(*jaccard, banding, shape)).sum()
     }
 
-    /// Returns the standard error of [`candidate_rate`](Self::candidate_rate) as an estimate from this many pairs; 0 if
-    /// nothing was measured. If one pair makes most of the rate, it is as large as the rate.
+    /// Returns the standard error of [`candidate_rate`](Self::candidate_rate), which is estimated from this many pairs;
+    /// 0 if nothing was measured. If one pair makes most of the rate, the error is as large as the rate.
     pub fn candidate_rate_error(&self, banding: Banding, shape: SignatureShape) -> f64 {
         let Some(pairs) = self.pairs else { return 0.0 };
         let mean = self.candidate_rate(banding, shape);
