@@ -1,4 +1,4 @@
-//! The commit order while a write holds its lock. It measures how long the lock is held.
+//! The decision lock of a collection, which a write holds while it is decided. It measures how long it is held.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
