@@ -8,7 +8,7 @@
 
 /// The tenths of a byte that a posting or an id takes in tables that have just grown. These are 59 % full on average,
 /// and 64 bytes hold twelve entries at most. This is on the safe side: on average, tables are three quarters full.
-const ENTRY_BYTES_TENTHS: u64 = 91;
+pub(super) const ENTRY_BYTES_TENTHS: u64 = 91;
 /// The percentage of its size to which a table may grow at once: from 93 % full to 52 % full, rounded up.
 const GROWN_PERCENT: u64 = 179;
 

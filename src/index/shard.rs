@@ -26,6 +26,11 @@ const INLINE_AGAIN: usize = 4;
 const LOAD_DUE: usize = 91;
 const LOAD_MAX: usize = 93;
 const LOAD_GROWN: [usize; 2] = [52, 66];
+/// The same for a shard that gets its entries at once. It must not take more than the memory budget counts: a collection
+/// that has reached the budget must be able to replace its documents after a restart.
+const LOAD_FILLED: [usize; 2] = [58, 72];
+/// Shards take whole pages, the nearest number of them, but not fewer than this load needs.
+const LOAD_ROUNDED: usize = 80;
 /// A shard is due to shrink below this load.
 const LOAD_MIN: usize = 30;
 
@@ -86,7 +91,7 @@ impl Shard {
     /// Makes room for `entries` in an empty shard that `depth` bits of a key select.
     pub(super) fn reserve(&mut self, pool: &Pool, depth: u8, entries: usize, vary: usize) {
         self.depth = depth;
-        self.pages = (0..pages_for(entries, vary)).map(|_| pool.take()).collect();
+        self.pages = (0..pages_for(entries, vary, LOAD_FILLED)).map(|_| pool.take()).collect();
     }
 
     /// Moves the entries whose next bit is set to another, empty shard. The numbers of both decide how large they
@@ -443,17 +448,17 @@ impl Shard {
     fn refill(&mut self, pool: &Pool, entries: Vec<(u64, u32)>, vary: usize) {
         pool.give(std::mem::take(&mut self.pages));
         self.told = false;
-        self.pages = (0..pages_for(entries.len(), vary)).map(|_| pool.take()).collect();
+        self.pages = (0..pages_for(entries.len(), vary, LOAD_GROWN)).map(|_| pool.take()).collect();
         self.entries = 0;
         entries.into_iter().for_each(|(key, entry)| self.put(key, entry));
     }
 }
 
-/// Returns the number of pages for `entries` and some more. `vary` decides how many more.
-fn pages_for(entries: usize, vary: usize) -> usize {
-    let [least, most] = LOAD_GROWN;
+/// Returns the number of pages for `entries` at a load between two. `vary` decides which.
+fn pages_for(entries: usize, vary: usize, [least, most]: [usize; 2]) -> usize {
     let load = least + vary % (most - least + 1);
-    (entries * 100 / load).div_ceil(PAGE_BUCKETS * BUCKET_ENTRIES).max(1)
+    let pages = |load: usize| (entries * 100 / load) as f64 / (PAGE_BUCKETS * BUCKET_ENTRIES) as f64;
+    pages(load).round().max(pages(LOAD_ROUNDED).ceil()).max(1.0) as usize
 }
 
 fn bytes_of(list: &PlaceList) -> u64 {

@@ -12,6 +12,7 @@ use super::bucket_reads::{GroupHit, Hit, Probe, Probed};
 use super::fullest::fullest;
 use super::ids::IdIndex;
 use super::labels::LabelSet;
+use super::memory::ENTRY_BYTES_TENTHS;
 use super::place::Place;
 use super::seed::Seed;
 use super::survey::{Survey, survey};
@@ -112,6 +113,27 @@ fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
         arena.free(place);
     }
     assert_eq!(index.postings(&arena), 0);
+}
+
+/// The memory budget lets a collection fill up to these bytes. If the next start took more, it could not insert again.
+#[test]
+fn tables_that_are_built_at_once_take_no_more_than_the_budget_counts() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let arena = Arena::new(SHAPE);
+    let random = |rng: &mut ChaCha8Rng| (0..SHAPE.bytes()).map(|_| rng.random()).collect::<Vec<u8>>();
+    let mut places = Vec::new();
+    for documents in [15_000, 21_600, 30_000, 43_200] {
+        while places.len() < documents {
+            let place = Place(places.len() as u32);
+            arena.publish(place, entry(u64::from(place.0) + 1, &random(&mut rng)));
+            places.push(place);
+        }
+        let index = BandTables::new(banding(), SHAPE, Seed::fixed(1));
+        index.insert_all(&arena, &places, |_| true, |_| {});
+        let postings = documents as u64 * u64::from(banding().bands() + 1);
+        let counted = postings * ENTRY_BYTES_TENTHS / 10;
+        assert!(index.bytes() <= counted, "{documents}: {:.2} bytes a posting", index.bytes() as f64 / postings as f64);
+    }
 }
 
 #[test]
