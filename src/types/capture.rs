@@ -54,6 +54,11 @@ impl CaptureDate {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the text by which dates are sorted. If one is a part of another, it comes first.
+    pub(super) fn sorted(&self) -> &str {
+        self.0.trim_end_matches('Z')
+    }
 }
 
 impl PayloadDigest {

@@ -24,21 +24,23 @@ impl Revisit {
         (capture.digest.as_ref() == Some(digest)).then(|| Self { refers_to: id.clone(), date: capture.date.clone() })
     }
 
+    /// Whether it refers to this very capture of this id, which has been sent again then. A record must not refer to itself.
+    pub fn is_of(&self, id: &DocId, capture: &Capture) -> bool {
+        self.refers_to == *id && self.date.is_some() && self.date == capture.date
+    }
+
     /// Returns the most bytes of it as JSON.
     pub fn json_bytes(&self) -> usize {
         Self::OWN_BYTES + self.refers_to.json_bytes()
     }
 
-    /// Returns the best of several, which come best first: the first that has a date, or else the first.
+    /// Returns the best of several, which come best first: the earliest capture, or else the first. Later captures may have
+    /// been archived as records that refer to the earliest, and tools may not follow two records.
     pub fn best(revisits: impl Iterator<Item = Self>) -> Option<Self> {
-        let mut first = None;
-        for revisit in revisits {
-            if revisit.date.is_some() {
-                return Some(revisit);
-            }
-            first.get_or_insert(revisit);
-        }
-        first
+        revisits.min_by(|a, b| match (&a.date, &b.date) {
+            (Some(a), Some(b)) => a.sorted().cmp(b.sorted()),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        })
     }
 }
 
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_revisit_has_a_date() {
+    fn the_best_revisit_is_the_earliest() {
         let revisit = |id: &str, date: Option<&str>| Revisit {
             refers_to: DocId::new(id).unwrap(),
             date: date.map(|text| CaptureDate::new(text).unwrap()),
@@ -56,6 +58,23 @@ mod tests {
         let (bare, dated) = (revisit("a", None), revisit("b", Some("2026")));
         assert_eq!(best(&[]), None);
         assert_eq!(best(&[bare.clone(), revisit("c", None)]), Some(bare.refers_to.clone()));
-        assert_eq!(best(&[bare, dated.clone(), revisit("d", Some("2025"))]), Some(dated.refers_to));
+        assert_eq!(best(&[bare.clone(), dated.clone(), revisit("d", Some("2026"))]), Some(dated.refers_to.clone()));
+        assert_eq!(best(&[bare, dated, revisit("d", Some("2025-12-31T23:59Z"))]), Some(DocId::new("d").unwrap()));
+        let [second, half] = ["2026-11-01T10:00:00Z", "2026-11-01T10:00:00.5Z"].map(|date| revisit(date, Some(date)));
+        assert_eq!(best(&[half, second.clone()]), Some(second.refers_to));
+    }
+
+    #[test]
+    fn a_capture_that_is_sent_again_is_known() {
+        let [capture, later, undated] = [Some("2026-11-01"), Some("2026-11-02"), None].map(|date| Capture {
+            date: date.map(|text| CaptureDate::new(text).unwrap()),
+            digest: Some(PayloadDigest::new("sha1:A").unwrap()),
+        });
+        let [id, other] = ["a", "b"].map(|id| DocId::new(id).unwrap());
+        let revisit = Revisit::of(&capture, &id, capture.digest.as_ref().unwrap()).unwrap();
+        assert!(revisit.is_of(&id, &capture));
+        assert!(!revisit.is_of(&id, &later) && !revisit.is_of(&other, &capture) && !revisit.is_of(&id, &undated));
+        let revisit = Revisit::of(&undated, &id, capture.digest.as_ref().unwrap()).unwrap();
+        assert!(!revisit.is_of(&id, &undated), "it cannot be told");
     }
 }

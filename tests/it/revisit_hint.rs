@@ -84,6 +84,35 @@ fn only_an_equal_digest_gives_a_hint_and_its_date_is_the_stored_one() {
 }
 
 #[test]
+fn no_hint_refers_to_a_later_capture_or_to_itself() {
+    let dir = dir();
+    let local = Local::plain(&dir);
+    let client = Client::of(&local);
+    let revisit = |answer: Value| (answer["outcome"].as_str().unwrap().to_owned(), answer["revisit"].clone());
+    for on_duplicate in ["link", "store"] {
+        let [a, b, c] = ["a", "b", "c"].map(|id| format!("{on_duplicate}-{id}"));
+        let number = on_duplicate.len() as u64;
+        let insert = |id: &str, date: &str| {
+            revisit(insert(&client, &format!("limit=1&on_duplicate={on_duplicate}"), &document(id, number, date, A)))
+        };
+        let stored = if on_duplicate == "link" { "linked" } else { "inserted" };
+        assert_eq!(insert(&a, FIRST), ("inserted".to_owned(), Value::Null));
+        // The client has not got the answer, and sends the same capture again. It is archived nowhere yet.
+        assert_eq!(insert(&a, FIRST), ("unchanged".to_owned(), Value::Null));
+        assert_eq!(insert(&b, LATER), (stored.to_owned(), hint(&a, FIRST)));
+        // This one was archived as a revisit record.
+        assert_eq!(insert(&b, LATER), ("unchanged".to_owned(), hint(&a, FIRST)));
+        assert_eq!(insert(&b, "2026-11-09"), ("unchanged".to_owned(), hint(&a, FIRST)));
+        assert_eq!(insert(&a, LATER), ("unchanged".to_owned(), hint(&a, FIRST)));
+        let check = client.post(CHECK, &document(&b, number, "", A)).ok()["revisit"].clone();
+        assert_eq!(check, hint(&a, FIRST));
+        let later = insert(&c, "2026-11-10");
+        assert_eq!(later.0, stored);
+        assert_eq!(insert(&c, "2026-11-11").1, hint(&a, FIRST));
+    }
+}
+
+#[test]
 fn a_date_stays_with_its_digest_and_a_replacement_brings_its_own() {
     let dir = dir();
     let local = Local::plain(&dir);
@@ -115,22 +144,27 @@ fn a_date_stays_with_its_digest_and_a_replacement_brings_its_own() {
 }
 
 #[test]
-fn the_best_match_with_a_date_is_referred_to() {
+fn the_earliest_match_is_referred_to() {
     let dir = dir();
     let local = Local::plain(&dir);
     let client = Client::of(&local);
-    for (id, date, digest) in [("other", FIRST, B), ("bare", "", A), ("dated", LATER, A), ("last", FIRST, A)] {
+    for (id, date, digest) in
+        [("other", FIRST, B), ("bare", "", A), ("dated", LATER, A), ("last", FIRST, A), ("later", LATER, A)]
+    {
         insert(&client, "on_duplicate=store", &document(id, 1, date, digest));
     }
     let check = |query: &str| client.post(&format!("{CHECK}?{query}"), &document("x", 1, "", A)).ok();
-    assert_eq!(check("")["revisit"], hint("dated", LATER));
+    assert_eq!(check("")["revisit"], hint("last", FIRST));
+    assert_eq!(check("limit=3")["revisit"], hint("dated", LATER));
     // Only matches that are listed count.
     assert_eq!(check("limit=2")["revisit"], hint("bare", ""));
     assert_eq!(check("limit=1")["revisit"], Value::Null);
-    assert_eq!(check("with=metadata")["revisit"], hint("dated", LATER));
-    // The first verdict of `last` named these matches, but its own capture comes first.
-    let again = insert(&client, "", &document("last", 1, "", A));
-    assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("last", FIRST)));
+    assert_eq!(check("with=metadata")["revisit"], hint("last", FIRST));
+    // The first verdicts of these named the matches before them.
+    for id in ["last", "later"] {
+        let again = insert(&client, "limit=1", &document(id, 1, "", A));
+        assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("last", FIRST)));
+    }
 }
 
 #[test]
@@ -229,12 +263,12 @@ fn of_several_collections_one_with_a_date_gives_the_hint() {
     let check = client.post("/v1/collections/new/check?collections=old,older", &document("a", 1, LATER, A)).ok();
     assert_eq!(check["revisit"], hint("c", FIRST));
     assert_eq!(put("new", "collections=old", &document("a", 1, LATER, A))["revisit"], hint("b", ""));
-    // Its own capture comes before that of an archive.
+    // The archive has an earlier capture than its own.
     let again = put("new", "collections=older", &document("a", 1, LATER, A));
-    assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("a", LATER)));
+    assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("c", FIRST)));
     let lines = format!("{}\n", document("d", 1, "", A));
     let target = "/v1/collections/new/bulk?op=check&collections=old,older";
     let answer = client.send("POST", target, &[("content-type", "application/x-ndjson")], lines.as_bytes());
-    assert_eq!(answer.lines()[0]["revisit"], hint("a", LATER));
+    assert_eq!(answer.lines()[0]["revisit"], hint("c", FIRST));
     assert_eq!(check["collections"][1].get("revisit"), None);
 }

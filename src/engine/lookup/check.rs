@@ -356,10 +356,11 @@ fn conclude(
     let Check { id, made, shingles, options, .. } = check;
     let metadata = |_: Seq, mention: &Mention| mention.metadata.clone().filter(|_| options.with_metadata);
     let findings = findings(lookup, &glance.judgement, mentions, made.content, options.limit, metadata);
-    let revisit = recorded.revisit.or_else(|| {
-        let digest = options.payload_digest.as_ref()?;
-        revisit(&glance.judgement, mentions, options.limit, |_, mention| mention.revisit(digest))
-    });
+    let of_matches = options
+        .payload_digest
+        .as_ref()
+        .and_then(|digest| revisit(&glance.judgement, mentions, options.limit, |_, mention| mention.revisit(digest)));
+    let revisit = Revisit::best([recorded.revisit, of_matches].into_iter().flatten());
     let verdict = findings.with_revisit(revisit).verdict(VerdictContext {
         outcome: Outcome::Checked,
         stored: recorded.same,

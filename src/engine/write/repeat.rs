@@ -98,11 +98,11 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
         mentions.get(seq).is_some_and(|mention| index.held_by(id_fingerprint(&mention.identity.id)).iter().any(is_it))
     };
     let matches: Vec<_> = matches.iter().filter(|found| lives(found.seq)).collect();
-    // A capture of the id itself is the best one to refer to.
     let revisit = digest.and_then(|digest| {
-        let shown = matches.iter().take(insertion.options.limit);
-        let of_matches = shown.filter_map(|found| mentions.get(found.seq)?.revisit(digest));
-        Revisit::of(&record.capture, &record.id, digest).or_else(|| Revisit::best(of_matches))
+        let of_matches = matches.iter().filter_map(|found| mentions.get(found.seq)?.revisit(digest));
+        let own = Revisit::of(&record.capture, &record.id, digest);
+        let own = own.filter(|own| !own.is_of(&record.id, &insertion.attached.capture));
+        Revisit::best(own.into_iter().chain(of_matches))
     });
     let shown = matches.iter().take(insertion.options.limit);
     let cited = shown.filter_map(|found| cited_again(found, &mentions, with_metadata));
