@@ -1,4 +1,4 @@
-//! The signals that stop a server.
+//! The signals that stop a server, and SIGHUP, which does not.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -6,8 +6,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The status that a shell uses for a process that SIGINT ended. It means that work was not finished.
 pub(super) const EXIT_INTERRUPTED: i32 = 130;
 
-/// SIGINT and SIGTERM.
+/// SIGINT, SIGTERM and SIGHUP.
 pub(super) struct Signals {
+    hangup: Signal,
     interrupt: Signal,
     terminate: Signal,
 }
@@ -16,14 +17,23 @@ impl Signals {
     /// From now on, these signals no longer end the process.
     pub(super) fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+        let [hangup, interrupt, terminate] =
+            [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()].map(listen);
+        Ok(Self { hangup: hangup?, interrupt: interrupt?, terminate: terminate? })
     }
 
-    /// Waits for a signal.
+    /// Waits for a signal that stops the server. Many servers read their settings again at SIGHUP, so the log says that this
+    /// one does not.
     pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => tracing::warn!(
+                    "SIGHUP does nothing: files of keys and certificates are read again when they change, and settings \
+                     are read at the start"
+                ),
+            }
         }
     }
 

@@ -57,7 +57,7 @@ impl DataDisk {
         }
         let detail = format!(
             "the disk is full, and the room that is left on it is for deletes; documents are stored again once {} bytes \
-             are free (twice `data.reserve_bytes`)",
+             are free",
             self.reserve.needed()
         );
         Err(CollectionError::WriteFailed { detail, why: WriteFailure::DiskFull })

@@ -17,6 +17,8 @@ use crate::telemetry::names;
 const NAME: &str = "reserve";
 /// A smaller reserve would not be worth the name: a transaction and its log may need as much.
 const BYTES_MIN: u64 = 1 << 20;
+/// On a small disk the reserve is one part in so many of the free space.
+const PARTS: u64 = 4;
 
 /// The room that is kept on a disk.
 #[derive(Debug)]
@@ -43,8 +45,7 @@ impl Reserve {
         Self { path: dir.join(NAME), wanted, room, spent }
     }
 
-    /// Makes the file, or makes it again, if `free` on the disk returns twice its size. On a disk with less room it is
-    /// smaller.
+    /// Makes the file, or makes it again once [`Self::needed`] is free. On a disk with little room it is smaller.
     pub(super) fn keep(&self, free: impl Fn() -> Option<u64>) {
         let mut room = self.room.lock();
         let exists = fs::metadata(&self.path).map_or(0, |file| file.len());
@@ -56,9 +57,10 @@ impl Reserve {
         }
         // Someone may have removed the file. A file of an earlier process has the size that was possible then.
         room.held = exists.min(room.held.max(self.wanted));
-        let size = self.wanted.min((free().unwrap_or(0) + exists) / 2);
+        let room_on_disk = free().unwrap_or(0) + exists;
+        let size = self.wanted.min(room_on_disk / PARTS);
         let spent = self.spent.load(Ordering::Relaxed);
-        let worth_it = if spent { size >= room.lost } else { room.held == 0 || size == self.wanted };
+        let worth_it = if spent { room_on_disk >= needed(room.lost) } else { room.held == 0 || size == self.wanted };
         if (room.held == self.wanted && exists == self.wanted) || size < BYTES_MIN || !worth_it {
             return;
         }
@@ -85,8 +87,9 @@ impl Reserve {
             self.spent.store(true, Ordering::Relaxed);
             tracing::error!(
                 bytes = room.lost,
+                needed_bytes = needed(room.lost),
                 "the disk is full; gave up the room kept for deletes (data.reserve_bytes); no documents are stored \
-                 until twice as much is free"
+                 until `needed_bytes` are free"
             );
         }
         self.is_spent()
@@ -99,7 +102,7 @@ impl Reserve {
 
     /// Returns how much must be free before documents are stored again.
     pub(super) fn needed(&self) -> u64 {
-        2 * self.room.lock().lost
+        needed(self.room.lock().lost)
     }
 
     pub(super) fn observe(&self) {
@@ -132,6 +135,11 @@ impl Reserve {
     }
 }
 
+/// Returns how much must be free after `lost` was given up: somewhat more than that has made free.
+fn needed(lost: u64) -> u64 {
+    lost + lost / 4
+}
+
 /// Writes the file. Not only zeros: some file systems store those without using space.
 fn fill(file: &mut File, size: u64) -> io::Result<()> {
     let block: Vec<u8> = (0..BYTES_MIN).map(|at| (at % 251) as u8).collect();
@@ -156,35 +164,37 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_has_real_blocks_and_is_made_again_when_twice_its_size_is_free() {
+    fn the_reserve_has_real_blocks_and_is_made_again_when_more_than_its_size_is_free() {
         let dir = tempfile::tempdir().unwrap();
         let reserve = Reserve::new(dir.path(), 4 * MIB);
         reserve.keep(|| Some(100 * MIB));
         assert!(blocks(&dir) >= 4 * MIB);
         assert!(!reserve.is_spent());
         assert!(reserve.give_up() && reserve.is_spent());
-        assert_eq!((blocks(&dir), reserve.needed()), (0, 8 * MIB));
-        reserve.keep(|| Some(7 * MIB));
+        assert_eq!((blocks(&dir), reserve.needed()), (0, 5 * MIB));
+        reserve.keep(|| Some(4 * MIB));
         assert!(reserve.is_spent() && blocks(&dir) == 0, "the room that is left is for deletes");
         assert!(reserve.give_up(), "a second write may use it too");
-        reserve.keep(|| Some(8 * MIB));
-        assert!(!reserve.is_spent() && blocks(&dir) >= 4 * MIB);
+        reserve.keep(|| Some(5 * MIB));
+        assert!(!reserve.is_spent() && blocks(&dir) >= MIB && blocks(&dir) < 2 * MIB, "a part of what is free");
+        reserve.keep(|| Some(16 * MIB));
+        assert!(blocks(&dir) >= 4 * MIB, "it grows when there is room");
     }
 
     #[test]
     fn a_nearly_full_disk_has_a_smaller_reserve_that_grows() {
         let dir = tempfile::tempdir().unwrap();
         let reserve = Reserve::new(dir.path(), 4 * MIB);
-        reserve.keep(|| Some(MIB));
+        reserve.keep(|| Some(3 * MIB));
         assert_eq!(blocks(&dir), 0);
         assert!(!reserve.give_up() && !reserve.is_spent(), "nothing was given up, so nothing is refused");
-        reserve.keep(|| Some(4 * MIB));
+        reserve.keep(|| Some(8 * MIB));
         assert_eq!(fs::metadata(dir.path().join(NAME)).unwrap().len(), 2 * MIB);
         // The next process finds the file.
         let reserve = Reserve::new(dir.path(), 4 * MIB);
-        reserve.keep(|| Some(3 * MIB));
+        reserve.keep(|| Some(7 * MIB));
         assert_eq!(fs::metadata(dir.path().join(NAME)).unwrap().len(), 2 * MIB);
-        reserve.keep(|| Some(6 * MIB));
+        reserve.keep(|| Some(14 * MIB));
         assert!(blocks(&dir) >= 4 * MIB);
         Reserve::new(dir.path(), 0).keep(|| Some(0));
         assert!(!dir.path().join(NAME).exists(), "0 means none");

@@ -582,7 +582,7 @@ metrics_table! {
         "Transactions that the disk refused.",
         "Read the log for the error of the disk, mend it and restart.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
-        "1 for a collection that is not served because its file is damaged.",
+        "1 for a collection that is not served because its file is damaged or missing.",
         "See [Backups](backups.md#damage).";
     COLLECTION_OPEN = "hapax_collection_open", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is open; 0 while it is being opened, or if it is damaged or could not be opened.",

@@ -177,6 +177,11 @@ fn a_second_process_on_the_same_data_is_refused_or_waits() {
     assert!(first.terminate().success());
     let third = waiting.ready();
     assert_eq!(third.documents(), 0);
+    third.hang_up();
+    crate::support::until::until("the log tells what SIGHUP does not do", || {
+        std::fs::read_to_string(data.with_extension("log")).unwrap().contains("SIGHUP does nothing")
+    });
+    assert_eq!(third.documents(), 0);
     assert!(third.terminate().success(), "SIGTERM drains and exits 0");
 }
 

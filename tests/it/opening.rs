@@ -10,6 +10,7 @@ use hapax_core::{SecretKey, Spec};
 use serde_json::json;
 
 use crate::support::client::{Client, words};
+use crate::support::command::hapax;
 use crate::support::documents::{insert, options};
 use crate::support::library;
 use crate::support::server::Server;
@@ -171,10 +172,20 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     let of = |name: &str, words: &str| log().lines().filter(|line| line.contains(name) && line.contains(words)).count();
     assert_eq!((of("default", "an EMPTY one replaces it"), of("news", "it was not dropped")), (1, 1), "{}", log());
     assert_eq!(client.get("/readyz").ok()["missing"], 1);
+    // An alert fires, and no backup without it replaces the last one that has it.
+    let gauge = || {
+        let metrics = client.get("/metrics").text();
+        metrics.lines().any(|line| line == r#"hapax_collection_damaged{collection="news"} 1"#)
+    };
+    assert!(gauge());
+    let backup = hapax(&["backup", "nightly", "--server", &server.url("")]).output().unwrap();
+    let told = String::from_utf8_lossy(&backup.stderr).into_owned();
+    assert!(!backup.status.success() && told.contains("the file of collection `news` is missing"), "{told}");
     client.get("/v1/collections/news").problem(404, "collection_not_found");
     client.delete("/v1/collections/news?confirm=news").ok();
     client.delete("/v1/collections/news?confirm=news").problem(404, "collection_not_found");
     assert_eq!(client.get("/readyz").ok().get("missing"), None);
+    assert!(!gauge());
     assert!(server.terminate().success());
     let server = Server::start(&data);
     assert_eq!((of("default", "an EMPTY one"), of("news", "it was not dropped")), (1, 1), "once is enough: {}", log());

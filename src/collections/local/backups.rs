@@ -145,6 +145,7 @@ impl BackupRun {
 
     async fn copy_all(&self, mut backup: Backup) -> Result<Manifest> {
         let Self { registry, progress, .. } = self;
+        refuse_if_missing(&registry.missing())?;
         let listed = TimestampMs::now();
         let sources: Vec<_> = registry.names()?.into_iter().map(|name| (registry.path(&name), name)).collect();
         progress.expect(sources.iter().map(|(path, _)| backup::units(path)).sum());
@@ -188,6 +189,17 @@ impl BackupRun {
                 }
             }
         }
+    }
+}
+
+/// Returns an error if the file of a collection vanished: a backup without it might replace the last one that has it.
+fn refuse_if_missing(missing: &[CollectionName]) -> Result<()> {
+    match missing.first() {
+        None => Ok(()),
+        Some(name) => Err(CollectionError::Store(format!(
+            "the file of collection `{name}` is missing, so the backup would lack it; restore it from an earlier backup, or \
+             accept the loss with DELETE /v1/collections/{name}"
+        ))),
     }
 }
 

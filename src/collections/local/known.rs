@@ -5,7 +5,9 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 
+use crate::engine::meters;
 use crate::store::Inventory;
+use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 
 #[derive(Default)]
@@ -45,7 +47,16 @@ impl Known {
             return false;
         };
         warn_unlisted(inventory.remove(name));
+        meters::forget(name);
         true
+    }
+
+    /// Tells of the missing collections as of damaged ones, so that an alert fires.
+    pub(super) fn observe(&self) {
+        for name in self.missing() {
+            metrics::gauge!(names::COLLECTION_DAMAGED, label::COLLECTION => name.to_string()).set(1.0);
+            metrics::gauge!(names::COLLECTION_OPEN, label::COLLECTION => name.to_string()).set(0.0);
+        }
     }
 }
 
@@ -68,6 +79,7 @@ fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
         );
     }
     for name in inventory.missing().iter().filter(|name| **name != default) {
+        meters::admit(name);
         tracing::error!(
             collection = %name,
             "the file of this collection is gone, but it was not dropped; restore a backup, or accept the loss with \

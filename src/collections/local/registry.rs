@@ -256,6 +256,7 @@ impl Registry {
             set(names::COLLECTION_BOOT_PROGRESS, collection.name(), 1.0);
         }
         self.opener.faults().observe();
+        self.known.observe();
         for (name, share) in self.opener.pending() {
             set(names::COLLECTION_OPEN, &name, 0.0);
             set(names::COLLECTION_BOOT_PROGRESS, &name, share);

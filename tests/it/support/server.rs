@@ -188,8 +188,16 @@ impl Server {
 
     /// Sends SIGTERM.
     pub fn ask_to_stop(&self) {
-        let pid = self.pid().to_string();
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
+        self.send("-TERM");
+    }
+
+    /// Sends SIGHUP.
+    pub fn hang_up(&self) {
+        self.send("-HUP");
+    }
+
+    fn send(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.pid().to_string()]).status().expect("kill(1) is there");
         assert!(sent.success());
     }
 
