@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use super::scopes::KEPT;
 use super::world::{POISON, told};
 use super::writers::{STORE, random_of};
-use super::{Chaos, LOTS, PATIENCE, STAGED};
+use super::{Chaos, IDS, LOTS, PATIENCE, STAGED};
 use crate::support::documents::id;
 
 /// How a merge ends.
@@ -28,13 +28,18 @@ enum End {
 impl Chaos {
     /// Changes the staging collection.
     pub(super) async fn stage(&self, rng: &mut ChaCha8Rng) {
-        let name = id(format!("id{}", rng.random_range(0..STAGED)));
+        let ids = if rng.random_bool(0.5) { IDS } else { STAGED };
+        let name = id(format!("id{}", rng.random_range(0..ids)));
         if rng.random_bool(0.1) {
             self.staging.delete(name).await.unwrap().wait().await.unwrap();
             return;
         }
-        // Often only the metadata and the labels change.
-        let held = if rng.random_bool(0.5) { self.staging.document(&name).await.unwrap() } else { None };
+        // Often it has the content that the id holds already, in one of the collections.
+        let holder = [Some(&self.staging), Some(&self.collection), None, None][rng.random_range(0..4)];
+        let held = match holder {
+            Some(holder) => holder.document(&name).await.unwrap(),
+            None => None,
+        };
         let of = held.map_or_else(|| random_of(rng), |held| told(held.metadata.as_ref()));
         let lot = rng.random_range(0..LOTS);
         self.insert(&self.staging, name, of, (rng.random_range(0..3), lot), STORE).await.unwrap();
@@ -42,10 +47,12 @@ impl Chaos {
 
     /// Merges again and again.
     pub(super) async fn merge(self: Arc<Self>) {
-        let all =
-            || OnDuplicate::ALL.into_iter().flat_map(|duplicate| OnExisting::ALL.map(|existing| (duplicate, existing)));
-        let ends = [End::Whole, End::Stopped, End::Whole, End::Stuck].into_iter().cycle();
-        for (options, end) in all().cycle().zip(ends) {
+        // Those that replace documents do most, so they come first and most often.
+        let existing = [OnExisting::Replace, OnExisting::Conflict, OnExisting::Replace, OnExisting::Keep].into_iter();
+        let duplicate = [OnDuplicate::Link, OnDuplicate::Skip, OnDuplicate::Store];
+        let all = existing.flat_map(|existing| duplicate.map(|duplicate| (duplicate, existing)));
+        let ends = [End::Whole, End::Whole, End::Stopped, End::Whole, End::Stuck].into_iter().cycle();
+        for (options, end) in all.cycle().zip(ends) {
             if !self.goes_on() {
                 return;
             }
