@@ -1,6 +1,6 @@
 //! The documents of chaos: groups that share nothing, and how similar the variants of a group are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hapax::collections::Settings;
 use hapax::types::{Content, Keep, Metadata, SetElement, Verify};
@@ -8,6 +8,13 @@ use hapax_core::{Banding, SignatureShape, Spec, verify};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+/// The groups that writers use.
+pub const GROUPS: u64 = 6;
+/// The group of a document that only expires.
+pub const GHOSTS: u64 = GROUPS;
+/// The group of a document that no merge can store.
+pub const POISON: u64 = GROUPS + 1;
+pub const VARIANTS: u64 = 24;
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 const THRESHOLD: f64 = 0.8;
 /// One row a band: documents that share a slot are candidates, so no similar document is missed.
@@ -15,6 +22,26 @@ pub const SURE: (u32, u32) = (64, 1);
 
 /// The content of a document: groups share nothing, and some variants of a group are similar.
 pub type Of = (u64, u64);
+
+/// How two documents of a group compare.
+#[derive(Clone, Copy)]
+pub struct Pair {
+    pub similarity: f64,
+    /// Whether they are duplicates of each other.
+    pub alike: bool,
+    /// Whether their contents are equal, as far as the server knows contents: it has none of a given signature.
+    pub same: bool,
+}
+
+/// How any two documents compare.
+pub struct Truth(BTreeMap<(Of, u64), Pair>);
+
+impl Truth {
+    /// Returns how two documents compare; `None` if they are of different groups.
+    pub fn of(&self, a: Of, b: Of) -> Option<Pair> {
+        if a.0 == b.0 { Some(self.0[&(a, b.1)]) } else { None }
+    }
+}
 
 /// The kind of content, and how similar any two documents are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,23 +80,35 @@ impl World {
         }
     }
 
-    pub fn similarity(self, a: Of, b: Of) -> f64 {
-        match self {
-            Self::Signatures => verify::similarity(equal(a, b), SHAPE),
-            Self::Sets => {
-                let (a, b) = (set(a), set(b));
-                let both = a.intersection(&b).count();
-                both as f64 / (a.len() + b.len() - both) as f64
+    /// Compares all documents of each group.
+    pub fn truth(self) -> Truth {
+        let mut truth = BTreeMap::new();
+        for group in 0..=POISON {
+            let signatures: Vec<_> = (0..VARIANTS).map(|variant| signature((group, variant))).collect();
+            let sets: Vec<_> = (0..VARIANTS).map(|variant| set((group, variant))).collect();
+            for (a, b) in (0..VARIANTS).flat_map(|a| (0..VARIANTS).map(move |b| (a, b))) {
+                let [left, right] = [a as usize, b as usize];
+                let pair = match self {
+                    Self::Signatures => by_estimate(&signatures[left], &signatures[right]),
+                    Self::Sets => by_shingles(&sets[left], &sets[right]),
+                };
+                truth.insert(((group, a), b), pair);
             }
         }
+        Truth(truth)
     }
+}
 
-    pub fn alike(self, a: Of, b: Of) -> bool {
-        match self {
-            Self::Signatures => equal(a, b) >= verify::matching_min(THRESHOLD, SHAPE),
-            Self::Sets => self.similarity(a, b) >= THRESHOLD,
-        }
-    }
+fn by_estimate(a: &[u8], b: &[u8]) -> Pair {
+    let equal = a.iter().zip(b).filter(|(a, b)| a == b).count() as u32;
+    let alike = equal >= verify::matching_min(THRESHOLD, SHAPE);
+    Pair { similarity: verify::similarity(equal, SHAPE), alike, same: false }
+}
+
+fn by_shingles(a: &BTreeSet<i128>, b: &BTreeSet<i128>) -> Pair {
+    let both = a.intersection(b).count();
+    let similarity = both as f64 / (a.len() + b.len() - both) as f64;
+    Pair { similarity, alike: similarity >= THRESHOLD, same: a == b }
 }
 
 pub fn banding((bands, rows): (u32, u32)) -> Banding {
@@ -84,10 +123,6 @@ fn signature((group, variant): Of) -> Vec<u8> {
         bytes[rng.random_range(0..SHAPE.bytes())] = rng.random();
     }
     bytes
-}
-
-fn equal(a: Of, b: Of) -> u32 {
-    signature(a).iter().zip(signature(b)).filter(|(a, b)| **a == *b).count() as u32
 }
 
 fn set((group, variant): Of) -> BTreeSet<i128> {
@@ -107,6 +142,7 @@ pub fn metadata((group, variant): Of, note: u32) -> Metadata {
     Metadata::new(format!(r#"{{"of":"{group}/{variant}","note":{note}}}"#)).unwrap()
 }
 
+/// Returns the content that metadata tells of.
 pub fn told(metadata: Option<&Metadata>) -> Of {
     let json: serde_json::Value = serde_json::from_str(metadata.expect("all have some").as_str()).unwrap();
     let (group, variant) = json["of"].as_str().unwrap().split_once('/').unwrap();
