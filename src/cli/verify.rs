@@ -116,7 +116,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             Ok(sound) => found |= !sound,
             // Check the other collections all the same.
             Err(error) => {
-                let error = error.context(format!("cannot check or repair collection `{name}`"));
+                let error = error.context(format!(
+                    "cannot check or repair collection `{name}` (if the cause cannot be mended, take it from a backup)"
+                ));
                 if let Some(earlier) = failed.replace(error) {
                     writeln!(io::stderr().lock(), "hapax: {earlier:#}")?;
                 }

@@ -79,6 +79,8 @@ fn deletes_go_on_while_the_disk_is_full() {
         assert!(insert_until_refused(server.address(), 20_000 + id, 1).is_empty(), "what is left is for deletes");
     }
     assert_eq!(whole(agent().get(server.url("/readyz")).call())["writable"], false);
+    let created = agent().put(server.url("/v1/collections/new")).send_json(json!({})).unwrap();
+    assert_eq!(created.status(), 507);
 
     // A copy of the disk as it is at this moment, as after a power failure.
     let copy = parent.path().join("copy");
