@@ -248,7 +248,7 @@ impl Report {
     /// Writes one line of a bulk answer, with the place in the file instead of the chunk's.
     fn answer(&mut self, origin: &Origin, line: &str) {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(line) else {
-            return self.failure(origin, "cannot read the server's answer");
+            return self.failure(origin, Unreadable::answer());
         };
         let is = |name: &str, values: &[&str]| fields.get(name).is_some_and(|value| values.contains(&value.get()));
         self.failed += u64::from(is("kind", &["\"error\""]));
@@ -256,9 +256,8 @@ impl Report {
         self.write(origin, placed(&fields, &PlaceFields::in_file(origin)).as_bytes());
     }
 
-    fn failure(&mut self, origin: &Origin, reason: &str) {
+    fn failure(&mut self, origin: &Origin, error: Unreadable) {
         self.failed += 1;
-        let error = Unreadable { detail: reason.to_owned() };
         self.write_line(origin, &ErrorLine::new(PlaceFields::in_file(origin), error));
     }
 
@@ -279,7 +278,7 @@ impl Report {
     /// Reports the unreadable lines and records before the one with this number.
     fn unreadable_before(&mut self, number: u64) {
         while let Some((origin, reason)) = self.unreadable.pop_front_if(|(origin, _)| origin.number() < number) {
-            self.failure(&origin, &reason.to_string());
+            self.failure(&origin, Unreadable::from(&reason));
         }
     }
 }

@@ -102,6 +102,28 @@ pub struct Problem {
     /// A sentence that says what happened.
     #[serde(default)]
     pub detail: String,
+    /// What is wrong with each field, if values are not valid.
+    #[serde(default)]
+    errors: Vec<WrongField>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WrongField {
+    field: String,
+    detail: String,
+}
+
+impl Problem {
+    /// Says what happened to people who do not see `errors`, which `detail` refers to if there are several.
+    pub(super) fn sentence(&self) -> String {
+        match self.errors.as_slice() {
+            [first, others @ ..] if !others.is_empty() => {
+                let (count, fields) = (others.len(), if others.len() == 1 { "field is" } else { "fields are" });
+                format!("{}: {}; and {count} more {fields} not valid", first.field, first.detail)
+            }
+            _ => self.detail.clone(),
+        }
+    }
 }
 
 /// A client of one server. Cloning is cheap, and clones share connections.
@@ -246,7 +268,7 @@ impl Client {
         let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         let text = answer.body_mut().read_to_string().unwrap_or_default();
         let detail = match serde_json::from_str::<Problem>(&text) {
-            Ok(problem) => problem.detail,
+            Ok(problem) => problem.sentence(),
             Err(_) if status == 400 && self.base.starts_with("http://") => {
                 "the answer is not from a hapax server. If the server speaks TLS, give its URL with https://".into()
             }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::input::{InputError, LineForm, NoField, Wanted};
+use crate::input::{InputError, LineForm, NoField, Wanted, look_at};
 
 /// The names of the fields that hold the id and the text.
 #[derive(Clone, Debug, clap::Args)]
@@ -47,6 +47,26 @@ pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
+}
+
+/// Opens each file and looks at its format, so that one that cannot be read is told before another is read to its end.
+pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
+    if files.iter().filter(|file| *file == Path::new("-")).count() > 1 {
+        bail!("- is given twice; stdin can be read only once");
+    }
+    files.iter().try_for_each(|file| look_at(file, wanted).map_err(|error| unreadable(error, file)))
+}
+
+/// Says how many files were not read because of an error.
+pub(super) fn with_unread(error: anyhow::Error, unread: &[PathBuf]) -> anyhow::Error {
+    match unread {
+        [] => error,
+        [one] => anyhow!("{error:#}; {} after it was not read", one.display()),
+        [first, ..] => {
+            let count = unread.len();
+            anyhow!("{error:#}; {count} files after it were not read, the first is {}", first.display())
+        }
+    }
 }
 
 /// Says which argument helps, if one does.

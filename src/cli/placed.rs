@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::input::{Fields, Origin, Place};
+use crate::input::{Fields, Origin, Place, Reason};
 
 /// The place that a document came from, as fields of a line of output.
 #[derive(Debug, Default, Serialize)]
@@ -68,7 +68,23 @@ impl<'a, E> ErrorLine<'a, E> {
 /// The reason why a line or a record could not be read as a document.
 #[derive(Serialize)]
 pub(super) struct Unreadable {
-    pub(super) detail: String,
+    code: &'static str,
+    detail: String,
+}
+
+/// The code for an answer that is not from hapax, or from a later version.
+pub(super) const FOREIGN_ANSWER: &str = "foreign_answer";
+
+impl Unreadable {
+    pub(super) fn answer() -> Self {
+        Self { code: FOREIGN_ANSWER, detail: "cannot read the server's answer".to_owned() }
+    }
+}
+
+impl From<&Reason> for Unreadable {
+    fn from(reason: &Reason) -> Self {
+        Self { code: reason.code(), detail: reason.to_string() }
+    }
 }
 
 #[cfg(test)]
@@ -90,8 +106,8 @@ mod tests {
             r#"{"kind":"verdict","file":"x}.warc","record":3,"offset":784,"id":"a\"b","matches":[{"line":1}]}"#
         );
         assert_eq!(
-            serde_json::to_string(&ErrorLine::new(PlaceFields::of(&line), Unreadable { detail: "x".into() })).unwrap(),
-            r#"{"kind":"error","file":"p\"q","line":1001,"error":{"detail":"x"}}"#
+            serde_json::to_string(&ErrorLine::new(PlaceFields::of(&line), Unreadable::answer())).unwrap(),
+            r#"{"kind":"error","file":"p\"q","line":1001,"error":{"code":"foreign_answer","detail":"cannot read the server's answer"}}"#
         );
     }
 }

@@ -1,13 +1,14 @@
 //! A file -> chunks of documents. The first bytes tell its compression and its format; only if these are damaged does the
 //! name decide. It must never know how chunks are sent, or how they are answered.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Origin, Place};
-use super::lines::{self, BYTE_ORDER_MARK};
+use super::format::{FORMAT_BYTES, Format, told_by};
+use super::lines;
 use super::reason::{InputError, Reason};
 use super::units::{UnitError, Units};
 use super::wanted::Wanted;
@@ -15,8 +16,6 @@ use super::warc::Records;
 
 /// Memory that a zstd frame may ask for: corpora are often compressed with `zstd --long=31`.
 const WINDOW_LOG_MAX: u32 = 31;
-/// The bytes of a file by which its format is told.
-const FORMAT_BYTES: usize = 16;
 /// Parts of names of WARC files, and of the text and metadata that Common Crawl makes of them.
 const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
 
@@ -29,7 +28,22 @@ pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> 
     read_units(units, &path.to_string_lossy(), wanted, &mut give)
 }
 
-/// The same from any reader. `name` is the name of the file. A zstd frame may ask for 2 to the power of
+/// Opens `path` and looks at its format, as [`read_chunks`] does before it reads the first line. Of stdin, pipes and
+/// devices it reads nothing: what was read of them would be lost.
+pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
+    if path == Path::new("-") || !is_readable_twice(&path.metadata()?) {
+        return Ok(());
+    }
+    let mut units = Units::of_file(File::open(path)?, WINDOW_LOG_MAX)?;
+    format(&mut units, &path.to_string_lossy(), wanted).map(drop)
+}
+
+/// Whether another open file has the same bytes. A folder has none, so opening it fails.
+fn is_readable_twice(data: &Metadata) -> bool {
+    data.is_file() || data.is_dir()
+}
+
+/// Does as [`read_chunks`], from any reader. `name` is the name of the file. A zstd frame may ask for 2 to the power of
 /// `window_log_max` bytes of memory.
 pub fn read(
     input: Box<dyn Read>,
@@ -48,7 +62,7 @@ fn read_units(
     give: &mut dyn FnMut(Chunk) -> bool,
 ) -> Result<(), InputError> {
     let file = name.into();
-    match format(&mut units, name)? {
+    match format(&mut units, name, wanted)? {
         Format::Lines => lines::read(units, &file, wanted, give),
         Format::Warc => records(units, &file, give).map_err(Into::into),
     }
@@ -59,29 +73,13 @@ pub fn input_bytes(paths: &[PathBuf]) -> Option<u64> {
     paths.iter().map(|path| path.metadata().ok().filter(|data| data.is_file()).map(|data| data.len())).sum()
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Format {
-    Lines,
-    Warc,
-}
-
-fn format(units: &mut Units, name: &str) -> Result<Format, InputError> {
+fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, InputError> {
     let by_name = WARC_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
-    let begin = match units.peek(FORMAT_BYTES) {
-        Ok(begin) => begin,
+    match units.peek(FORMAT_BYTES) {
+        Ok(begin) => told_by(begin, by_name, &wanted.form.text_field),
         // Only the records of a WARC file that are damaged are lost.
-        Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
-        Err(error) => return Err(io::Error::from(error).into()),
-    };
-    let begin = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start();
-    if begin.starts_with(b"PAR1") {
-        Err(InputError::Parquet)
-    } else if begin.starts_with(b"filedesc:") {
-        Err(InputError::Arc)
-    } else if begin.starts_with(b"WARC/") || by_name && !begin.is_empty() && !begin.starts_with(b"{") {
-        Ok(Format::Warc)
-    } else {
-        Ok(Format::Lines)
+        Err(UnitError::Damaged(_)) if by_name => Ok(Format::Warc),
+        Err(error) => Err(io::Error::from(error).into()),
     }
 }
 
@@ -109,7 +107,7 @@ fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -
         match record.document {
             Ok(Some(line)) => chunk.push(origin, line, None),
             Ok(None) => chunk.skipped += 1,
-            Err(reason) => chunk.failures.push((origin, Reason::Other(reason))),
+            Err(reason) => chunk.failures.push((origin, Reason::other("unreadable_record", reason))),
         }
     };
     chunk.input_bytes = records.taken() - reported;
@@ -222,7 +220,10 @@ mod tests {
             given += chunk.lines.len();
             true
         });
-        assert!(matches!(result, Err(InputError::Read(_))) && (2_800..3_000).contains(&given), "{result:?}, {given}");
+        assert!(
+            matches!(result, Err(InputError::Cut { .. })) && (2_800..3_000).contains(&given),
+            "{result:?}, {given}"
+        );
         for rest in [vec![0; 300_000], [&[0; 512], &*whole].concat()] {
             let chunks = chunks("x", &[&*whole, &rest].concat()).expect("readable");
             let lines: usize = chunks.iter().map(|chunk| chunk.lines.len()).sum();

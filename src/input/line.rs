@@ -14,14 +14,15 @@ const SHOWN_CHARS: usize = 40;
 
 /// Turns a line into a document of the API.
 pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> {
-    let other = |reason: String| Reason::Other(reason);
     let text = std::str::from_utf8(line)
-        .map_err(|error| other(format!("not valid UTF-8 (column {})", error.valid_up_to() + 1)))?;
+        .map_err(|error| Reason::other("not_utf8", format!("not valid UTF-8 (column {})", error.valid_up_to() + 1)))?;
     // serde_json numbers the lines of one record, so its "line 1" would contradict the line of the file.
+    let malformed = |detail: String| Reason::other("malformed_json", detail);
     let record: Fields<'_> = serde_json::from_str(text).map_err(|error| match error.is_eof() {
-        true => other(format!("not a complete JSON object: it ends too early (column {})", error.column())),
-        false => other(format!("not a JSON object (column {})", error.column().max(1))),
+        true => malformed(format!("not a complete JSON object: it ends too early (column {})", error.column())),
+        false => malformed(format!("not a JSON object (column {})", error.column().max(1))),
     })?;
+    refuse_twice(&record, form)?;
     let mut document = Vec::with_capacity(line.len() + 16);
     let mut add = |name: &str, value: &str| {
         document.extend_from_slice(if document.is_empty() { b"{\"" } else { b",\"" });
@@ -57,6 +58,16 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     }
     document.push(b'}');
     Ok(document)
+}
+
+/// Refuses a line with two ids or two texts, as the API does: readers of JSON differ in which of them they take.
+fn refuse_twice(record: &Fields<'_>, form: &LineForm) -> Result<(), Reason> {
+    for name in [&form.id_field, &form.text_field] {
+        if record.0.iter().filter(|(field, _)| field == name).count() > 1 {
+            return Err(Reason::other("invalid_value", format!("{name}: is given twice")));
+        }
+    }
+    Ok(())
 }
 
 /// Names the fields that may be meant instead: for a text those that are strings, if there are any.
@@ -113,6 +124,9 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_documents_say_why() {
+        let twice = "{\"body\":\"t\",\"url\":1,\"n\":1,\"n\":2,\"\\u0075rl\":2}";
+        assert_eq!(mapped(twice), Err("url: is given twice".into()));
+        assert_eq!(mapped(r#"{"body":"t","body":"u"}"#), Err("body: is given twice".into()));
         assert_eq!(mapped("[1]"), Err("not a JSON object (column 1)".into()));
         assert_eq!(mapped("nonsense"), Err("not a JSON object (column 2)".into()));
         assert_eq!(mapped("{\"url\":"), Err("not a complete JSON object: it ends too early (column 7)".into()));

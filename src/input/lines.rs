@@ -28,7 +28,7 @@ pub(super) fn read(
         let length = match read_line(&mut units, &mut buffer) {
             Ok(0) => break Ok(()),
             Ok(length) => length,
-            Err(error) => break Err(error.into()),
+            Err(error) => break Err(InputError::Cut { line: number + 1, error }),
         };
         number += 1;
         let origin = Origin { file: Arc::clone(file), place: Place::Line(number) };
@@ -75,7 +75,7 @@ fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
 
 fn document(line: &[u8], length: u64, form: &LineForm) -> Result<Vec<u8>, Reason> {
     if length > LINE_BYTES_MAX as u64 {
-        return Err(Reason::Other(format!("the line has {length} bytes; the most is {LINE_BYTES_MAX}")));
+        return Err(Reason::other("too_large", format!("the line has {length} bytes; the most is {LINE_BYTES_MAX}")));
     }
     line::document(line, form)
 }

@@ -5,6 +5,7 @@
 mod chunk;
 mod fields;
 mod file;
+mod format;
 mod frame;
 mod line;
 mod lines;
@@ -16,6 +17,6 @@ mod warc;
 
 pub use chunk::{Chunk, Origin, Place};
 pub use fields::Fields;
-pub use file::{input_bytes, read, read_chunks};
+pub use file::{input_bytes, look_at, read, read_chunks};
 pub use reason::{InputError, NoField, Reason};
 pub use wanted::{LineForm, Wanted};

@@ -8,8 +8,26 @@ pub enum Reason {
     /// Often all lines of a file have it, so it need not be shown for each.
     #[error(transparent)]
     NoField(NoField),
-    #[error("{0}")]
-    Other(String),
+    #[error("{detail}")]
+    Other {
+        /// The stable name of the problem. If the API has one for it, it is that.
+        code: &'static str,
+        detail: String,
+    },
+}
+
+impl Reason {
+    pub(super) fn other(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::Other { code, detail: detail.into() }
+    }
+
+    /// The stable name of the problem.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoField(_) => "no_field",
+            Self::Other { code, .. } => code,
+        }
+    }
 }
 
 /// A field that a line lacks, with its other fields.
@@ -41,6 +59,9 @@ impl fmt::Display for NoField {
 pub enum InputError {
     #[error(transparent)]
     Read(#[from] io::Error),
+    /// The file is damaged, or cannot be read on. The lines before it are documents.
+    #[error("{error}, in line {line}")]
+    Cut { line: u64, error: io::Error },
     #[error(
         "this is Parquet; the formats are JSON Lines and WARC. DuckDB converts it: \
          COPY (SELECT id, text FROM 'file.parquet') TO 'file.jsonl' (FORMAT json)"
@@ -51,6 +72,24 @@ pub enum InputError {
          warcio recompress file.arc.gz file.warc.gz"
     )]
     Arc,
+    #[error("this is bzip2; the compressions are gzip and zstd. Decompress it first: bunzip2 file.bz2")]
+    Bzip2,
+    #[error("this is xz; the compressions are gzip and zstd. Decompress it first: unxz file.xz")]
+    Xz,
+    #[error("this is a zip archive; the formats are JSON Lines and WARC. Extract its files first: unzip file.zip")]
+    Zip,
+    #[error("this is a tar archive; the formats are JSON Lines and WARC. Extract its files first: tar -xf file.tar")]
+    Tar,
+    #[error(
+        "this is a JSON array; the formats are JSON Lines and WARC. jq converts it: \
+         jq -c '.[]' file.json > file.jsonl"
+    )]
+    Array,
+    #[error(
+        "this is CSV; the formats are JSON Lines and WARC. DuckDB converts it: \
+         COPY (SELECT id, text FROM 'file.csv') TO 'file.jsonl' (FORMAT json)"
+    )]
+    Csv,
     /// No line of the beginning of the file has a field that all need.
     #[error("{0}")]
     NoField(NoField),

@@ -209,25 +209,26 @@ fn a_summary_that_nobody_reads_is_no_failure() {
 fn what_was_answered_before_an_error_is_in_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, url) = started(dir.path());
-    let (good, parquet) = (dir.path().join("good.jsonl"), dir.path().join("after.parquet"));
-    std::fs::write(&parquet, "PAR1 and more").unwrap();
+    let (good, cut) = (dir.path().join("good.jsonl"), dir.path().join("cut.jsonl.gz"));
     let corpus: Vec<_> = (0..20_000).map(|n| json!({"id": n, "text": words(n)}).to_string()).collect();
     std::fs::write(&good, corpus.join("\n")).unwrap();
-    let kept = dir.path().join("kept.jsonl.zst");
-    let import = run(&["import", "--server", &url, "--kept", path(&kept), path(&good), path(&parquet)]);
-    assert_eq!(code(&import), 2, "{import:?}");
-    assert!(text(&import.stderr).contains("cannot read"), "{import:?}");
-    assert_eq!(row(&import, "unique"), 20_000, "what was read is sent");
-    let kept = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
-    let kept: Vec<_> = std::str::from_utf8(&kept).unwrap().lines().collect();
-    assert!(kept == corpus, "they are in the order of the input");
-
-    let cut = dir.path().join("cut.jsonl.gz");
     let whole = gzip(corpus.join("\n").as_bytes());
     std::fs::write(&cut, &whole[..whole.len() - 20]).unwrap();
-    let import = run(&["import", "--server", &url, path(&cut)]);
+    let kept = dir.path().join("kept.jsonl.zst");
+    let import =
+        run(&["import", "--server", &url, "--kept", path(&kept), path(&good), path(&cut), path(&good), path(&good)]);
     assert_eq!(code(&import), 2, "{import:?}");
-    assert!((19_500..20_000).contains(&row(&import, "unchanged")), "the last chunk is sent too: {import:?}");
+    let said = text(&import.stderr);
+    let line = said.split("in line ").nth(1).and_then(|rest| rest.split(';').next());
+    let line: usize = line.and_then(|line| line.trim().parse().ok()).unwrap_or_else(|| panic!("no line in {said}"));
+    assert!((19_500..=20_000).contains(&line), "{said}");
+    let rest = format!("; 2 files after it were not read, the first is {}\n", path(&good));
+    assert!(said.contains(&format!("cannot read {}: ", path(&cut))) && said.ends_with(&rest), "{said}");
+    assert_eq!(row(&import, "unique"), 20_000, "what was read is sent");
+    assert_eq!(row(&import, "unchanged"), line as u64 - 1, "the last chunk before the damage is sent too: {import:?}");
+    let kept = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
+    let kept: Vec<_> = std::str::from_utf8(&kept).unwrap().lines().collect();
+    assert!(kept == [&corpus[..], &corpus[..line - 1]].concat(), "they are in the order of the input");
 
     let good = dir.path().join("one.jsonl");
     std::fs::write(&good, corpus[0].clone()).unwrap();

@@ -49,6 +49,7 @@ mod html;
 mod id_cache;
 mod identity;
 mod idle_clients;
+mod import_refusals;
 mod importing;
 mod keys;
 mod label_deletion;

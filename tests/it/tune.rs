@@ -168,6 +168,19 @@ fn the_choice_keeps_its_limit_with_the_sample() {
     assert!(message.contains("as similar as those of the sample"), "{message}");
 }
 
+// It stopped at the first of them, which an import of the same file counts and skips.
+#[test]
+fn lines_without_a_text_are_skipped_and_counted() {
+    let dir = library::dir();
+    let pages: String = (0..5).map(|n| page(n, 9, "")).collect();
+    let lines = format!("{pages}{{\"id\": 8}}\n{{\"id\": 9, \"body\": \"x\"}}\n");
+    let path = file(dir.path(), "some", &lines);
+    let report = json(&["--from-data", path.to_str().expect("UTF-8")]);
+    assert_eq!((number(&report, "/sample/documents_read"), number(&report, "/sample/without_text")), (5.0, 2.0));
+    let said = words(&["--from-data", path.to_str().expect("UTF-8")]);
+    assert!(said.contains("2 lines without a text are left out"), "{said}");
+}
+
 #[test]
 fn wrong_samples_are_refused_with_their_reason() {
     let dir = library::dir();

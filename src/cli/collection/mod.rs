@@ -120,6 +120,9 @@ pub(super) fn ensure(client: &Client, name: &str, args: &CreateArgs) -> Result<(
     let settings = settings(&args.frozen, &args.changes)?;
     if !args.create {
         return match settings.keys().next() {
+            None if client.get(&path(name))?.0 == NOT_FOUND => {
+                bail!("there is no collection {name}; --create creates it")
+            }
             None => Ok(()),
             Some(setting) => bail!("{setting} is a setting of a new collection: it needs --create"),
         };

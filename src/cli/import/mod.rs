@@ -4,7 +4,7 @@ mod answer;
 mod outputs;
 mod tally;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, matching, unreadable};
+use super::files::{FieldArgs, look_at_all, matching, unreadable, with_unread};
 use super::patience::Patience;
 use super::progress;
 use super::signals::EXIT_INTERRUPTED;
@@ -179,6 +179,8 @@ struct Import<'a> {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
     outputs::check(&files, args.verdicts.as_deref(), args.kept.as_deref())?;
+    let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
+    look_at_all(&files, &wanted)?;
     let client = Client::new(&args.server)?;
     client.reach()?;
     ensure(&client, &args.collection, &args.create)?;
@@ -199,7 +201,6 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         patience: args.patience,
         interrupted: interruption()?,
     };
-    let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
     import.send(&files, &wanted, connections);
     bar.finish_and_clear();
     import.finish()
@@ -218,13 +219,14 @@ impl Import<'_> {
                 scope.spawn(|| self.send_chunks(&take));
             }
             let mut number = 0;
-            for file in files {
+            for (at, file) in files.iter().enumerate() {
                 let numbered = |chunk| {
                     number += 1;
                     self.look_for_interruption();
                     !self.has_failed() && give.send((number - 1, chunk)).is_ok()
                 };
-                unread = read_chunks(file, wanted, numbered).err().map(|error| unreadable(error, Path::new(file)));
+                let told = |error| with_unread(unreadable(error, file), &files[at + 1..]);
+                unread = read_chunks(file, wanted, numbered).err().map(told);
                 if unread.is_some() || self.has_failed() {
                     break;
                 }

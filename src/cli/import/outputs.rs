@@ -125,19 +125,19 @@ impl TurnOf<'_> {
         let mut failures = chunk.failures.iter().peekable();
         for (at, (origin, answer)) in chunk.origins.iter().zip(answers).enumerate() {
             while let Some((failed, reason)) = failures.next_if(|(failed, _)| failed.number() < origin.number()) {
-                turn.verdict(&unreadable(failed, &reason.to_string()))?;
+                turn.verdict(&unreadable(failed, reason.into()))?;
             }
             let Some((line, answer)) = answer else { continue };
             match serde_json::from_str::<Fields<'_>>(line) {
                 Ok(fields) => turn.verdict(placed(&fields, &PlaceFields::of(origin)).as_bytes())?,
-                Err(_) => turn.verdict(&unreadable(origin, "cannot read the server's answer"))?,
+                Err(_) => turn.verdict(&unreadable(origin, Unreadable::answer()))?,
             }
             if answer.as_ref().is_some_and(|answer| answer.stored) {
                 turn.keep(chunk.originals.get(at).unwrap_or(&chunk.lines[at]))?;
             }
         }
         for (failed, reason) in failures {
-            turn.verdict(&unreadable(failed, &reason.to_string()))?;
+            turn.verdict(&unreadable(failed, reason.into()))?;
         }
         Ok(())
     }
@@ -165,8 +165,7 @@ impl Turn {
     }
 }
 
-fn unreadable(origin: &crate::input::Origin, reason: &str) -> Vec<u8> {
-    let error = Unreadable { detail: reason.to_owned() };
+fn unreadable(origin: &crate::input::Origin, error: Unreadable) -> Vec<u8> {
     serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin), error)).expect("strings are JSON")
 }
 

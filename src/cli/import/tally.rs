@@ -1,11 +1,13 @@
 //! The answers to an import -> counts, and the failures that are shown. It must never know how documents are sent.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::HumanCount;
 
 use super::answer::Answer;
+use crate::cli::placed::FOREIGN_ANSWER;
 use crate::cli::plural::plural;
 use crate::input::{Origin, Reason};
 
@@ -32,6 +34,8 @@ pub(super) struct Tally {
     counts: Counts,
     text_bytes: u64,
     failures: Vec<String>,
+    /// How many documents failed for which reason, by its code.
+    reasons: BTreeMap<String, u64>,
     /// Whether a line without a field that it needs is among the failures.
     has_no_field: bool,
 }
@@ -57,26 +61,45 @@ impl Tally {
         // One line without a field is enough to understand the others.
         let known = matches!(reason, Reason::NoField(_)) && std::mem::replace(&mut self.has_no_field, true);
         if known {
-            self.counts.failed += 1;
+            self.count_failed(reason.code());
         } else {
-            self.fail(origin, None, &reason.to_string());
+            self.fail(origin, None, reason.code(), &reason.to_string());
         }
     }
 
     /// Counts a document whose answer is an error, or cannot be understood.
-    fn fail(&mut self, origin: &Origin, id: Option<&str>, reason: &str) {
-        self.counts.failed += 1;
+    fn fail(&mut self, origin: &Origin, id: Option<&str>, code: &str, reason: &str) {
+        self.count_failed(code);
         if self.failures.len() < FAILURES_SHOWN {
             let id = id.map(|id| format!(" (id {id:?})")).unwrap_or_default();
             self.failures.push(format!("{origin}{id}: {reason}"));
         }
     }
 
+    fn count_failed(&mut self, code: &str) {
+        self.counts.failed += 1;
+        match self.reasons.get_mut(code) {
+            Some(count) => *count += 1,
+            None => drop(self.reasons.insert(code.to_owned(), 1)),
+        }
+    }
+
+    /// Returns the reasons with their counts, the most frequent first.
+    fn reasons(&self) -> String {
+        let mut reasons: Vec<_> = self.reasons.iter().collect();
+        // Equal counts stay in the order of their codes.
+        reasons.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
+        let reasons: Vec<_> = reasons.iter().map(|&(code, &count)| format!("{code} {}", HumanCount(count))).collect();
+        if reasons.is_empty() { String::new() } else { format!("  ({})", reasons.join(", ")) }
+    }
+
     /// Counts the answer to a document.
     pub(super) fn answer(&mut self, origin: &Origin, answer: Option<&Answer>) {
-        let Some(answer) = answer else { return self.fail(origin, None, "cannot read the server's answer") };
+        let Some(answer) = answer else {
+            return self.fail(origin, None, FOREIGN_ANSWER, "cannot read the server's answer");
+        };
         if let Some(problem) = &answer.error {
-            return self.fail(origin, answer.id.as_deref(), &problem.detail);
+            return self.fail(origin, answer.id.as_deref(), &problem.code, &problem.sentence());
         }
         let counts = &mut self.counts;
         match (answer.outcome.as_deref(), answer.verdict.as_deref()) {
@@ -86,7 +109,7 @@ impl Tally {
             (_, Some("near_duplicate")) => counts.near += 1,
             (_, Some("exact_duplicate")) => counts.exact += 1,
             (_, Some("empty")) => counts.empty += 1,
-            _ => self.fail(origin, answer.id.as_deref(), "the server's answer has no verdict"),
+            _ => self.fail(origin, answer.id.as_deref(), FOREIGN_ANSWER, "the server's answer has no verdict"),
         }
     }
 
@@ -121,7 +144,8 @@ impl Tally {
             rows.push(("skipped", counts.skipped));
         }
         for (name, count) in rows {
-            writeln!(out, "{name:<12}{:>16}", HumanCount(count).to_string())?;
+            let reasons = if name == "failed" { self.reasons() } else { String::new() };
+            writeln!(out, "{name:<12}{:>16}{reasons}", HumanCount(count).to_string())?;
         }
         let per_second = HumanCount((self.documents() as f64 / seconds) as u64).to_string();
         writeln!(out, "{:<12}{seconds:>16.1}", "seconds")?;

@@ -64,6 +64,8 @@ pub(super) struct CurveReport {
 #[derive(Debug, Serialize)]
 pub(super) struct SampleReport {
     pub documents_read: u64,
+    /// Lines that are not documents.
+    pub without_text: u64,
     pub documents: u64,
     pub shingles_median: u64,
     /// Pairs below the threshold. All similarities are of these.
@@ -144,6 +146,7 @@ impl SampleReport {
         let unrelated = tuned.unrelated;
         Self {
             documents_read: sample.read,
+            without_text: sample.without_text,
             documents: sample.documents,
             shingles_median: sample.shingles,
             pairs: sample.pairs,

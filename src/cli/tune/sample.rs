@@ -17,7 +17,7 @@ use crate::collections::element_hashes;
 use crate::extract::extract;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
-use crate::input::{Chunk, input_bytes, read_chunks};
+use crate::input::{Chunk, Reason, input_bytes, read_chunks};
 use crate::types::{Content, Extract};
 
 /// Documents in the sample.
@@ -31,6 +31,8 @@ const PAIRS_MAX: usize = 200_000;
 pub(super) struct Sample {
     /// Documents in the file.
     pub read: u64,
+    /// Lines without a text. They are not documents.
+    pub without_text: u64,
     /// Documents of the sample that have shingles.
     pub documents: u64,
     /// The median of their numbers of distinct shingles.
@@ -43,17 +45,18 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads the file to its end, and compares pairs of a sample. Fails if a line is not JSON with the fields of a
-    /// document, or if chance chooses one whose content is wrong.
+    /// Reads the file to its end, and compares pairs of a sample. Counts lines without a text. Fails if a line is not
+    /// JSON, or if chance chooses one whose content is wrong.
     pub(super) fn read(path: &Path, args: &Args) -> Result<Self> {
         let spec = TextSpec { shingling: args.shingle, ..TextSpec::default() };
         let pipeline = Pipeline::new(&spec, None).context("--shingle")?;
         let mut scratch = SignScratch::default();
         let fields = FieldArgs { id_field: "id".to_owned(), text_field: args.text_field.clone() };
         let mut reservoir = Reservoir::new(args.seed, DOCUMENTS_MAX, SHINGLES_MAX);
-        let mut wrong = None;
+        let (mut wrong, mut without_text) = (None, 0);
         let (bar, begun) = (progress::of_files(input_bytes(&[path.to_owned()])), Instant::now());
         let read = read_chunks(path, &fields.wanted(false), |chunk| {
+            without_text += chunk.failures.iter().filter(|(_, reason)| is_without_text(reason)).count() as u64;
             wrong = take(&chunk, &mut reservoir, &pipeline, &mut scratch).err();
             bar.inc(chunk.input_bytes);
             bar.set_message(progress::documents(reservoir.seen, begun));
@@ -63,7 +66,7 @@ impl Sample {
         read.map_err(|error| unreadable(error, path))?;
         match wrong {
             Some(error) => Err(error),
-            None => Self::compare(path, reservoir, args.threshold()),
+            None => Ok(Self { without_text, ..Self::compare(path, reservoir, args.threshold())? }),
         }
     }
 
@@ -86,6 +89,7 @@ impl Sample {
         sizes.sort_unstable();
         Ok(Self {
             read,
+            without_text: 0,
             documents: sets.len() as u64,
             shingles: sizes[sizes.len() / 2] as u64,
             pairs: similarities.len() as u64,
@@ -95,9 +99,13 @@ impl Sample {
     }
 }
 
+fn is_without_text(reason: &Reason) -> bool {
+    matches!(reason, Reason::NoField(_))
+}
+
 /// Puts the documents of a chunk into the sample, if chance chooses them.
 fn take(chunk: &Chunk, reservoir: &mut Reservoir, pipeline: &Pipeline, scratch: &mut SignScratch) -> Result<()> {
-    if let Some((origin, reason)) = chunk.failures.first() {
+    if let Some((origin, reason)) = chunk.failures.iter().find(|(_, reason)| !is_without_text(reason)) {
         bail!("{origin}: {reason}");
     }
     for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {

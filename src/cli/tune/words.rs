@@ -73,6 +73,10 @@ fn write_sample(out: &mut impl Write, sample: &SampleReport) -> Result<()> {
         plural(sample.documents_read),
         sample.shingles_median
     )?;
+    if sample.without_text > 0 {
+        let (lines, s) = (sample.without_text, plural(sample.without_text));
+        writeln!(out, "            {lines} line{s} without a text {} left out", if lines == 1 { "is" } else { "are" })?;
+    }
     writeln!(
         out,
         "            {} pairs below the threshold; {} at or above it are left out",

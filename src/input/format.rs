@@ -1,0 +1,64 @@
+//! The first bytes of a file -> its format, or the reason why it is not read. A format that is not read is recognised
+//! here, because its bytes would fail line by line. Knows nothing of compression.
+
+use super::lines::BYTE_ORDER_MARK;
+use super::reason::InputError;
+
+/// The bytes by which a format is told: a tar archive has its name at byte 257.
+pub(super) const FORMAT_BYTES: usize = 512;
+/// The name of the format in a tar archive's first header, and its place.
+const TAR: (usize, &[u8]) = (257, b"ustar");
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Format {
+    Lines,
+    Warc,
+}
+
+/// Tells the format. `is_warc_by_name` decides about bytes that could be both; `text_field` is what a table's header is
+/// recognised by.
+pub(super) fn told_by(begin: &[u8], is_warc_by_name: bool, text_field: &str) -> Result<Format, InputError> {
+    let text = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start();
+    if let Some(error) = foreign(begin, text) {
+        Err(error)
+    } else if text.starts_with(b"WARC/") || is_warc_by_name && !text.is_empty() && !text.starts_with(b"{") {
+        Ok(Format::Warc)
+    } else if text.starts_with(b"[") {
+        Err(InputError::Array)
+    } else if is_header_of_table(text, text_field) {
+        Err(InputError::Csv)
+    } else {
+        Ok(Format::Lines)
+    }
+}
+
+fn foreign(begin: &[u8], text: &[u8]) -> Option<InputError> {
+    if text.starts_with(b"PAR1") {
+        Some(InputError::Parquet)
+    } else if text.starts_with(b"filedesc:") {
+        Some(InputError::Arc)
+    } else if begin.starts_with(b"BZh") {
+        Some(InputError::Bzip2)
+    } else if begin.starts_with(b"\xFD7zXZ\0") {
+        Some(InputError::Xz)
+    } else if begin.starts_with(b"PK\x03\x04") {
+        Some(InputError::Zip)
+    } else if begin.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1)) && begin[..TAR.0].contains(&0) {
+        // Texts have no byte 0.
+        Some(InputError::Tar)
+    } else {
+        None
+    }
+}
+
+/// Whether the first line names columns, one of which is the text. A line of JSON begins with a brace.
+fn is_header_of_table(text: &[u8], text_field: &str) -> bool {
+    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let is_text = |cell: &[u8]| unquoted(cell.trim_ascii()) == text_field.as_bytes();
+    !line.starts_with(b"{")
+        && b",;\t".iter().any(|separator| line.contains(separator) && line.split(|byte| byte == separator).any(is_text))
+}
+
+fn unquoted(cell: &[u8]) -> &[u8] {
+    cell.strip_prefix(b"\"").and_then(|cell| cell.strip_suffix(b"\"")).unwrap_or(cell)
+}
