@@ -15,8 +15,11 @@ mod fleeting;
 mod folders;
 #[cfg(target_os = "linux")]
 pub mod full_disk;
+mod golden;
 mod http;
 mod kills;
+mod labelled;
+mod merges;
 mod names;
 #[cfg(target_os = "linux")]
 mod power_loss;
@@ -36,7 +39,10 @@ use self::backups::Backups;
 use self::citer::Citer;
 use self::fleeting::Fleeting;
 use self::folders::Folders;
+use self::golden::Golden;
 use self::http::{Failure, agent, list, whole};
+use self::labelled::Labelled;
+use self::merges::Merges;
 use self::writer::Writer;
 use crate::support::server::{Address, Server};
 
@@ -47,6 +53,9 @@ struct Load {
     citers: Vec<Citer>,
     folders: Vec<Folders>,
     fleeting: Vec<Fleeting>,
+    labelled: Vec<Labelled>,
+    golden: Vec<Golden>,
+    merges: Vec<Merges>,
     /// Present if the server may make backups.
     backups: Option<Backups>,
 }
@@ -63,6 +72,9 @@ impl Load {
             citers: (0..3).map(|number| Citer::new(number, seed)).collect(),
             folders: vec![Folders::new(0, seed)],
             fleeting: vec![Fleeting::new(0, seed)],
+            labelled: vec![Labelled::new(0, seed, max)],
+            golden: vec![Golden::new(seed)],
+            merges: vec![Merges::new(seed, 2 * max)],
             backups: None,
         }
     }
@@ -77,6 +89,8 @@ impl Load {
         for (collection, settings) in [
             (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
             (fleeting::COLLECTION, json!({ "ttl": fleeting::TTL.as_secs() })),
+            (labelled::COLLECTION, json!({})),
+            (merges::COLLECTION, json!({})),
             (backups::COLLECTION, json!({})),
         ] {
             if first_life {
@@ -110,6 +124,15 @@ impl Load {
             for fleeting in &mut self.fleeting {
                 scope.spawn(move || until_gone(Box::new(|| fleeting.work(server))));
             }
+            for labelled in &mut self.labelled {
+                scope.spawn(move || until_gone(Box::new(|| labelled.work(server))));
+            }
+            for golden in &mut self.golden {
+                scope.spawn(move || until_gone(Box::new(|| golden.work(server))));
+            }
+            for merges in &mut self.merges {
+                scope.spawn(move || until_gone(Box::new(|| merges.work(server))));
+            }
             if let Some(backups) = &mut self.backups {
                 scope.spawn(move || until_gone(Box::new(|| backups.work(server))));
             }
@@ -141,6 +164,9 @@ impl Load {
         citer::verify(&mut self.citers.iter_mut().collect::<Vec<_>>(), address);
         self.folders.iter_mut().for_each(|folders| folders.verify(address));
         self.fleeting.iter_mut().for_each(|fleeting| fleeting.verify(address));
+        self.labelled.iter_mut().for_each(|labelled| labelled.verify(address));
+        self.golden.iter_mut().for_each(|golden| golden.verify(address));
+        self.merges.iter_mut().for_each(|merges| merges.verify(address));
         self.backups.iter_mut().for_each(|backups| backups.verify(address));
         uncertain
     }
@@ -151,7 +177,10 @@ impl Load {
         let citers = self.citers.iter().map(Citer::acknowledged);
         let folders = self.folders.iter().map(Folders::acknowledged);
         let fleeting = self.fleeting.iter().map(Fleeting::acknowledged);
-        writers.chain(citers).chain(folders).chain(fleeting).sum()
+        let labelled = self.labelled.iter().map(Labelled::acknowledged);
+        let golden = self.golden.iter().map(Golden::acknowledged);
+        let merges = self.merges.iter().map(Merges::acknowledged);
+        writers.chain(citers).chain(folders).chain(fleeting).chain(labelled).chain(golden).chain(merges).sum()
     }
 }
 
