@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::http::{Failure, agent, answer, bulk, pages, whole};
+use super::policy::Policy;
 use crate::support::server::Address;
 use crate::support::until::until_within;
 
@@ -20,6 +21,8 @@ const IDS: u32 = 300;
 const TEXTS: u32 = 200;
 /// The ended jobs that are compared after each start.
 const ENDED_MAX: usize = 10;
+/// The staging collections of ended merges that are kept. A backup fails if one is dropped soon after its merge.
+const LEFT_MAX: usize = 8;
 
 #[derive(Clone)]
 pub struct Merges {
@@ -30,6 +33,8 @@ pub struct Merges {
     /// By id, the numbers of the merged texts, except for a merge that has not ended.
     merged: BTreeMap<String, u32>,
     staging: Option<Staging>,
+    /// The names of earlier staging collections.
+    left: Vec<String>,
     ended: Vec<Value>,
     acknowledged: u64,
     stopped: u64,
@@ -47,10 +52,9 @@ struct Staging {
     merge: Option<Merge>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Merge {
-    on_duplicate: &'static str,
-    on_existing: &'static str,
+    policy: Policy,
     /// Its name, once it is known.
     job: Option<String>,
     /// Whether something was sent that ends it early.
@@ -67,6 +71,7 @@ impl Merges {
             made: 0,
             merged: BTreeMap::new(),
             staging: None,
+            left: Vec::new(),
             ended: Vec::new(),
             acknowledged: 0,
             stopped: 0,
@@ -96,9 +101,8 @@ impl Merges {
         let url = server.url(&format!("/v1/jobs/{job}"));
         if self.random.random_bool(0.2) {
             merge.interrupted = true;
-            if self.random.random_bool(0.3) {
-                let url = server.url(&format!("/v1/collections/{0}?confirm={0}", staging.name));
-                answer(agent().delete(url).call())?;
+            if self.random.random_bool(0.1) {
+                drop_staging(server, &staging.name)?;
             } else {
                 let job = answer(agent().delete(&url).call())?;
                 merge.stopped = (job["state"] != "running").then_some(job);
@@ -118,6 +122,9 @@ impl Merges {
 
     /// Makes a staging collection with documents.
     fn fill(&mut self, server: &Address) -> Result<(), Failure> {
+        if self.left.len() > LEFT_MAX {
+            drop_staging(server, &self.left.remove(0))?;
+        }
         self.made += 1;
         let name = format!("staging-{}", self.made);
         let staging = self.staging.insert(Staging { name, ..Staging::default() });
@@ -143,10 +150,9 @@ impl Merges {
 
     fn begin(&mut self, server: &Address) -> Result<(), Failure> {
         let staging = self.staging.as_mut().expect("it is full");
-        let on_duplicate = if self.random.random_bool(0.5) { "skip" } else { "store" };
-        let on_existing = if self.random.random_bool(0.5) { "conflict" } else { "replace" };
-        let merge = staging.merge.insert(Merge { on_duplicate, on_existing, ..Merge::default() });
-        let input = json!({ "from": staging.name, "on_duplicate": on_duplicate, "on_existing": on_existing });
+        let policy = Policy { stores: self.random.random_bool(0.5), replaces: self.random.random_bool(0.5) };
+        let merge = staging.merge.insert(Merge { policy, job: None, interrupted: false, stopped: None });
+        let input = policy.input(&staging.name);
         let job = answer(agent().post(server.url(&format!("{COLLECTION}/merge"))).send_json(input))?;
         merge.job = Some(job["job"].as_str().expect("a name").to_owned());
         merge.is_at(staging.documents.as_ref().expect("it is full"), &job);
@@ -157,6 +163,7 @@ impl Merges {
     /// Compares a job that has ended with what it had to do.
     fn end(&mut self, job: Value, reports: &[Value]) {
         let staging = self.staging.take().expect("it was merged");
+        self.left.push(staging.name);
         let (merge, documents) = (staging.merge.expect("it was begun"), staging.documents.expect("it was full"));
         let done = job["done"].as_u64().expect("a number") as usize;
         let wanted = match job["state"].as_str() {
@@ -167,7 +174,7 @@ impl Merges {
         assert_eq!((done, reports.len()), (wanted, wanted), "{job}: {reports:?}");
         let mut outcomes = BTreeMap::<&str, u64>::new();
         for ((id, text), report) in documents.iter().zip(reports) {
-            let (outcome, duplicate) = merge.decide(&mut self.merged, id, *text);
+            let (outcome, duplicate) = merge.policy.decide(&mut self.merged, id, *text);
             let told = (report["id"].as_str(), report["outcome"].as_str());
             assert_eq!(told, (Some(&**id), Some(outcome)), "{job}: {report}");
             if let Some(duplicate) = duplicate {
@@ -260,28 +267,18 @@ impl Merges {
 impl Merge {
     /// Checks that the job is this merge, and has not gone on after it was stopped.
     fn is_at(&self, documents: &[(String, u32)], job: &Value) {
-        let told = json!([job["on_duplicate"], job["on_existing"], job["documents"]]);
-        assert_eq!(told, json!([self.on_duplicate, self.on_existing, documents.len()]), "{job}");
+        assert_eq!(json!([job["on_duplicate"], job["on_existing"]]), json!(self.policy.options()), "{job}");
+        assert_eq!(job["documents"], documents.len(), "{job}");
         assert!(self.stopped.as_ref().is_none_or(|stopped| stopped == job), "it was {:?}, and is {job}", self.stopped);
     }
+}
 
-    /// Decides on a document as the server has to. Returns the outcome, and whether the document is a duplicate, if that
-    /// is asked.
-    fn decide(&self, merged: &mut BTreeMap<String, u32>, id: &str, text: u32) -> (&'static str, Option<bool>) {
-        let duplicate = merged.iter().any(|(other, one)| other != id && *one == text);
-        let outcome = match merged.get(id) {
-            Some(there) if *there == text => return ("unchanged", None),
-            Some(_) if self.on_existing == "conflict" => return ("refused", None),
-            Some(_) if duplicate && self.on_duplicate == "skip" => {
-                merged.remove(id);
-                return ("removed", Some(true));
-            }
-            None if duplicate && self.on_duplicate == "skip" => return ("skipped", Some(true)),
-            Some(_) => "replaced",
-            None => "inserted",
-        };
-        merged.insert(id.to_owned(), text);
-        (outcome, Some(duplicate))
+/// Drops a staging collection, unless it is gone already.
+fn drop_staging(server: &Address, name: &str) -> Result<(), Failure> {
+    let response = agent().delete(server.url(&format!("/v1/collections/{name}?confirm={name}"))).call();
+    match response {
+        Ok(response) if response.status() == 404 => Ok(()),
+        response => answer(response).map(drop),
     }
 }
 

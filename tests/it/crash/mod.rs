@@ -1,8 +1,9 @@
-//! Acknowledged means on disk, and the disk holds nothing else. Clients insert, replace, delete, expire, check, drop
-//! and back up, one by one and in bulk, while the server is killed without warning (`kills`), loses power
+//! Acknowledged means on disk, and the disk holds nothing else. Clients insert, replace, delete, expire, check, merge,
+//! drop and back up, one by one and in bulk, while the server is killed without warning (`kills`), loses power
 //! (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is there
 //! as it was acknowledged. An unanswered write is there whole or not at all, deleted documents stay deleted, documents
-//! named in verdicts are there, nothing else is there, and every document finds itself.
+//! named in verdicts are there, nothing else is there, and every document finds itself. `upgrades` does the same to files
+//! of earlier formats.
 //!
 //! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a
 //! run.
@@ -21,8 +22,11 @@ mod kills;
 mod labelled;
 mod merges;
 mod names;
+mod policy;
 #[cfg(target_os = "linux")]
 mod power_loss;
+#[cfg(target_os = "linux")]
+mod upgrades;
 mod writer;
 
 use std::collections::BTreeSet;
@@ -33,7 +37,7 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::backups::Backups;
 use self::citer::Citer;
@@ -86,13 +90,7 @@ impl Load {
 
     /// Makes the collections that stay, the first time only; after later starts they must be there.
     fn prepare(server: &Address, first_life: bool) {
-        for (collection, settings) in [
-            (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
-            (fleeting::COLLECTION, json!({ "ttl": fleeting::TTL.as_secs() })),
-            (labelled::COLLECTION, json!({})),
-            (merges::COLLECTION, json!({})),
-            (backups::COLLECTION, json!({})),
-        ] {
+        for (collection, settings) in collections() {
             if first_life {
                 whole(agent().put(server.url(collection)).send_json(settings));
             }
@@ -182,6 +180,17 @@ impl Load {
         let merges = self.merges.iter().map(Merges::acknowledged);
         writers.chain(citers).chain(folders).chain(fleeting).chain(labelled).chain(golden).chain(merges).sum()
     }
+}
+
+/// Returns the collections that stay, and their settings.
+fn collections() -> [(&'static str, Value); 5] {
+    [
+        (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
+        (labelled::COLLECTION, json!({})),
+        (merges::COLLECTION, json!({})),
+        (fleeting::COLLECTION, json!({ "ttl": fleeting::TTL.as_secs() })),
+        (backups::COLLECTION, json!({})),
+    ]
 }
 
 /// Reads a number from the environment.
