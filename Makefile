@@ -191,7 +191,7 @@ memory: ## load servers that may take MEMORY_MIB (128 and then 512; in CI 512) M
 # By hand: make crash KILLS=200
 KILLS ?= $(if $(CI),10,20)
 POWER_LOSSES ?= $(if $(CI),5,10)
-FAULTS ?= $(if $(CI),5,1)
+FAULTS ?= $(if $(CI),12,1)
 crash: ## kill a server KILLS (20) times, lose power POWER_LOSSES (10) times with five outcomes each, fail each disk operation; CI does less
 	HAPAX_KILLS=$(KILLS) HAPAX_POWER_LOSSES=$(POWER_LOSSES) HAPAX_FAULTS=$(FAULTS) \
 		cargo test --release --locked --workspace --test it crash:: -- --nocapture --test-threads 1

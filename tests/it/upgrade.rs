@@ -25,7 +25,7 @@ use crate::support::until::until;
 
 const ANSWERS: &str = "answers.json";
 
-fn fixtures() -> Vec<PathBuf> {
+pub fn fixtures() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let mut found: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.file_name().unwrap().to_str().unwrap().starts_with("format-"));
@@ -34,7 +34,7 @@ fn fixtures() -> Vec<PathBuf> {
 }
 
 /// Lays the files of a fixture out as a data directory.
-fn laid_out(fixture: &Path, parent: &Path) -> PathBuf {
+pub fn laid_out(fixture: &Path, parent: &Path) -> PathBuf {
     let data = parent.join("data");
     let collections = data.join("collections");
     fs::create_dir_all(&collections).unwrap();
@@ -47,7 +47,7 @@ fn laid_out(fixture: &Path, parent: &Path) -> PathBuf {
     data
 }
 
-fn answers(fixture: &Path) -> Value {
+pub fn answers(fixture: &Path) -> Value {
     serde_json::from_slice(&fs::read(fixture.join(ANSWERS)).unwrap()).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn every_format_written_so_far_opens_and_answers_as_recorded() {
     }
 }
 
-fn holds(fixture: &Path, server: &Server, recorded: &Value) {
+pub fn holds(fixture: &Path, server: &Server, recorded: &Value) {
     let client = Client::new(server.url(""));
     for asked in recorded.as_array().unwrap() {
         let target = asked["target"].as_str().unwrap();

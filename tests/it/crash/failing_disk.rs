@@ -10,7 +10,7 @@ use std::thread;
 use serde_json::json;
 
 use super::http::{Failure, agent, answer, whole};
-use super::{Load, variable, writer};
+use super::{Load, citer, collections, labelled, merges, variable, writer};
 use crate::support::disk::{self, Kind, Operation};
 use crate::support::server::{Address, Server, Starting};
 
@@ -27,7 +27,7 @@ struct Start<'a> {
 #[test]
 fn one_failure_of_the_disk_loses_nothing() {
     // The number of the first operation that fails, and the step to the next ones: all of them take minutes.
-    let step = variable("HAPAX_FAULTS").unwrap_or(61);
+    let step = variable("HAPAX_FAULTS").unwrap_or(151);
     let parent = tempfile::tempdir().unwrap();
     let before = parent.path().join("before");
     let server = Server::start(&before);
@@ -169,30 +169,43 @@ fn what_a_failed_sync_was_to_remove_is_cited_by_no_answer() {
 
 /// The requests of a run, one after the other; `then` gets the outcome of each.
 fn script(load: &mut Load, server: &Address, then: &mut dyn FnMut(&Load, Result<(), Failure>)) {
-    let mut likes = false;
+    let [likes, labelled, merged, ..] = collections();
+    let mut missing = vec![likes, labelled, merged];
     for round in 0..3 {
         for _ in 0..3 {
             let outcome = load.writers[0].work(server);
             then(load, outcome);
         }
-        if !likes {
-            let outcome = answer(agent().put(server.url(super::citer::COLLECTION)).send_json(likes_settings()));
-            likes = outcome.is_ok();
+        missing.retain(|(collection, settings)| {
+            let outcome = answer(agent().put(server.url(collection)).send_json(settings));
+            let fails = outcome.is_err();
             then(load, outcome.map(drop));
-        }
-        if likes {
+            fails
+        });
+        let there = |collection| missing.iter().all(|(missing, _)| *missing != collection);
+        if there(citer::COLLECTION) {
             let outcome = load.citers[0].work(server);
             then(load, outcome);
+        }
+        if there(labelled::COLLECTION) {
+            for _ in 0..2 {
+                let outcome = load.labelled[0].work(server);
+                then(load, outcome);
+            }
+            let outcome = load.golden[0].work(server);
+            then(load, outcome);
+        }
+        if there(merges::COLLECTION) {
+            for _ in 0..3 {
+                let outcome = load.merges[0].work(server);
+                then(load, outcome);
+            }
         }
         if round % 2 == 0 {
             let outcome = load.folders[0].work(server);
             then(load, outcome);
         }
     }
-}
-
-fn likes_settings() -> serde_json::Value {
-    json!({ "keep": "shingles", "threshold": 0.6 })
 }
 
 fn reads_go_on(server: &Address) {

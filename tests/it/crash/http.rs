@@ -75,18 +75,23 @@ pub fn bulk(url: &str, body: String, lines: usize, mut answered: impl FnMut(usiz
 
 /// Lists every document of a collection, page by page.
 pub fn list(url: &str) -> Vec<Value> {
+    pages(url, "documents").unwrap_or_else(|failure| panic!("no answer: {failure:?}"))
+}
+
+/// Reads all pages of a list; `of` is the name of its field.
+pub fn pages(url: &str, of: &str) -> Result<Vec<Value>, Failure> {
     let agent = agent();
-    let (mut documents, mut cursor) = (Vec::new(), None::<String>);
+    let (mut all, mut cursor) = (Vec::new(), None::<String>);
     loop {
         let mut request = agent.get(url).query("limit", "300");
         if let Some(cursor) = &cursor {
             request = request.query("cursor", cursor);
         }
-        let page = whole(request.call());
-        documents.extend_from_slice(page["documents"].as_array().expect("documents"));
+        let page = answer(request.call())?;
+        all.extend_from_slice(page[of].as_array().expect("a list"));
         match page["next_cursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
-            None => return documents,
+            None => return Ok(all),
         }
     }
 }

@@ -8,6 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::backups::Backups;
+use super::labelled::Labelled;
+use super::merges::Merges;
 use super::{Load, seed, variable};
 use crate::support::server::{Server, Starting};
 
@@ -44,6 +46,10 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     eprintln!(
         "{kills} kills: {acknowledged} acknowledged, {uncertain} unanswered, none lost, none invented; {backups} backups"
     );
+    let deletions: u64 = load.labelled.iter().map(Labelled::deletions).sum();
+    let stopped: u64 = load.merges.iter().map(Merges::stopped).sum();
+    eprintln!("{deletions} deletions by label, {stopped} merges stopped");
+    assert!(deletions > 0, "no deletion by label deleted anything; {}", server.log_tail());
     assert!(backups > 0, "no backup was done; {}", server.log_tail());
     assert!(acknowledged > 50 * kills, "only {acknowledged} acknowledged: nothing was tested; {}", server.log_tail());
 }

@@ -1,8 +1,9 @@
-//! Acknowledged means on disk, and the disk holds nothing else. Clients insert, replace, delete, expire, check, drop
-//! and back up, one by one and in bulk, while the server is killed without warning (`kills`), loses power
+//! Acknowledged means on disk, and the disk holds nothing else. Clients insert, replace, delete, expire, check, merge,
+//! drop and back up, one by one and in bulk, while the server is killed without warning (`kills`), loses power
 //! (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is there
 //! as it was acknowledged. An unanswered write is there whole or not at all, deleted documents stay deleted, documents
-//! named in verdicts are there, nothing else is there, and every document finds itself.
+//! named in verdicts are there, nothing else is there, and every document finds itself. `upgrades` does the same to files
+//! of earlier formats.
 //!
 //! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a
 //! run.
@@ -15,11 +16,17 @@ mod fleeting;
 mod folders;
 #[cfg(target_os = "linux")]
 pub mod full_disk;
+mod golden;
 mod http;
 mod kills;
+mod labelled;
+mod merges;
 mod names;
+mod policy;
 #[cfg(target_os = "linux")]
 mod power_loss;
+#[cfg(target_os = "linux")]
+mod upgrades;
 mod writer;
 
 use std::collections::BTreeSet;
@@ -30,13 +37,16 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::backups::Backups;
 use self::citer::Citer;
 use self::fleeting::Fleeting;
 use self::folders::Folders;
+use self::golden::Golden;
 use self::http::{Failure, agent, list, whole};
+use self::labelled::Labelled;
+use self::merges::Merges;
 use self::writer::Writer;
 use crate::support::server::{Address, Server};
 
@@ -47,6 +57,9 @@ struct Load {
     citers: Vec<Citer>,
     folders: Vec<Folders>,
     fleeting: Vec<Fleeting>,
+    labelled: Vec<Labelled>,
+    golden: Vec<Golden>,
+    merges: Vec<Merges>,
     /// Present if the server may make backups.
     backups: Option<Backups>,
 }
@@ -63,6 +76,9 @@ impl Load {
             citers: (0..3).map(|number| Citer::new(number, seed)).collect(),
             folders: vec![Folders::new(0, seed)],
             fleeting: vec![Fleeting::new(0, seed)],
+            labelled: vec![Labelled::new(0, seed, max)],
+            golden: vec![Golden::new(seed)],
+            merges: vec![Merges::new(seed, 2 * max)],
             backups: None,
         }
     }
@@ -74,11 +90,7 @@ impl Load {
 
     /// Makes the collections that stay, the first time only; after later starts they must be there.
     fn prepare(server: &Address, first_life: bool) {
-        for (collection, settings) in [
-            (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
-            (fleeting::COLLECTION, json!({ "ttl": fleeting::TTL.as_secs() })),
-            (backups::COLLECTION, json!({})),
-        ] {
+        for (collection, settings) in collections() {
             if first_life {
                 whole(agent().put(server.url(collection)).send_json(settings));
             }
@@ -109,6 +121,15 @@ impl Load {
             }
             for fleeting in &mut self.fleeting {
                 scope.spawn(move || until_gone(Box::new(|| fleeting.work(server))));
+            }
+            for labelled in &mut self.labelled {
+                scope.spawn(move || until_gone(Box::new(|| labelled.work(server))));
+            }
+            for golden in &mut self.golden {
+                scope.spawn(move || until_gone(Box::new(|| golden.work(server))));
+            }
+            for merges in &mut self.merges {
+                scope.spawn(move || until_gone(Box::new(|| merges.work(server))));
             }
             if let Some(backups) = &mut self.backups {
                 scope.spawn(move || until_gone(Box::new(|| backups.work(server))));
@@ -141,6 +162,9 @@ impl Load {
         citer::verify(&mut self.citers.iter_mut().collect::<Vec<_>>(), address);
         self.folders.iter_mut().for_each(|folders| folders.verify(address));
         self.fleeting.iter_mut().for_each(|fleeting| fleeting.verify(address));
+        self.labelled.iter_mut().for_each(|labelled| labelled.verify(address));
+        self.golden.iter_mut().for_each(|golden| golden.verify(address));
+        self.merges.iter_mut().for_each(|merges| merges.verify(address));
         self.backups.iter_mut().for_each(|backups| backups.verify(address));
         uncertain
     }
@@ -151,8 +175,22 @@ impl Load {
         let citers = self.citers.iter().map(Citer::acknowledged);
         let folders = self.folders.iter().map(Folders::acknowledged);
         let fleeting = self.fleeting.iter().map(Fleeting::acknowledged);
-        writers.chain(citers).chain(folders).chain(fleeting).sum()
+        let labelled = self.labelled.iter().map(Labelled::acknowledged);
+        let golden = self.golden.iter().map(Golden::acknowledged);
+        let merges = self.merges.iter().map(Merges::acknowledged);
+        writers.chain(citers).chain(folders).chain(fleeting).chain(labelled).chain(golden).chain(merges).sum()
     }
+}
+
+/// Returns the collections that stay, and their settings.
+fn collections() -> [(&'static str, Value); 5] {
+    [
+        (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
+        (labelled::COLLECTION, json!({})),
+        (merges::COLLECTION, json!({})),
+        (fleeting::COLLECTION, json!({ "ttl": fleeting::TTL.as_secs() })),
+        (backups::COLLECTION, json!({})),
+    ]
 }
 
 /// Reads a number from the environment.

@@ -1,0 +1,44 @@
+//! What a merge has to do with a document, by its options.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy)]
+pub struct Policy {
+    /// Duplicates are stored; otherwise they are skipped.
+    pub stores: bool,
+    /// Other content of an id is replaced; otherwise the document is refused.
+    pub replaces: bool,
+}
+
+impl Policy {
+    /// Returns the values of `on_duplicate` and `on_existing`.
+    pub fn options(self) -> [&'static str; 2] {
+        [if self.stores { "store" } else { "skip" }, if self.replaces { "replace" } else { "conflict" }]
+    }
+
+    pub fn input(self, from: &str) -> Value {
+        let [on_duplicate, on_existing] = self.options();
+        json!({ "from": from, "on_duplicate": on_duplicate, "on_existing": on_existing })
+    }
+
+    /// Decides on a document as the server has to; `merged` has the number of each id's text. Returns the outcome, and
+    /// whether the document is a duplicate, if that is asked.
+    pub fn decide(self, merged: &mut BTreeMap<String, u32>, id: &str, text: u32) -> (&'static str, Option<bool>) {
+        let duplicate = merged.iter().any(|(other, one)| other != id && *one == text);
+        let outcome = match merged.get(id) {
+            Some(there) if *there == text => return ("unchanged", None),
+            Some(_) if !self.replaces => return ("refused", None),
+            Some(_) if duplicate && !self.stores => {
+                merged.remove(id);
+                return ("removed", Some(true));
+            }
+            None if duplicate && !self.stores => return ("skipped", Some(true)),
+            Some(_) => "replaced",
+            None => "inserted",
+        };
+        merged.insert(id.to_owned(), text);
+        (outcome, Some(duplicate))
+    }
+}
