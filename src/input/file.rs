@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Origin, Place};
-use super::format::{FORMAT_BYTES, Format, told_by};
+use super::format::{BEGIN_BYTES, FORMAT_BYTES, Format, is_certain, told_by};
 use super::lines;
 use super::reason::{InputError, Reason};
 use super::units::{UnitError, Units};
@@ -75,12 +75,16 @@ pub fn input_bytes(paths: &[PathBuf]) -> Option<u64> {
 
 fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, InputError> {
     let by_name = WARC_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
-    match units.peek(FORMAT_BYTES) {
-        Ok(begin) => told_by(begin, by_name, &wanted.form.text_field),
+    let is_enough = match units.peek(BEGIN_BYTES) {
+        Ok(begin) => by_name || is_certain(begin),
         // Only the records of a WARC file that are damaged are lost.
-        Err(UnitError::Damaged(_)) if by_name => Ok(Format::Warc),
-        Err(error) => Err(io::Error::from(error).into()),
-    }
+        Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
+        Err(error) => return Err(io::Error::from(error).into()),
+    };
+    // Damage is told once. If it is met here, the lines and the records before it are lost, so usual files are not read
+    // further.
+    let begin = units.peek(if is_enough { BEGIN_BYTES } else { FORMAT_BYTES }).map_err(io::Error::from)?;
+    told_by(begin, by_name, &wanted.form.text_field)
 }
 
 /// Passes the pages of a WARC file to `give`, until it returns false.
@@ -224,6 +228,13 @@ mod tests {
             matches!(result, Err(InputError::Cut { .. })) && (2_800..3_000).contains(&given),
             "{result:?}, {given}"
         );
+        let two = gzip(b"{\"url\":1,\"body\":\"t\"}\n{\"url\":2,\"body\":\"t\"}\n");
+        given = 0;
+        let short = read(Box::new(io::Cursor::new(two[..two.len() - 8].to_vec())), "x", 27, &wanted, &mut |chunk| {
+            given += chunk.lines.len();
+            true
+        });
+        assert!(matches!(short, Err(InputError::Cut { line: 3, .. })) && given == 2, "{short:?}, {given}");
         for rest in [vec![0; 300_000], [&[0; 512], &*whole].concat()] {
             let chunks = chunks("x", &[&*whole, &rest].concat()).expect("readable");
             let lines: usize = chunks.iter().map(|chunk| chunk.lines.len()).sum();

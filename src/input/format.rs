@@ -4,7 +4,9 @@
 use super::lines::BYTE_ORDER_MARK;
 use super::reason::InputError;
 
-/// The bytes by which a format is told: a tar archive has its name at byte 257.
+/// The bytes by which the formats that are read are told.
+pub(super) const BEGIN_BYTES: usize = 16;
+/// The bytes by which the others are told: a tar archive has its name at byte 257.
 pub(super) const FORMAT_BYTES: usize = 512;
 /// The name of the format in a tar archive's first header, and its place.
 const TAR: (usize, &[u8]) = (257, b"ustar");
@@ -15,10 +17,20 @@ pub(super) enum Format {
     Warc,
 }
 
+/// Whether these bytes begin a file of a format that is read.
+pub(super) fn is_certain(begin: &[u8]) -> bool {
+    let text = text_of(begin);
+    text.starts_with(b"{") || text.starts_with(b"WARC/")
+}
+
+fn text_of(begin: &[u8]) -> &[u8] {
+    begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start()
+}
+
 /// Tells the format. `is_warc_by_name` decides about bytes that could be both; `text_field` is what a table's header is
 /// recognised by.
 pub(super) fn told_by(begin: &[u8], is_warc_by_name: bool, text_field: &str) -> Result<Format, InputError> {
-    let text = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start();
+    let text = text_of(begin);
     if let Some(error) = foreign(begin, text) {
         Err(error)
     } else if text.starts_with(b"WARC/") || is_warc_by_name && !text.is_empty() && !text.starts_with(b"{") {

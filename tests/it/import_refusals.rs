@@ -126,7 +126,12 @@ fn failed_lines_are_counted_by_reason_and_have_a_code() {
     let said = text(&import.stderr);
     assert!(said.contains("-:8: id: is given twice") && said.contains("-:9: text: is given twice"), "{said}");
     let several = said.lines().find(|line| line.starts_with("failed: -:10")).unwrap();
-    assert!(several.contains("set") && several.contains("and 1 more") && !several.contains("`errors`"), "{several}");
+    assert!(
+        several.contains(": text: only one of text")
+            && several.contains("and 2 more fields")
+            && !several.contains("`errors`"),
+        "{several}"
+    );
 
     let told = std::fs::read_to_string(&verdicts).unwrap();
     let errors: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -75,7 +75,8 @@ fn write_sample(out: &mut impl Write, sample: &SampleReport) -> Result<()> {
     )?;
     if sample.without_text > 0 {
         let (lines, s) = (sample.without_text, plural(sample.without_text));
-        writeln!(out, "            {lines} line{s} without a text {} left out", if lines == 1 { "is" } else { "are" })?;
+        let are = if lines == 1 { "is" } else { "are" };
+        writeln!(out, "            {lines} line{s} without a text {are} left out")?;
     }
     writeln!(
         out,
