@@ -220,7 +220,8 @@ impl Labelled {
         for label in 0..LABELS {
             let count = wanted.values().filter(|held| held.label == label).count() as u64;
             let labels = labels["labels"].as_array().expect("labels");
-            let told = labels.iter().find(|told| told["value"] == label.to_string());
+            let value = label.to_string();
+            let told = labels.iter().find(|told| told["value"] == value);
             assert_eq!(told.map_or(0, |told| told["documents"].as_u64().expect("a number")), count, "{labels:?}");
             let page = agent().get(server.url(&format!("{COLLECTION}/documents"))).query("limit", "300");
             let page = whole(page.query("label", format!("crawl:{label}")).call());
