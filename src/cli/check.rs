@@ -13,7 +13,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, unreadable};
 use super::in_use::{ASK_THE_SERVER, advise};
-use super::patience::Patience;
+use super::retry::Patience;
 use super::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use super::plural::plural;
 use crate::collections::{

@@ -74,17 +74,6 @@ pub enum ClientError {
     },
 }
 
-impl ClientError {
-    /// Whether the same request may succeed a little later.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } | Self::Broken { .. } => true,
-            Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
-            Self::Url { .. } | Self::KeyFile { .. } | Self::Key | Self::Trust(_) | Self::Handshake { .. } => false,
-        }
-    }
-}
-
 fn advice(status: u16) -> &'static str {
     match status {
         401 => ". Give the server's API key with --api-key-file",

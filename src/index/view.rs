@@ -28,10 +28,10 @@ impl View {
         }
     }
 
-    /// Returns whether a document that has postings may be found in this view. A link has postings only while it is
-    /// being promoted, and that is not durable yet.
-    pub(super) fn finds(self, occupant: &Occupant) -> bool {
-        self.sees(occupant) && !(occupant.linked && matches!(self, Self::Durable(_)))
+    /// Returns whether a document that has postings may be found in this view, given as the view shows it. A link has
+    /// postings only once its promotion has been decided.
+    pub(super) fn finds(self, shown: &Occupant) -> bool {
+        self.sees(shown) && !(shown.linked && matches!(self, Self::Durable(_)))
     }
 }
 

@@ -13,7 +13,7 @@ use ureq::http::Method;
 use super::named::{Named, Output, describe, foreign, path};
 use crate::cli::client::{Client, encode};
 use crate::cli::exit::ExitStatus;
-use crate::cli::patience::patiently;
+use crate::cli::retry::patiently;
 use crate::cli::plural::plural;
 use crate::cli::progress;
 

@@ -21,7 +21,7 @@ use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, look_at_all, matching, unreadable, with_unread};
-use super::patience::Patience;
+use super::retry::Patience;
 use super::progress;
 use super::signals::EXIT_INTERRUPTED;
 use crate::input::{Chunk, Wanted, input_bytes, read_chunks};

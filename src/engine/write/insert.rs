@@ -421,9 +421,7 @@ fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, que
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);
     // Lookups do not find links. A link that this decision may promote is not promoted yet, so it is not added either.
-    unfound.retain(|&(seq, place)| {
-        order.clusters().is_promoted(seq) || !index.peek(place).is_some_and(|occupant| occupant.linked)
-    });
+    unfound.retain(|&(_, place)| !index.is_link(place));
     if !unfound.is_empty() {
         index.consider(search, query, &unfound);
     }

@@ -68,7 +68,7 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
         }
         let leaves = decision::of_delete(Some(heir_is_link(lookup, order, seq)));
         let promotes = matches!(leaves, Effect::Remove(Departure { promotes: true }));
-        left.push(leave_cluster(lookup, order, seq, Departure { promotes }));
+        left.push(leave_cluster(lookup, order, (seq, number), Departure { promotes }));
     }
     DoomedDocuments { number, documents, left }
 }

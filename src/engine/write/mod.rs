@@ -1,13 +1,14 @@
 //! Writing: one commit order per collection.
 //!
-//! A write takes its id's latch and a place in the queue (`turn`). It is decided under one lock (`insert`, `repeat`,
-//! `delete`, with the rules in `decision`) and changes index and clusters (`effects`). It is answered once the
+//! A write takes its id's latch and a place in the queue (`id_turn`). It is decided under one lock (`decision_lock`) by
+//! `insert`, `repeat` or `delete`, with the rules in `decision`, and changes index and clusters (`effects`). It is answered once the
 //! committer has written it to disk (`commit`), or it is undone if the disk refuses (`undo`).
 
 mod clusters;
 mod commit;
 mod commit_window;
 pub(crate) mod decision;
+mod decision_lock;
 mod delete;
 mod effects;
 mod holder;
@@ -16,7 +17,6 @@ mod insert;
 mod insertion;
 mod label_deletion;
 mod latch;
-mod lock;
 mod merge;
 mod merge_place;
 mod order;

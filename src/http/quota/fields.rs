@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use super::bucket::Nanos;
 use super::client_limits::Share;
 use super::limit::Limit;
+use crate::types::retry_after;
 
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -43,8 +44,8 @@ pub(crate) fn write(share: &Share, headers: &mut HeaderMap) {
         let Some((bucket, rate)) = share.bucket(limit).and_then(|bucket| Some((bucket, bucket.rate()?))) else {
             continue;
         };
-        // Rounded up, like `Retry-After`: what is left is for at least a second, or until the debt is paid.
-        let seconds = bucket.wait(now).as_millis().div_ceil(1000).max(1) as u64;
+        // What is left is for at least a second, or until the debt is paid.
+        let seconds = retry_after::seconds(bucket.wait(now));
         item(limit, rate, bucket.left(now), Some(seconds));
     }
     if let Some((max, rest)) = share.places() {
