@@ -9,7 +9,7 @@ const GAIN: f64 = 0.125;
 /// After so many intervals without a new one the estimate is too old. Otherwise one interval that was much too long, as
 /// after a pause of the machine, would refuse all new work, and so no other interval would ever be measured.
 const OLD_INTERVALS: f64 = 4.0;
-/// The same in seconds: at least, and at most.
+/// The shortest and the longest such time, in seconds.
 const OLD_SECONDS: (f64, f64) = (1.0, 30.0);
 
 /// The intervals between departures from a queue while it is not empty.

@@ -203,7 +203,8 @@ impl Shard {
         }
     }
 
-    /// Drops the oldest segment. Copies those of its entries that `keeps` says to the newest one, up to this many bytes.
+    /// Drops the oldest segment. Copies the entries that `keeps` selects to the newest segment, until that has this
+    /// many bytes.
     fn drop_oldest(&mut self, bytes_max: usize, keeps: impl Fn(Mark) -> bool, hasher: &DefaultHashBuilder) {
         let mut at = self.log.oldest();
         while let Some(entry) = at {

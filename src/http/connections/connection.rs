@@ -43,7 +43,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// The limit on all headers of a request. An id in the query may take 6 KiB of it.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// The same of HTTP/2, where one connection may send many requests and hold back the body of each.
+/// The same limit for HTTP/2, where one connection may send many requests and hold back the body of each.
 const HTTP_2_HEADER_BYTES_MAX: u32 = 16 * 1024;
 /// What a client may send of one HTTP/2 request before the server reads it, and of all requests of a connection.
 const HTTP_2_STREAM_BYTES: u32 = 64 * 1024;
