@@ -1,5 +1,5 @@
-//! Opens a file for reading, locks a file, and tells two names of one file. A pipe or a directory is refused: to open a pipe would wait until somebody
-//! writes to it.
+//! Opens a file for reading, locks a file, and tells whether two names are of one file. A pipe or a directory is
+//! refused, because opening a pipe would wait until another program writes to it.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;

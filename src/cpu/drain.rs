@@ -1,6 +1,6 @@
-//! Estimates how long new work would wait in a queue: the number of those that wait, times the interval at which the
-//! queue has lately let one go (after PIE, RFC 8033, which measures the rate of departures too). So work can be refused
-//! at once when it comes, instead of after it has waited. In: departures. Out: an estimate.
+//! Estimates how long new work would wait in a queue: the number of jobs that wait, times the recent mean interval
+//! between two departures (after PIE, RFC 8033, which measures the rate of departures too). So work can be refused when
+//! it comes, and not only after it has waited. In: departures. Out: an estimate.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The priorities of threads. The system prefers those that serve connections: checks of short texts run to their end
-//! there, and all that is refused is refused there. Where threads have no priorities of their own, nothing changes.
+//! The priorities of threads. The system prefers the threads that serve connections: on these, checks of short texts
+//! run to their end, and requests are refused. Where threads have no priorities of their own, nothing changes.
 //!
 //! A thread that has just run may be woken before it is due again. Then Linux looks again only at its next tick, 4 to
 //! 10 ms later, unless the thread that runs ends its turn by itself. Therefore long work takes short turns, and yields

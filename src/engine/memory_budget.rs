@@ -1,7 +1,6 @@
-//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`, and lets
-//! the index grow no more while the process has reached `memory.max_bytes`.
-//! In: the memory that each collection's index claims. Out: permission to add a document, or a refusal before anything
-//! grows.
+//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`, and does
+//! not let the index grow while the process has reached `memory.max_bytes`. In: the memory that each collection's index
+//! claims. Out: permission to add a document, or a refusal before anything grows.
 //!
 //! The claim covers only the documents that a collection has now, so a delete makes room for one more document. Other
 //! collections may use that room too, although the process keeps the memory until the collection is dropped.

@@ -1,5 +1,5 @@
-//! What became of the documents that were sent to be inserted: of all, and of those with each label. Counted in memory,
-//! and written to the disk every few seconds, so a crash costs the last ones.
+//! Counts the outcomes of the documents that clients sent to insert: of all of them, and of those with each label. The
+//! counts are in memory, and are written to the disk every few seconds, so a crash may cost the last ones.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

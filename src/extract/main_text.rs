@@ -1,7 +1,7 @@
 //! The outline of a page -> the runs of its main text, without menus, banners, related links and comments.
 //!
 //! It removes the parts that are known to be something else, and keeps the rest. A Readability-style extractor does the
-//! contrary: it keeps the block with the best score. Both find an article. But a small change of a page can turn a
+//! opposite: it keeps the block with the best score. Both find an article. But a small change of a page can turn a
 //! score around, and then two versions of the page have little in common. `docs/html.md` has figures.
 //!
 //! Each step is one pass over the table of elements:

@@ -1,5 +1,5 @@
-//! How long a client that was refused for now waits before it tries again: `Retry-After`. A wait that is computed, such as
-//! that of a client over its rate, is not here.
+//! The seconds that a client waits before it repeats a request that was refused for now (`Retry-After`). A wait that is
+//! computed, such as that of a client over its rate, is not here.
 
 use std::time::Duration;
 

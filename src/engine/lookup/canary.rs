@@ -1,5 +1,5 @@
-//! Looks near-duplicates of stored documents up, as a check of a client would, and tells whether the originals were
-//! found. Counts in no metric of lookups, and no document counts as seen.
+//! Looks up near-duplicates of stored documents, as a check of a client would, and tells whether the originals were
+//! found. These lookups count in no metric, and the documents that they find do not count as seen.
 
 use hapax_core::{SplitMix64, verify};
 

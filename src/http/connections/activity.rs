@@ -1,6 +1,5 @@
-//! The state of one connection, and how long it may stay in that state.
-//! Comes in: bytes, requests, ends of answers. Goes out: the time at which the connection must end. Knows nothing of
-//! sockets or of HTTP.
+//! The state of one connection, and how long it may stay in that state. In: bytes, requests, ends of answers. Out: the
+//! time at which the connection must end. Knows nothing of sockets or of HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
-//! One connection, from its opening to its end. Comes in: an accepted stream and its place. Goes out: answers.
-//! It ends the connection when it has waited long enough, when its place is needed, or when the server stops. If
-//! possible it shuts down gracefully, so that no answer and no request that the server has begun to read is lost.
+//! One connection, from its opening to its end. In: an accepted stream and its place. Out: answers. It ends the
+//! connection when it has waited long enough, when its place is needed, or when the server stops. If possible it shuts
+//! down gracefully, so that no answer and no request that the server has begun to read is lost.
 
 use std::future::{poll_fn, ready};
 use std::net::IpAddr;
