@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The time between two attempts to lock a file.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// Opens a plain file. What the path names may change at any time, so the opened file itself is looked at.
+/// Opens a plain file. Another file may get this path at any time, so the opened file itself is looked at.
 pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }

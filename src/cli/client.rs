@@ -102,7 +102,7 @@ pub struct Problem {
     /// A sentence that says what happened.
     #[serde(default)]
     pub detail: String,
-    /// What is wrong with each field, if values are not valid.
+    /// The fault of each field, if values are not valid.
     #[serde(default)]
     errors: Vec<WrongField>,
 }

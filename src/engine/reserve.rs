@@ -26,7 +26,7 @@ pub(super) struct Reserve {
     path: PathBuf,
     wanted: u64,
     room: Mutex<Room>,
-    /// The reserve was given up, and what is left of it is for deletes.
+    /// Whether the reserve was given up, so that the remaining room is for deletes.
     spent: AtomicBool,
 }
 

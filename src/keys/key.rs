@@ -46,7 +46,7 @@ impl KeyDigest {
         u64::from_le_bytes(self.0[..8].try_into().expect("eight bytes"))
     }
 
-    /// Compares all of it. The time it takes does not depend on where they differ.
+    /// Compares all bytes, in a time that does not depend on the place of a difference.
     pub fn equals(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -145,7 +145,7 @@ impl KeyLimits {
     }
 }
 
-/// What a key may do, and how long.
+/// The rights of a key, and their end.
 #[derive(Clone)]
 pub(super) struct Rights {
     pub scopes: Scopes,

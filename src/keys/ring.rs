@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::key::{Key, KeyDigest};
 use super::life::next_to_end;
 
-/// What a server knows of the text that a client shows.
+/// The result of looking up the text that a client shows.
 #[derive(Clone, Debug)]
 pub enum Shown {
     /// A key that is valid now.

@@ -45,7 +45,8 @@ const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// The same limit for HTTP/2, where one connection may send many requests and hold back the body of each.
 const HTTP_2_HEADER_BYTES_MAX: u32 = 16 * 1024;
-/// What a client may send of one HTTP/2 request before the server reads it, and of all requests of a connection.
+/// The bytes that a client may send of one HTTP/2 request before the server reads them, and of all requests of a
+/// connection.
 const HTTP_2_STREAM_BYTES: u32 = 64 * 1024;
 const HTTP_2_CONNECTION_BYTES: u32 = 128 * 1024;
 

@@ -30,7 +30,7 @@ impl Nanos {
     }
 }
 
-/// One rate and what is left of it.
+/// One rate and its rest.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     /// Units a second; 0: no limit.

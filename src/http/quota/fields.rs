@@ -1,4 +1,4 @@
-//! What is left of a client's limits -> the fields `RateLimit-Policy` and `RateLimit` of its answer, as defined by
+//! A client's limits and their rests -> the fields `RateLimit-Policy` and `RateLimit` of its answer, as defined by
 //! draft-ietf-httpapi-ratelimit-headers-11 (May 2026).
 //!
 //! Each limit is a policy, named after its setting. The draft registers no unit for documents; ours is called
