@@ -52,7 +52,7 @@ pub enum ClientError {
     Key,
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The server is not the one that the URL names, or it cannot be told.
+    /// The server is not the one that the URL names, or this cannot be checked.
     #[error("cannot connect to {url}: {detail}")]
     Handshake { url: String, detail: String },
     /// No server answers.

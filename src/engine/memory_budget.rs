@@ -81,7 +81,8 @@ pub(crate) struct BudgetShare {
     budget: Arc<MemoryBudget>,
     /// The bytes that the budget counts for this collection.
     told: u64,
-    /// The most documents that the index has held. A document that takes the place of a deleted one grows nothing.
+    /// The most documents that the index has held. A document that takes the place of a deleted one needs no more
+    /// memory.
     most: u64,
 }
 

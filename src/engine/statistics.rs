@@ -70,8 +70,8 @@ impl LabelStatistics {
         self.counted.lock().all.counts
     }
 
-    /// Returns the first `limit` labels with their counts, in the order of their texts: of all labels, or of those with
-    /// this name, after a label if one is given.
+    /// Returns the first `limit` labels with their counts, in the order of their texts. With a name, only labels with
+    /// this name are listed; with a label, only labels after it.
     pub(crate) fn by_label(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, Statistics)> {
         let of_name = name.map(|name| format!("{name}:")).unwrap_or_default();
         let from = match after {

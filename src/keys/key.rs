@@ -187,7 +187,7 @@ impl Key {
         Self::new(CONFIGURED.to_owned(), CONFIGURED.to_owned(), digest, rights)
     }
 
-    /// Continues the life of `before`, if that has not ended: what its clients have open stays open.
+    /// Continues the life of `before`, if that has not ended: the open requests of its clients go on.
     pub(super) fn continuing(self, before: &Self) -> Self {
         let revoked = if before.revoked.is_cancelled() { self.revoked } else { before.revoked.clone() };
         Self { revoked, ..self }

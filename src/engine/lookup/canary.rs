@@ -27,7 +27,7 @@ pub(crate) fn stored(lookup: &Lookup, seq: Seq) -> Result<Option<Record>> {
     Ok(store.record(seq)?.filter(|record| !record.linked && !store.is_hidden(seq)))
 }
 
-/// Looks a document's near-duplicates up, one of each similarity.
+/// Looks up near-duplicates of a document, one of each similarity.
 pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) -> Result<Vec<Look>> {
     let seq = record.seq;
     let (threshold, compares) = {

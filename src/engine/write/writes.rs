@@ -39,7 +39,7 @@ pub(crate) struct Writes {
     jobs: Jobs,
     /// How often decisions were undone.
     undone: AtomicU64,
-    /// Those who hold the decision lock for long, or will do so at once.
+    /// The number of threads that hold the decision lock for long, or are about to.
     held_long: AtomicU64,
     statistics: LabelStatistics,
     committer: Mutex<Option<JoinHandle<()>>>,

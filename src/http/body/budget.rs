@@ -162,7 +162,7 @@ impl Budget {
     }
 }
 
-/// While it exists, units that are given back are told of.
+/// While it exists, requests that wait are told when units are given back.
 struct Awaited<'a>(&'a Units);
 
 impl<'a> Awaited<'a> {

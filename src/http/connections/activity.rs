@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::http::sending::Unread;
 
-/// How long a connection may still take after it was told to end and answers nothing any more.
+/// How long a connection may stay open after it was told to end and has no request to answer.
 pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -282,8 +282,9 @@ fn count(reason: &'static str) {
     metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(1);
 }
 
-/// Returns a place for an HTTP/2 request on a connection with this many others, if it needs one: the first has the
-/// connection's. `None`: it must leave as many free as the connection has, so that one client cannot take them all.
+/// Returns a place for an HTTP/2 request on a connection with this many others, if it needs one: the first request has
+/// the connection's own place. `None`: fewer places are free than the connection has requests. This rule keeps one
+/// client from taking all places.
 fn stream_place(places: &Arc<Semaphore>, others: usize) -> Option<Option<OwnedSemaphorePermit>> {
     match others {
         0 => Some(None),
