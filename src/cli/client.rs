@@ -52,7 +52,7 @@ pub enum ClientError {
     Key,
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The server is not the one that the URL names, or it cannot be told.
+    /// The server is not the one that the URL names, or this cannot be checked.
     #[error("cannot connect to {url}: {detail}")]
     Handshake { url: String, detail: String },
     /// No server answers.
@@ -91,7 +91,7 @@ pub struct Problem {
     /// A sentence that says what happened.
     #[serde(default)]
     pub detail: String,
-    /// What is wrong with each field, if values are not valid.
+    /// The fault of each field, if values are not valid.
     #[serde(default)]
     errors: Vec<WrongField>,
 }

@@ -1,6 +1,6 @@
 //! The collections that one request asks about a document. The document is signed once for each spec, and then looked
-//! up in one collection after another. Each lookup sees what is durable when it begins: there is no instant that all of
-//! them have in common.
+//! up in one collection after another. Each lookup sees what is durable when it begins: there is no common moment for
+//! all of them.
 
 use std::sync::Arc;
 

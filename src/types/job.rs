@@ -74,7 +74,7 @@ pub struct Merged {
     pub report: MergeReport,
 }
 
-/// What a merge did with a document.
+/// The report of a merge on a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeReport {
     pub id: DocId,

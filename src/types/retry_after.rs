@@ -1,5 +1,5 @@
-//! How long a client that was refused for now waits before it tries again: `Retry-After`. A client over its rate waits
-//! until the rate allows another request, which `http/quota` computes.
+//! How long a client waits before it repeats a request that was refused for now (`Retry-After`). A client over its rate
+//! waits until the rate allows another request, which `http/quota` computes.
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ impl Existing {
 
     /// Returns whether the id holds exactly this content, or the text of exactly this page.
     pub(crate) fn holds(&self, made: &Made) -> bool {
-        // Another extractor may find another text in the same page. The page has not changed for all that.
+        // Another extractor may find another text in the same page. That does not mean that the page has changed.
         if made.page.is_some_and(|page| self.record.page.is_some_and(|held| held.hash == page.hash)) {
             return true;
         }

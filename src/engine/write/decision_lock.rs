@@ -14,7 +14,7 @@ use crate::verdicts::Result;
 /// The decision lock of one collection.
 pub(super) struct DecisionLock {
     order: Mutex<Order>,
-    /// Those who hold it for long, or will do so at once.
+    /// The number of threads that hold it for long, or are about to.
     held_long: AtomicU64,
     /// How long decisions hold it.
     seconds: Histogram,

@@ -71,7 +71,7 @@ pub(super) fn repeat(
     Ok(Some(writes.enqueue_noted(&mut order, verdict, (Some(change), step), merged, turn.take())))
 }
 
-/// Returns how what was sent with the content compares with what is held, if `merged` is both together.
+/// Compares the data sent with the content with the data that is held. `merged` is both together.
 fn sent_beside(sent: &Attached, merged: &Additions, held: &Additions) -> SentBeside {
     let Attached { metadata, labels, capture } = sent;
     if metadata.is_none() && labels.is_none() && capture.is_empty() {

@@ -89,7 +89,8 @@ mod tests {
         let answered: Vec<_> = (0..200_000).filter_map(|number| clients.share(&number).begin().ok()).collect();
         let kept: usize = clients.parts.iter().map(|part| part.lock().shares.len()).sum();
         assert_eq!(kept, PARTS * CLIENTS_MAX);
-        // Each client that is kept has one request in flight, and so has the entry of all others of a map.
+        // Each client that is kept has one request in flight, and so has the entry that all other clients of a map
+        // share.
         assert_eq!(answered.len(), kept + PARTS);
     }
 }

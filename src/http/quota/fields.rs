@@ -1,7 +1,8 @@
-//! What is left of a client's limits -> the fields `RateLimit-Policy` and `RateLimit` of its answer, as defined by
+//! A client's limits and their rests -> the fields `RateLimit-Policy` and `RateLimit` of its answer, as defined by
 //! draft-ietf-httpapi-ratelimit-headers-11 (May 2026).
 //!
-//! Each limit is a policy, named after its setting. The draft registers no unit for documents; ours is called so.
+//! Each limit is a policy, named after its setting. The draft registers no unit for documents; ours is called
+//! `documents`.
 
 use std::fmt::Write;
 

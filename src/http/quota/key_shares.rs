@@ -1,5 +1,5 @@
-//! The shares of key names. Comes in: the name of a key and its limits. They are found without a lock, because every
-//! request looks for one.
+//! The shares of key names. In: the name of a key and its limits. Out: its share. Shares are found without a lock,
+//! because every request looks for one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

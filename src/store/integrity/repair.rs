@@ -37,7 +37,7 @@ const REPAIRING: &str = "repairing it";
 /// The result of [`repair`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// What the new file holds, and what it does not.
+    /// The counts of the documents that the new file holds and of those that it lacks.
     pub rebuilt: Rebuilt,
     /// The present path of the damaged file. Its log is next to it.
     pub kept_as: PathBuf,
@@ -303,7 +303,7 @@ fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Res
     Ok(set_aside)
 }
 
-/// What a repair did with jobs.
+/// The effects of a repair on jobs.
 struct Finished {
     /// The documents that it removed.
     removed: u64,
