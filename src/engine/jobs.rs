@@ -162,7 +162,8 @@ impl Jobs {
     /// ended first.
     pub(crate) fn surplus(&self) -> Option<Seq> {
         let known = self.0.lock();
-        let ended = known.values().filter(|known| known.durable).filter_map(|known| Some((&known.job, known.job.ended()?)));
+        let ended =
+            known.values().filter(|known| known.durable).filter_map(|known| Some((&known.job, known.job.ended()?)));
         if ended.clone().count() <= ENDED_MAX {
             return None;
         }

@@ -1,16 +1,13 @@
 //! The whole index, through its public functions.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use hapax_core::{Banding, SignatureShape};
 use parking_lot::Mutex;
-use rand::seq::IteratorRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::types::{Explanation, LabelLimits, ScopeTerm};
 
 pub(super) const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 pub(super) const BOUNDS: Bounds = Bounds { bucket_read_max: usize::MAX, candidates_max: usize::MAX };

@@ -51,7 +51,13 @@ pub(super) fn told(requests: &[Request]) -> String {
     let mut requests: Vec<&Request> = requests.iter().collect();
     requests.sort_by_key(|request| request.sent);
     requests.into_iter().fold(String::new(), |mut told, Request { ask, answer, sent, answered }| {
-        writeln!(told, "{:>9.3} to {:>9.3} ms: {ask:?} -> {answer:?}", sent.as_secs_f64() * 1e3, answered.as_secs_f64() * 1e3).unwrap();
+        writeln!(
+            told,
+            "{:>9.3} to {:>9.3} ms: {ask:?} -> {answer:?}",
+            sent.as_secs_f64() * 1e3,
+            answered.as_secs_f64() * 1e3
+        )
+        .unwrap();
         told
     })
 }

@@ -77,7 +77,7 @@ fn send(client: &Client, ask: Ask) -> Answer {
     match ask {
         Ask::Insert { id, family, variant, on_duplicate, on_existing } => {
             let target = format!("{DOCUMENTS}?on_duplicate={on_duplicate}&on_existing={on_existing}");
-            let labels = json!([format!("variant:{variant}")]);
+            let labels = json!({"variant": variant.to_string()});
             let document = json!({"id": id.to_string(), "text": text(family, variant), "labels": labels});
             let answer = client.post(&target, &document);
             if answer.status == 409 {
@@ -106,8 +106,7 @@ fn send(client: &Client, ask: Ask) -> Answer {
             let answer = client.get(&format!("{DOCUMENTS}?id={id}"));
             Answer::Read((answer.status != 404).then(|| {
                 let document = answer.ok();
-                let variant = document["labels"][0].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
-                (variant, document["linked"].as_bool().unwrap())
+                (number(&document["labels"]["variant"]), document["linked"].as_bool().unwrap())
             }))
         }
         Ask::Check { family, variant } => {

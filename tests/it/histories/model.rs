@@ -15,7 +15,11 @@ pub(super) enum Ask {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    Judged { outcome: String, matches: Vec<u8>, representative: Option<u8> },
+    Judged {
+        outcome: String,
+        matches: Vec<u8>,
+        representative: Option<u8>,
+    },
     Unchanged,
     Conflict,
     Deleted(u64),
@@ -30,7 +34,12 @@ pub(super) struct Texts(Vec<usize>);
 impl Texts {
     pub(super) fn new(slots: impl Fn(u8, (u8, u8)) -> usize) -> Self {
         let pairs = (0..VARIANTS).flat_map(|one| (0..VARIANTS).map(move |other| (one, other)));
-        Self((0..FAMILIES).flat_map(|family| pairs.clone().map(move |pair| (family, pair))).map(|(family, pair)| slots(family, pair)).collect())
+        Self(
+            (0..FAMILIES)
+                .flat_map(|family| pairs.clone().map(move |pair| (family, pair)))
+                .map(|(family, pair)| slots(family, pair))
+                .collect(),
+        )
     }
 
     fn slots(&self, family: u8, one: u8, other: u8) -> usize {
@@ -109,9 +118,7 @@ impl State {
         };
         let mut found: Vec<Document> = self.0.iter().filter(is_found).copied().collect();
         // Those that were stored earlier stay first among equals.
-        found.sort_by_key(|found| {
-            (found.variant != variant, usize::MAX - texts.slots(family, variant, found.variant))
-        });
+        found.sort_by_key(|found| (found.variant != variant, usize::MAX - texts.slots(family, variant, found.variant)));
         found
     }
 
@@ -126,7 +133,8 @@ impl State {
         }
         let matches = self.matches(texts, (family, variant), Some(id));
         let of_link = matches.first().filter(|best| best.linked).and_then(|best| self.first(best.cluster, Some(id)));
-        let represents = |found: &&Document| self.first(found.cluster, Some(id)).is_some_and(|first| first.id == found.id);
+        let represents =
+            |found: &&Document| self.first(found.cluster, Some(id)).is_some_and(|first| first.id == found.id);
         let to_join = of_link.or_else(|| matches.iter().find(represents).copied());
         let names_link = of_link.filter(|of_link| of_link.id != matches[0].id);
         let told = |outcome: &str, representative: Option<Document>| Answer::Judged {
@@ -147,7 +155,13 @@ impl State {
         let cluster = to_join.and_then(|to_join| self.held(to_join.id)).map_or(u8::MAX - 1, |joined| joined.cluster);
         self.0.push(Document { id, family, variant, linked, cluster });
         self.number_clusters();
-        let outcome = if linked { "linked" } else if held.is_some() { "replaced" } else { "inserted" };
+        let outcome = if linked {
+            "linked"
+        } else if held.is_some() {
+            "replaced"
+        } else {
+            "inserted"
+        };
         told(outcome, to_join)
     }
 }
