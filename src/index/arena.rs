@@ -12,7 +12,6 @@ use super::labels::{AllLabels, LabelSet};
 use super::place::Place;
 use super::promotions::Promotions;
 use super::sync::{AtomicU64, Ordering, fence};
-use super::view::View;
 use crate::types::{Seq, TimestampMs};
 
 /// The most documents that an index holds. Places have 31 bits, because tables use the highest bit for themselves.
@@ -129,20 +128,10 @@ impl Arena {
         self.promotions.remove(link);
     }
 
-    /// Returns the document that was read at a place as a view shows it: a promoted link is an ordinary document.
-    #[inline]
-    pub(super) fn shown(&self, view: View, place: Place, read: Occupant) -> Occupant {
-        Occupant { linked: read.linked && !self.is_promoted(view, place, read.seq), ..read }
-    }
-
-    #[cold]
-    fn is_promoted(&self, view: View, place: Place, link: Seq) -> bool {
-        match (self.promotions.at(place), view) {
-            (Some(_), View::Decided) => true,
-            (Some(at), View::Durable(durable)) => at <= durable,
-            // The last reader that came before the promotion may have left meanwhile.
-            (None, _) => self.peek(place).is_some_and(|now| now.seq == link && !now.linked),
-        }
+    /// Returns the place in the commit order at which a link is promoted, if the arena calls it a link because earlier
+    /// readers have not left.
+    pub(super) fn promoted_at(&self, link: Place) -> Option<Seq> {
+        self.promotions.at(link)
     }
 
     /// Returns the labels of all documents.

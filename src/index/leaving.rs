@@ -14,7 +14,7 @@ use super::place::Place;
 
 /// What earlier readers have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Settled {
     /// A link became an ordinary document.
     Promoted(Place),
     /// A document was deleted.
@@ -29,7 +29,7 @@ pub(super) struct Leaving {
     /// replaces it counts them.
     now: ArcSwap<()>,
     /// Batches in the commit order.
-    waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Left>)>>,
+    waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Settled>)>>,
     /// The number of documents that are deleted and not removed yet.
     count: AtomicU64,
 }
@@ -48,8 +48,8 @@ impl Leaving {
     pub(super) fn gone(&self, places: Vec<Place>, promoted: Vec<Place>) {
         self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
         // A link that was promoted may be among the deleted documents.
-        let promoted = promoted.into_iter().map(Left::Promoted);
-        let all: Vec<Left> = promoted.chain(places.into_iter().map(Left::Gone)).collect();
+        let promoted = promoted.into_iter().map(Settled::Promoted);
+        let all: Vec<Settled> = promoted.chain(places.into_iter().map(Settled::Gone)).collect();
         if !all.is_empty() {
             let readers = self.now.swap(Arc::default());
             self.waiting.lock().push_back((readers, all.into_iter()));
@@ -57,7 +57,7 @@ impl Leaving {
     }
 
     /// Returns the oldest one, if no reader may still see it as it was.
-    pub(super) fn next(&self) -> Option<Left> {
+    pub(super) fn next(&self) -> Option<Settled> {
         let mut waiting = self.waiting.lock();
         let (readers, places) = waiting.front_mut()?;
         if Arc::strong_count(readers) > 1 {
@@ -103,12 +103,12 @@ mod tests {
         leaving.gone(vec![Place(2)], vec![]);
         assert_eq!((leaving.next(), leaving.count()), (None, 2));
         drop(early);
-        assert_eq!(leaving.next(), Some(Left::Promoted(Place(3))));
-        assert_eq!(leaving.next(), Some(Left::Gone(Place(1))));
+        assert_eq!(leaving.next(), Some(Settled::Promoted(Place(3))));
+        assert_eq!(leaving.next(), Some(Settled::Gone(Place(1))));
         assert_eq!(leaving.next(), None, "the late reader may still read the second batch");
         drop(late);
         assert!(leaving.any());
-        assert_eq!(leaving.next(), Some(Left::Gone(Place(2))));
+        assert_eq!(leaving.next(), Some(Settled::Gone(Place(2))));
         assert!(!leaving.any());
     }
 }

@@ -60,7 +60,7 @@ use hapax_core::{Banding, SignatureShape};
 use smallvec::SmallVec;
 
 use self::directory::Directory;
-use self::leaving::{Leaving, Left};
+use self::leaving::{Leaving, Settled};
 use self::memory::Holding;
 use self::part::MemoryPart;
 use self::seed::Seed;
@@ -203,8 +203,8 @@ impl Index {
     pub fn next_removable(&self) -> Option<Place> {
         loop {
             match self.leaving.next()? {
-                Left::Promoted(link) => self.part.rows().unlink(link),
-                Left::Gone(place) => return Some(place),
+                Settled::Promoted(link) => self.part.rows().unlink(link),
+                Settled::Gone(place) => return Some(place),
             }
         }
     }
@@ -246,7 +246,7 @@ impl Index {
     /// Returns whether the document at a place is a link according to all decisions so far.
     pub fn is_link(&self, place: Place) -> bool {
         let rows = self.part.rows();
-        rows.peek(place).is_some_and(|read| rows.shown(View::Decided, place, read).linked)
+        rows.peek(place).is_some_and(|read| View::Decided.shown(rows, place, read).linked)
     }
 
     /// Returns the document at a place; `None` if the place is empty or changes while it is read.

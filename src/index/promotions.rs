@@ -3,7 +3,8 @@
 //! must. The arena has one bit for both, so the places are here until all earlier readers have left. Few links are
 //! promoted at the same time.
 
-use hashbrown::HashMap;
+use std::collections::HashMap;
+
 use parking_lot::RwLock;
 
 use super::place::Place;

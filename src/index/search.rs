@@ -200,7 +200,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
         let shape = tables.bands().shape();
         let mut verifier = query.verifier(arena, shape, words);
         verifier.each(&found.hits, |place, occupant, matching| {
-            let occupant = arena.shown(view, place, occupant);
+            let occupant = view.shown(arena, place, occupant);
             if !query.is_own(place) && view.finds(&occupant) && query.has_in_scope(arena, place, &occupant) {
                 search.add(query, shape, place, &occupant, matching);
             }
@@ -244,7 +244,7 @@ pub(super) fn consider(
     let examined = search.examined.take();
     for &(seq, place) in known {
         if let Some((occupant, matching)) = verifier.with(place).filter(|(occupant, _)| occupant.seq == seq) {
-            let occupant = arena.shown(View::Decided, place, occupant);
+            let occupant = View::Decided.shown(arena, place, occupant);
             search.add(query, shape, place, &occupant, matching);
         }
     }
@@ -286,7 +286,7 @@ impl Look<'_> {
         if self.query.is_own(place) {
             return None;
         }
-        let occupant = self.arena.shown(self.view, place, self.arena.peek(place)?);
+        let occupant = self.view.shown(self.arena, place, self.arena.peek(place)?);
         self.query.has_in_scope(self.arena, place, &occupant).then_some((place, occupant))
     }
 
@@ -348,7 +348,7 @@ impl Look<'_> {
             if !self.query.has_in_scope(self.arena, place, &occupant) {
                 return;
             }
-            let occupant = self.arena.shown(self.view, place, occupant);
+            let occupant = self.view.shown(self.arena, place, occupant);
             let same = matching == self.shape.k && self.query.same_content(&occupant) && self.view.sees(&occupant);
             if same || twin.alone_findable && self.view.finds(&occupant) {
                 search.add(self.query, self.shape, place, &occupant, matching);

@@ -346,7 +346,7 @@ fn a_freed_place_reads_as_nothing_and_can_be_reused() {
     arena.set_removed(Place(5), Seq(12));
     arena.promote(Place(5), Seq(10));
     assert!(arena.is_linked(Place(5)));
-    let shown = |view| arena.shown(view, Place(5), occupant(9, 12, true));
+    let shown = |view: View| view.shown(&arena, Place(5), occupant(9, 12, true));
     assert_eq!(shown(View::Durable(Seq(9))), occupant(9, 12, true));
     assert_eq!([shown(View::Durable(Seq(10))), shown(View::Decided)], [occupant(9, 12, false); 2]);
     arena.unlink(Place(5));

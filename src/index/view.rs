@@ -1,6 +1,7 @@
 //! The documents that a lookup may see, according to the commit order.
 
-use super::arena::Occupant;
+use super::arena::{Arena, Occupant};
+use super::place::Place;
 use crate::types::Seq;
 
 /// Marks a document in doubt, in place of the commit-order place at which it is removed. No change has this place,
@@ -25,6 +26,22 @@ impl View {
                 occupant.seq <= durable && (occupant.removed == Seq(0) || occupant.removed > durable)
             }
             Self::Decided => occupant.removed == Seq(0),
+        }
+    }
+
+    /// Returns the document that was read at a place as this view shows it: a promoted link is an ordinary document.
+    #[inline]
+    pub(super) fn shown(self, arena: &Arena, place: Place, read: Occupant) -> Occupant {
+        Occupant { linked: read.linked && !self.is_promoted(arena, place, read.seq), ..read }
+    }
+
+    #[cold]
+    fn is_promoted(self, arena: &Arena, place: Place, link: Seq) -> bool {
+        match (arena.promoted_at(place), self) {
+            (Some(_), Self::Decided) => true,
+            (Some(at), Self::Durable(durable)) => at <= durable,
+            // The last reader that came before the promotion may have left meanwhile.
+            (None, _) => arena.peek(place).is_some_and(|now| now.seq == link && !now.linked),
         }
     }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::decision::{self, Departure, Effect};
-use super::decision_lock::OpenOrder;
 use super::effects::{heir_is_link, held, remove};
 use super::holder::Holder;
 use super::id_turn::WriteTurn;
+use super::lock::OpenOrder;
 use super::order::{Order, Step};
 use super::ticket::Ticket;
 use super::writes::Writes;

@@ -1,6 +1,6 @@
 //! Writing: one commit order per collection.
 //!
-//! A write takes its id's latch and a place in the queue (`id_turn`). It is decided under one lock (`decision_lock`) by
+//! A write takes its id's latch and a place in the queue (`id_turn`). It is decided under one lock (`lock`) by
 //! `insert`, `repeat` or `delete`, with the rules in `decision`, and changes index and clusters (`effects`). It is answered once the
 //! committer has written it to disk (`commit`), or it is undone if the disk refuses (`undo`).
 
@@ -8,7 +8,6 @@ mod clusters;
 mod commit;
 mod commit_window;
 pub(crate) mod decision;
-mod decision_lock;
 mod delete;
 mod effects;
 mod holder;
@@ -17,6 +16,7 @@ mod insert;
 mod insertion;
 mod label_deletion;
 mod latch;
+mod lock;
 mod merge;
 mod merge_place;
 mod order;

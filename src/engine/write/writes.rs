@@ -9,8 +9,8 @@ use hapax_core::Banding;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-use super::decision_lock::{DecisionLock, HoldsLong, OpenOrder};
 use super::id_turn::{WriteTurn, WriteTurns};
+use super::lock::{DecisionLock, HoldsLong, OpenOrder};
 use super::merge_place::MergePlace;
 use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
