@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::library::{Dir, dir};
 use crate::support::local::{Local, Setup};
-use crate::support::until::until;
 use crate::support::server::Server;
 use crate::support::signatures::{document, settings, unlike_others};
+use crate::support::until::until;
 
 const DOCUMENTS: &str = "/v1/collections/default/documents";
 const CHECK: &str = "/v1/collections/default/check";
