@@ -47,10 +47,12 @@ impl Existing {
         if made.page.is_some_and(|page| self.record.page.is_some_and(|held| held.hash == page.hash)) {
             return true;
         }
-        match made.content {
+        // A client may have given the content hash together with the signature, so one of them proves nothing.
+        let is_same_text = match made.content {
             Some(content) => !self.record.given && self.record.content == content,
-            None => self.record.given && self.record.signature == made.signature,
-        }
+            None => self.record.given,
+        };
+        is_same_text && self.record.signature == made.signature
     }
 
     /// Returns the revisit of its capture, if its payload has this digest.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hapax_core::ContentHash;
 
 use super::clusters::Left;
-use super::decision::{Departure, Held};
 use super::insertion::Insertion;
 use super::order::{Order, Step};
+use super::rules::{Departure, Held};
 use crate::engine::lookup::{Existing, Lookup, Ranked};
 use crate::index::{Entry, LabelSet, PLACES_MAX, Place};
 use crate::store::{Additions, Change, Record, StoredMatch, StoredVerdict, id_fingerprint};

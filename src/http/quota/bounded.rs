@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::bucket::Nanos;
-use super::client_limits::Share;
+use super::share::Share;
 
 /// Maps with a lock each, so that clients do not wait for each other.
 const PARTS: usize = 16;
@@ -67,8 +67,8 @@ impl<K: Hash + Eq> Bounded<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::quota::client_limits::Owner;
     use crate::http::quota::meters::Meters;
+    use crate::http::quota::share::Owner;
     use crate::keys::KeyLimits;
 
     fn bounded(limits: KeyLimits) -> Bounded<u32> {

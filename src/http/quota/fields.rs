@@ -9,8 +9,8 @@ use std::fmt::Write;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::bucket::Nanos;
-use super::client_limits::Share;
 use super::limit::Limit;
+use super::share::Share;
 use crate::types::retry_after;
 
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -63,8 +63,8 @@ pub(crate) fn write(share: &Share, headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client_limits::Owner;
     use super::super::meters::Meters;
+    use super::super::share::Owner;
     use super::*;
     use crate::keys::KeyLimits;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::client_limits::{Owner, Share};
 use super::meters::Meters;
+use super::share::{Owner, Share};
 use crate::keys::{Key, KeyLimits};
 use crate::telemetry::{names::label, recorder};
 

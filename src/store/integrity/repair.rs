@@ -25,7 +25,7 @@ use crate::store::format::upgrade::upgrade_open;
 use crate::store::format::version::check_format;
 use crate::store::format::{golden, jobs, statistics};
 use crate::store::settings::Meta;
-use crate::store::write::promotion;
+use crate::store::write::unlink;
 use crate::types::{CollectionName, Job, LabelDeletion, Seq, TimestampMs};
 
 /// The positions of the commit order to skip if the last assigned one is unknown: no number may ever name two
@@ -380,7 +380,7 @@ fn promote_the_first(new: &Connection) -> rusqlite::Result<()> {
     )?;
     let firsts: Vec<i64> = firsts.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for seq in firsts {
-        promotion::unlink(new, Seq(seq as u64))?;
+        unlink::unlink(new, Seq(seq as u64))?;
     }
     Ok(())
 }
