@@ -71,30 +71,34 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
     }
     let mut turn = Some(turn);
     loop {
-        if let Some(decided) = decide_once(writes, &insertion, &mut turn, disk)? {
-            return Ok(match decided {
-                Some(ticket) => Decided::Now(ticket),
-                None => Decided::Later(insertion, turn.take().expect("only a ticket uses it up")),
-            });
+        match decide_once(writes, &insertion, &mut turn, disk)? {
+            Round::Decided(ticket) => return Ok(Decided::Now(ticket)),
+            Round::NeedsDisk => {
+                return Ok(Decided::Later(insertion, turn.take().expect("only a ticket uses it up")));
+            }
+            Round::HolderChanged => {}
         }
     }
 }
 
-/// Decides, or returns `Some(None)` if that needs the disk, and `None` if the document that holds the id has changed
-/// meanwhile. Only deletions by label change it.
-fn decide_once(
-    writes: &Writes,
-    insertion: &Insertion,
-    turn: &mut Option<WriteTurn>,
-    disk: Disk,
-) -> Result<Option<Option<Ticket<Verdict>>>> {
+/// What came of one round of a decision.
+enum Round {
+    Decided(Ticket<Verdict>),
+    NeedsDisk,
+    /// The document that holds the id has changed meanwhile. Only a deletion by label changes it.
+    HolderChanged,
+}
+
+fn decide_once(writes: &Writes, insertion: &Insertion, turn: &mut Option<WriteTurn>, disk: Disk) -> Result<Round> {
     let holder = Holder::find(writes, &insertion.id)?;
     if disk == Disk::Now && holder.existing.is_none() {
         refuse_crowd(writes, &insertion.id)?;
     }
     if let Some(existing) = &holder.existing {
         if existing.holds(&insertion.made) {
-            return Ok(repeat(writes, (&holder, existing), insertion, turn)?.map(Some));
+            return Ok(
+                repeat(writes, (&holder, existing), insertion, turn)?.map_or(Round::HolderChanged, Round::Decided)
+            );
         }
         let other = Held::Other { heir_is_link: false };
         if let Some(Plan { result: Err(refusal), .. }) = rules::before_lookup(insertion.terms(false), other) {
@@ -104,10 +108,10 @@ fn decide_once(
     let mut deciding = Deciding::new(writes, insertion, holder)?;
     for attempt in 0..ATTEMPTS {
         match deciding.attempt(attempt, turn)? {
-            Ok(ticket) => return Ok(Some(Some(ticket))),
+            Ok(ticket) => return Ok(Round::Decided(ticket)),
             Err(Missing::Nothing) => {}
-            Err(Missing::Existing) => return Ok(None),
-            Err(_) if disk == Disk::Later => return Ok(Some(None)),
+            Err(Missing::Existing) => return Ok(Round::HolderChanged),
+            Err(_) if disk == Disk::Later => return Ok(Round::NeedsDisk),
             Err(missing) => deciding.fetch(missing)?,
         }
     }
