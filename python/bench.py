@@ -1,0 +1,241 @@
+"""Speed and memory of pyhapax, as ratios within one run: next to rensa, datasketch, the core in Rust and processes.
+
+make bench-python builds the wheel and runs this. Rates are documents a second of one processor, unless a row says otherwise. Each
+rate is the median of passes, and the libraries take turns, so that a busy machine slows all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+
+# Before rensa is imported.
+os.environ["RAYON_NUM_THREADS"] = "1"
+
+WORDS = 5
+K_OTHERS = 128
+
+
+def corpus(count, seed=1, length=2500):
+    """Texts of about 2.5 KB; a tenth of them nearly copies."""
+    generator = random.Random(seed)
+    vocabulary = ["".join(generator.choices("etaoinshrdlucmfwyp", k=generator.randint(2, 9))) for _ in range(20_000)]
+    texts = []
+    for _ in range(count):
+        if texts and generator.random() < 0.1:
+            words = generator.choice(texts).split()
+            for _ in range(4):
+                words[generator.randrange(len(words))] = generator.choice(vocabulary)
+        else:
+            words = generator.choices(vocabulary, k=length // 6)
+        texts.append(" ".join(words))
+    return texts
+
+
+def shingles(text):
+    words = text.lower().split()
+    return [" ".join(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)]
+
+
+def rate(count, work):
+    begun = time.perf_counter()
+    work()
+    return count / (time.perf_counter() - begun)
+
+
+def take_turns(rows, passes):
+    """Returns the median rate of each row: a name, a number of documents, and the work on them."""
+    rates = {name: [] for name, _, _ in rows}
+    for _ in range(passes):
+        for name, count, work in rows:
+            rates[name].append(rate(count, work))
+    return {name: statistics.median(of) for name, of in rates.items()}
+
+
+def signing_rows(texts):
+    import pyarrow as pa
+    import pyhapax
+    from datasketch import MinHash
+    from rensa import RMinHash
+
+    column, signer = pa.array(texts), pyhapax.Signer()
+    few, fewer = texts[: len(texts) // 5], texts[: len(texts) // 20]
+    ready = [shingles(text) for text in few]
+    return [
+        ("pyhapax, k=256, Arrow", len(texts), lambda: signer.sign_batch(column, threads=1)),
+        ("pyhapax, k=256, list[str]", len(texts), lambda: signer.sign_batch(texts, threads=1)),
+        (
+            "rensa, k=128, from text",
+            len(few),
+            lambda: RMinHash.digest_matrix_from_token_sets([shingles(text) for text in few], K_OTHERS, 42),
+        ),
+        (
+            "rensa, k=128, of ready shingles",
+            len(few),
+            lambda: RMinHash.digest_matrix_from_token_sets(ready, K_OTHERS, 42),
+        ),
+        (
+            "datasketch, k=128, from text",
+            len(fewer),
+            lambda: MinHash.bulk([[s.encode() for s in shingles(text)] for text in fewer], num_perm=K_OTHERS),
+        ),
+    ]
+
+
+def index_rows(texts):
+    import pyhapax
+    from datasketch import MinHash, MinHashLSH
+    from rensa import RMinHash, RMinHashDeduplicator
+
+    few, fewer = texts[: len(texts) // 5], texts[: len(texts) // 20]
+
+    def ours():
+        index = pyhapax.Index(sketch="fss128x8", bands=21, rows=6)
+        for number, text in enumerate(texts):
+            index.insert(str(number), text)
+
+    def ours_batch():
+        pyhapax.Index(sketch="fss128x8", bands=21, rows=6).deduplicate(texts, threads=1)
+
+    def rensas():
+        deduplicator = RMinHashDeduplicator(threshold=0.8, num_perm=K_OTHERS, use_lsh=True, num_bands=16)
+        for number, text in enumerate(few):
+            minhash = RMinHash(num_perm=K_OTHERS, seed=42)
+            minhash.update(shingles(text))
+            deduplicator.add(str(number), minhash)
+
+    def datasketchs():
+        lsh = MinHashLSH(num_perm=K_OTHERS, params=(21, 6))
+        for number, text in enumerate(fewer):
+            minhash = MinHash(num_perm=K_OTHERS)
+            minhash.update_batch([s.encode() for s in shingles(text)])
+            if not lsh.query(minhash):
+                lsh.insert(str(number), minhash)
+
+    return [
+        ("pyhapax, Index.insert", len(texts), ours),
+        ("pyhapax, Index.deduplicate", len(texts), ours_batch),
+        ("rensa, RMinHashDeduplicator.add", len(few), rensas),
+        ("datasketch, MinHashLSH.query and insert", len(fewer), datasketchs),
+    ]
+
+
+def sign_in_process(arguments):
+    import pyhapax
+
+    count, seed, start = arguments
+    texts, signer = corpus(count, seed), pyhapax.Signer()
+    signer.sign_batch(texts[:100], threads=1)
+    while time.time() < start:
+        time.sleep(0.001)
+    rates = []
+    for _ in range(7):
+        begun = time.perf_counter()
+        signer.sign_batch(texts, threads=1)
+        rates.append(count / (time.perf_counter() - begun))
+    return statistics.median(rates)
+
+
+def scaling(count):
+    """Two threads, next to two processes that share nothing."""
+    import pyhapax
+
+    texts, signer = corpus(count), pyhapax.Signer()
+    signer.sign_batch(texts[:100], threads=2)
+    threads = statistics.median(rate(count, lambda: signer.sign_batch(texts, threads=2)) for _ in range(7))
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        start = time.time() + 12
+        processes = sum(pool.map(sign_in_process, [(count // 2, 1, start), (count // 2, 2, start)]))
+    return threads, processes
+
+
+MEMORY = """
+import gc, sys
+import psutil
+kind, count = sys.argv[1], int(sys.argv[2])
+K, seed = 128, 0
+def words(n):
+    return [f"{n} {i}" for i in range(40)]
+if kind == "pyhapax":
+    import pyhapax
+    index = pyhapax.Index(sketch="fss128x8", bands=21, rows=6)
+    insert = lambda n: index.insert(str(n), " ".join(words(n)))
+elif kind == "rensa":
+    from rensa import RMinHash, RMinHashDeduplicator
+    deduplicator = RMinHashDeduplicator(threshold=0.8, num_perm=K, use_lsh=True, num_bands=16)
+    def insert(n):
+        minhash = RMinHash(num_perm=K, seed=42)
+        minhash.update(words(n))
+        deduplicator.add(str(n), minhash)
+else:
+    from datasketch import MinHash, MinHashLSH
+    lsh = MinHashLSH(num_perm=K, params=(21, 6))
+    def insert(n):
+        minhash = MinHash(num_perm=K)
+        minhash.update_batch([w.encode() for w in words(n)])
+        lsh.insert(str(n), minhash)
+for n in range(1000):
+    insert(-n - 1)
+gc.collect()
+before = psutil.Process().memory_info().rss
+for n in range(count):
+    insert(n)
+gc.collect()
+print((psutil.Process().memory_info().rss - before) / count)
+"""
+
+
+def memory(kind, count):
+    run = [sys.executable, "-c", MEMORY, kind, str(count)]
+    return float(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+
+
+def core_rate(binary, texts):
+    """Runs the core in Rust on the same texts; see crates/hapax-core/examples/rate.rs."""
+    lines = "".join(json.dumps(text) + "\n" for text in texts)
+    return float(subprocess.run([binary], input=lines, capture_output=True, text=True, check=True).stdout)
+
+
+def table(title, rates, base):
+    print(f"\n| {title} | a second | {base} is |\n|---|--:|--:|")
+    for name, of in rates.items():
+        print(f"| {name} | {of:,.0f} | {rates[base] / of:.2f} × as fast |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--passes", type=int, default=7)
+    parser.add_argument("--core", help="the example `rate` of hapax-core, built with the release profile")
+    options = parser.parse_args()
+    texts = corpus(options.documents)
+    names = ["pyhapax", "rensa", "datasketch", "numpy"]
+    print(", ".join(f"{name} {version(name)}" for name in names) + f", Python {sys.version.split()[0]}")
+    print(f"{len(texts)} texts of {statistics.mean(map(len, texts)):.0f} bytes, medians of {options.passes} passes")
+    rows = signing_rows(texts)
+    if options.core:
+        few = texts[: len(texts) // 2]
+        rates = {"the core in Rust": [], "pyhapax, k=256, Arrow": []}
+        for _ in range(3):
+            rates["the core in Rust"].append(core_rate(options.core, few))
+            rates["pyhapax, k=256, Arrow"].append(rate(rows[0][1], rows[0][2]))
+        table("the core alone, one thread", {n: statistics.median(of) for n, of in rates.items()}, "pyhapax, k=256, Arrow")
+    table("signing, one thread", take_turns(rows, options.passes), "pyhapax, k=256, list[str]")
+    table("index from text, one thread", take_turns(index_rows(texts), options.passes), "pyhapax, Index.insert")
+    threads, processes = scaling(options.documents * 2)
+    print(f"\ntwo threads {threads:,.0f} a second, two processes {processes:,.0f}: {threads / processes:.3f}")
+    print("\n| memory of an index, k=128 | bytes a document |\n|---|--:|")
+    for kind, count in [("pyhapax", 300_000), ("rensa", 50_000), ("datasketch", 20_000)]:
+        print(f"| {kind} | {memory(kind, count):,.0f} |")
+
+
+if __name__ == "__main__":
+    main()
