@@ -1,12 +1,14 @@
 """Speed and memory of pyhapax, as ratios within one run: next to rensa, datasketch, the core in Rust and processes.
 
-make bench-python builds the wheel and runs this. Rates are documents a second of one processor, unless a row says otherwise. Each
+make bench-python builds the wheel and runs this, with python -P: a build for development is next to this file. Rates are documents a second of one processor, unless a row says otherwise. Each
 rate is the median of passes, and the libraries take turns, so that a busy machine slows all of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
+import functools
 import json
 import multiprocessing
 import os
@@ -51,16 +53,32 @@ def rate(count, work):
     return count / (time.perf_counter() - begun)
 
 
-def take_turns(rows, passes):
-    """Returns the median rate of each row: a name, a number of documents, and the work on them."""
-    rates = {name: [] for name, _, _ in rows}
+def take_turns(title, rows, passes):
+    """Prints the median rate of each row, and the median ratio of the first row to it.
+
+    A row is a name and a function that returns a rate. The rows take turns, and a ratio is that of two neighbours in time: the
+    speed of a shared machine changes within a second.
+    """
+    rates = {name: [] for name, _ in rows}
     for _ in range(passes):
-        for name, count, work in rows:
-            rates[name].append(rate(count, work))
-    return {name: statistics.median(of) for name, of in rates.items()}
+        for name, measured in rows:
+            rates[name].append(measured())
+    (base, first), *_ = rates.items()
+    print(f"\n| {title} | a second | {base} is |\n|---|--:|--:|")
+    for name, of in rates.items():
+        ratios = sorted(a / b for a, b in zip(first, of, strict=True))
+        spread = f"{ratios[len(ratios) // 4]:.2f} to {ratios[-1 - len(ratios) // 4]:.2f}"
+        is_first = name == base
+        told = "" if is_first else f"{statistics.median(ratios):.2f} × as fast ({spread})"
+        print(f"| {name} | {statistics.median(of):,.0f} | {told} |")
 
 
-def signing_rows(texts):
+def timed(rows):
+    """Returns rows of rates for rows of a number of documents and the work on them."""
+    return [(name, functools.partial(rate, count, work)) for name, count, work in rows]
+
+
+def signing_rows(texts, core):
     import pyarrow as pa
     import pyhapax
     from datasketch import MinHash
@@ -69,25 +87,31 @@ def signing_rows(texts):
     column, signer = pa.array(texts), pyhapax.Signer()
     few, fewer = texts[: len(texts) // 5], texts[: len(texts) // 20]
     ready = [shingles(text) for text in few]
-    return [
-        ("pyhapax, k=256, Arrow", len(texts), lambda: signer.sign_batch(column, threads=1)),
-        ("pyhapax, k=256, list[str]", len(texts), lambda: signer.sign_batch(texts, threads=1)),
-        (
-            "rensa, k=128, from text",
-            len(few),
-            lambda: RMinHash.digest_matrix_from_token_sets([shingles(text) for text in few], K_OTHERS, 42),
-        ),
-        (
-            "rensa, k=128, of ready shingles",
-            len(few),
-            lambda: RMinHash.digest_matrix_from_token_sets(ready, K_OTHERS, 42),
-        ),
-        (
-            "datasketch, k=128, from text",
-            len(fewer),
-            lambda: MinHash.bulk([[s.encode() for s in shingles(text)] for text in fewer], num_perm=K_OTHERS),
-        ),
-    ]
+    in_rust = [("the core in Rust, k=256", functools.partial(core_rate, core, texts))] if core else []
+    return (
+        timed(
+            [
+                ("pyhapax, k=256, list[str]", len(texts), lambda: signer.sign_batch(texts, threads=1)),
+                ("pyhapax, k=256, Arrow", len(texts), lambda: signer.sign_batch(column, threads=1)),
+                (
+                    "rensa, k=128, from text",
+                    len(few),
+                    lambda: RMinHash.digest_matrix_from_token_sets([shingles(text) for text in few], K_OTHERS, 42),
+                ),
+                (
+                    "rensa, k=128, of ready shingles",
+                    len(few),
+                    lambda: RMinHash.digest_matrix_from_token_sets(ready, K_OTHERS, 42),
+                ),
+                (
+                    "datasketch, k=128, from text",
+                    len(fewer),
+                    lambda: MinHash.bulk([[s.encode() for s in shingles(text)] for text in fewer], num_perm=K_OTHERS),
+                ),
+            ]
+        )
+        + in_rust
+    )
 
 
 def index_rows(texts):
@@ -120,41 +144,56 @@ def index_rows(texts):
             if not lsh.query(minhash):
                 lsh.insert(str(number), minhash)
 
-    return [
-        ("pyhapax, Index.insert", len(texts), ours),
-        ("pyhapax, Index.deduplicate", len(texts), ours_batch),
-        ("rensa, RMinHashDeduplicator.add", len(few), rensas),
-        ("datasketch, MinHashLSH.query and insert", len(fewer), datasketchs),
-    ]
+    return timed(
+        [
+            ("pyhapax, Index.insert", len(texts), ours),
+            ("pyhapax, Index.deduplicate", len(texts), ours_batch),
+            ("rensa, RMinHashDeduplicator.add", len(few), rensas),
+            ("datasketch, MinHashLSH.query and insert", len(fewer), datasketchs),
+        ]
+    )
 
 
-def sign_in_process(arguments):
+def sign_in_process(seed, count, turns):
+    """A process that signs when it is told to, and says how long it took."""
     import pyhapax
 
-    count, seed, start = arguments
     texts, signer = corpus(count, seed), pyhapax.Signer()
-    signer.sign_batch(texts[:100], threads=1)
-    while time.time() < start:
-        time.sleep(0.001)
-    rates = []
-    for _ in range(7):
-        begun = time.perf_counter()
+    signer.sign_batch(texts, threads=1)
+    turns.send(None)
+    while turns.recv():
         signer.sign_batch(texts, threads=1)
-        rates.append(count / (time.perf_counter() - begun))
-    return statistics.median(rates)
+        turns.send(None)
 
 
-def scaling(count):
+def scaling_rows(count):
     """Two threads, next to two processes that share nothing."""
     import pyhapax
 
     texts, signer = corpus(count), pyhapax.Signer()
-    signer.sign_batch(texts[:100], threads=2)
-    threads = statistics.median(rate(count, lambda: signer.sign_batch(texts, threads=2)) for _ in range(7))
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        start = time.time() + 12
-        processes = sum(pool.map(sign_in_process, [(count // 2, 1, start), (count // 2, 2, start)]))
-    return threads, processes
+    signer.sign_batch(texts, threads=2)
+    spawn, ends = multiprocessing.get_context("spawn"), []
+    for seed in [1, 2]:
+        mine, theirs = spawn.Pipe()
+        spawn.Process(target=sign_in_process, args=(seed, count // 2, theirs), daemon=True).start()
+        ends.append(mine)
+
+    def processes():
+        for end in ends:
+            end.send(True)
+        for end in ends:
+            end.recv()
+
+    for end in ends:
+        end.recv()
+    # At the end they are told to end, too.
+    atexit.register(lambda: [end.send(False) for end in ends])
+    return timed(
+        [
+            ("two threads", count, lambda: signer.sign_batch(texts, threads=2)),
+            ("two processes", count, processes),
+        ]
+    )
 
 
 MEMORY = """
@@ -204,34 +243,19 @@ def core_rate(binary, texts):
     return float(subprocess.run([binary], input=lines, capture_output=True, text=True, check=True).stdout)
 
 
-def table(title, rates, base):
-    print(f"\n| {title} | a second | {base} is |\n|---|--:|--:|")
-    for name, of in rates.items():
-        print(f"| {name} | {of:,.0f} | {rates[base] / of:.2f} × as fast |")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=20_000)
-    parser.add_argument("--passes", type=int, default=7)
+    parser.add_argument("--documents", type=int, default=4000)
+    parser.add_argument("--passes", type=int, default=15)
     parser.add_argument("--core", help="the example `rate` of hapax-core, built with the release profile")
     options = parser.parse_args()
     texts = corpus(options.documents)
     names = ["pyhapax", "rensa", "datasketch", "numpy"]
     print(", ".join(f"{name} {version(name)}" for name in names) + f", Python {sys.version.split()[0]}")
     print(f"{len(texts)} texts of {statistics.mean(map(len, texts)):.0f} bytes, medians of {options.passes} passes")
-    rows = signing_rows(texts)
-    if options.core:
-        few = texts[: len(texts) // 2]
-        rates = {"the core in Rust": [], "pyhapax, k=256, Arrow": []}
-        for _ in range(3):
-            rates["the core in Rust"].append(core_rate(options.core, few))
-            rates["pyhapax, k=256, Arrow"].append(rate(rows[0][1], rows[0][2]))
-        table("the core alone, one thread", {n: statistics.median(of) for n, of in rates.items()}, "pyhapax, k=256, Arrow")
-    table("signing, one thread", take_turns(rows, options.passes), "pyhapax, k=256, list[str]")
-    table("index from text, one thread", take_turns(index_rows(texts), options.passes), "pyhapax, Index.insert")
-    threads, processes = scaling(options.documents * 2)
-    print(f"\ntwo threads {threads:,.0f} a second, two processes {processes:,.0f}: {threads / processes:.3f}")
+    take_turns("signing, one thread", signing_rows(texts, options.core), options.passes)
+    take_turns("index from text, one thread", index_rows(texts), options.passes)
+    take_turns("list[str] on two processors", scaling_rows(2 * options.documents), 3 * options.passes)
     print("\n| memory of an index, k=128 | bytes a document |\n|---|--:|")
     for kind, count in [("pyhapax", 300_000), ("rensa", 50_000), ("datasketch", 20_000)]:
         print(f"| {kind} | {memory(kind, count):,.0f} |")

@@ -218,6 +218,7 @@ def tune(
     documents: float | None = None,
     s_bg: float | None = None,
 ) -> Tuning: ...
+
 @final
 class RankSketch:
     def __new__(cls, slots: int, seed: int) -> RankSketch: ...

@@ -174,7 +174,9 @@ class MinHashLSH(Generic[K]):
         if num_perm < _BANDS_MIN:
             raise ValueError("num_perm must be at least 2")
         if params is None and tuple(weights) != (0.5, 0.5):
-            raise ValueError("weights other than (0.5, 0.5) are not supported; choose bands and rows, and give them as params")
+            raise ValueError(
+                "weights other than (0.5, 0.5) are not supported; choose bands and rows, and give them as params"
+            )
         if storage_config is not None and storage_config.get("type", "dict") != "dict":
             raise ValueError('the only storage is {"type": "dict"}; a hapax server keeps documents on disk')
         b, r = smallest_areas(threshold, num_perm) if params is None else params

@@ -89,7 +89,9 @@ def test_matches_are_those_of_the_rule(sketch):
             if batch[row].similarity(batch[other]) >= threshold - 1e-12 and keys[row] & keys[other]
         ]
         expected.sort()
-        assert [int(match.id) for match in verdict.matches] == [other for *_, other in expected], f"row {row} seed {seed}"
+        assert [int(match.id) for match in verdict.matches] == [other for *_, other in expected], (
+            f"row {row} seed {seed}"
+        )
         assert verdict.complete
 
 
