@@ -1,7 +1,8 @@
 """Speed and memory of pyhapax, as ratios within one run: next to rensa, datasketch, the core in Rust and processes.
 
-make bench-python builds the wheel and runs this, with python -P: a build for development is next to this file. Rates are documents a second of one processor, unless a row says otherwise. Each
-rate is the median of passes, and the libraries take turns, so that a busy machine slows all of them.
+make bench-python builds the wheel and runs this with `python -P`, because a slower build for development may be in
+the folder of this file. Rates are documents a second. The libraries take turns, and a ratio is that of two neighbours
+in time, so that a busy machine slows both.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def rate(count, work):
 def take_turns(title, rows, passes):
     """Prints the median rate of each row, and the median ratio of the first row to it.
 
-    A row is a name and a function that returns a rate. The rows take turns, and a ratio is that of two neighbours in time: the
-    speed of a shared machine changes within a second.
+    A row is a name and a function that returns a rate. The rows take turns, and a ratio is that of two neighbours in
+    time: the speed of a shared machine changes within a second.
     """
     rates = {name: [] for name, _ in rows}
     for _ in range(passes):
@@ -80,9 +81,10 @@ def timed(rows):
 
 def signing_rows(texts, core):
     import pyarrow as pa
-    import pyhapax
     from datasketch import MinHash
     from rensa import RMinHash
+
+    import pyhapax
 
     column, signer = pa.array(texts), pyhapax.Signer()
     few, fewer = texts[: len(texts) // 5], texts[: len(texts) // 20]
@@ -115,9 +117,10 @@ def signing_rows(texts, core):
 
 
 def index_rows(texts):
-    import pyhapax
     from datasketch import MinHash, MinHashLSH
     from rensa import RMinHash, RMinHashDeduplicator
+
+    import pyhapax
 
     few, fewer = texts[: len(texts) // 5], texts[: len(texts) // 20]
 

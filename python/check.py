@@ -1,7 +1,8 @@
 """Installs the wheel and the sdist in fresh environments, and runs the tests there.
 
-The tests run in an empty directory, so that they see the installed package and not this checkout: the wheel on the oldest and
-the newest Python at hand, the sdist on the newest, without any library that is optional. `make test-python` calls it.
+The tests run in an empty directory, so that they see the installed package and not this checkout: the wheel on the
+oldest and the newest Python at hand, the sdist on the newest, without any library that is optional. `make test-python`
+calls it.
 """
 
 import argparse

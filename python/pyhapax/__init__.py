@@ -1,7 +1,8 @@
 """Near-duplicate texts: the signatures of hapax, and an index for one process.
 
-Signer makes signatures, equal to those of a hapax server whose collection has the same spec. Index finds near-duplicates
-in memory by the server's rule. tune() chooses bands. pyhapax.compat has MinHash and MinHashLSH of datasketch's shape.
+Signer makes signatures, equal to those of a hapax server whose collection has the same spec. Index finds
+near-duplicates in memory by the server's rule. tune() chooses bands. pyhapax.compat has MinHash and MinHashLSH of
+datasketch's shape.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ A script that uses these two classes of datasketch changes its import:
 
     from pyhapax.compat import MinHash, MinHashLSH
 
-Hashes differ from those of datasketch, so values that one of them has stored are of no use to the other. Elements are
-hashed to 64 bits where datasketch takes 32. MinHashLSH chooses its bands as datasketch does, and so it misses many pairs
-near the threshold: at 0.8 and 128 permutations it has 9 bands of 13 rows, which propose 4 of 10 pairs at 0.8. Give
-params, or use pyhapax.Index.
+Hash values differ from those of datasketch, so sketches of both cannot be compared. Elements are hashed to 64 bits;
+datasketch hashes them to 32. MinHashLSH chooses its bands as datasketch does, and so it misses many pairs near the
+threshold: at 0.8 and 128 permutations it has 9 bands of 13 rows, which propose 4 of 10 pairs at 0.8. Give params, or
+use pyhapax.Index.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ import os
 import subprocess
 import sys
 
-import pyhapax
 import pytest
 from conftest import same_rows
+
+import pyhapax
 
 pa = pytest.importorskip("pyarrow")
 

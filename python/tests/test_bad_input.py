@@ -1,7 +1,8 @@
 """Bad input is an exception that names the row and the column; nothing panics, and nothing is signed by mistake."""
 
-import pyhapax
 import pytest
+
+import pyhapax
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import random
 import statistics
 
 import pytest
+
 from pyhapax.compat import MinHash, MinHashLSH
 
 # A script for either library: nothing but the import differs.

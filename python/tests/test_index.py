@@ -2,8 +2,9 @@
 
 import random
 
-import pyhapax
 import pytest
+
+import pyhapax
 
 FOX = "The quick brown fox jumps over the lazy dog and runs away from the hunters of the north"
 

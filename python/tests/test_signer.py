@@ -5,9 +5,10 @@ import pickle
 import subprocess
 import sys
 
-import pyhapax
 import pytest
 from conftest import same_rows
+
+import pyhapax
 
 KEY = "000102030405060708090a0b0c0d0e0f"
 FOX = "The quick brown fox jumps over the lazy dog and runs away"

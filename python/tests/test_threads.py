@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 
-import pyhapax
 import pytest
 from conftest import same_rows
+
+import pyhapax
 
 TEXT = "a sentence of a few words, which is repeated until there is enough of it; " * 30
 

@@ -1,7 +1,8 @@
 """The known answers of the core, through Python."""
 
-import pyhapax
 import xxhash
+
+import pyhapax
 
 
 def digest(column_or_bytes):
