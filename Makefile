@@ -74,7 +74,7 @@ wheel: $(PYTHON_TOOLS)/maturin ## build the wheel and the sdist of the Python pa
 	cd python && $(CURDIR)/$(PYTHON_TOOLS)/maturin sdist --out $(CURDIR)/target/wheels
 
 test-python: wheel ## install the wheel and the sdist in fresh environments, and run the tests and the tutorial there
-	$(PYTHON_TOOLS)/python -B python/check.py --packages target/wheels --tools $(PYTHON_TOOLS)
+	HAPAX_BINARY=$(abspath $(wildcard $(TESTED_BINARY))) $(PYTHON_TOOLS)/python -B python/check.py --packages target/wheels --tools $(PYTHON_TOOLS)
 
 $(PYTHON_TOOLS)/maturin:
 	python3 -m venv target/tools-python

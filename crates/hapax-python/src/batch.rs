@@ -79,11 +79,8 @@ impl Batch {
             field("shingles", self.shingles.data_type()),
         ]
         .into();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.signatures.clone()),
-            Arc::new(self.contents.clone()),
-            Arc::new(self.shingles.clone()),
-        ];
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(self.signatures.clone()), Arc::new(self.contents.clone()), Arc::new(self.shingles.clone())];
         let metadata = [
             ("hapax.spec".to_owned(), self.spec.text().to_owned()),
             ("hapax.fingerprint".to_owned(), self.spec.fingerprint().to_string()),

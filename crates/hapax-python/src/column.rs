@@ -125,8 +125,7 @@ impl Column {
 
     /// Returns the values as Python objects, with None for rows that are null.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let values: PyResult<Vec<_>> =
-            (0..self.array.len()).map(|row| self.__getitem__(py, row as isize)).collect();
+        let values: PyResult<Vec<_>> = (0..self.array.len()).map(|row| self.__getitem__(py, row as isize)).collect();
         PyList::new(py, values?)
     }
 

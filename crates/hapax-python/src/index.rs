@@ -74,9 +74,9 @@ impl OnDuplicate {
             "skip" => Ok(Self::Skip),
             "link" => Ok(Self::Link),
             "store" => Ok(Self::Store),
-            _ => {
-                Err(PyValueError::new_err(format!("on_duplicate must be \"skip\", \"link\" or \"store\", not {name:?}")))
-            }
+            _ => Err(PyValueError::new_err(format!(
+                "on_duplicate must be \"skip\", \"link\" or \"store\", not {name:?}"
+            ))),
         }
     }
 }
@@ -140,7 +140,8 @@ impl Index {
     fn verdict(&self, py: Python<'_>, judged: Judged, query: Option<&Query>) -> PyResult<Verdict> {
         let Judged { verdict, outcome, cited, candidates, complete } = judged;
         let spec = self.signing.spec();
-        let matches: PyResult<_> = cited.into_iter().map(|(id, found)| Py::new(py, match_of(spec, id, found))).collect();
+        let matches: PyResult<_> =
+            cited.into_iter().map(|(id, found)| Py::new(py, match_of(spec, id, found))).collect();
         let shingles = match query {
             None => Some(0),
             Some(query) => query.made.map(|(_, shingles)| shingles),
@@ -198,7 +199,9 @@ impl Documents {
                 let looked = Looked { found: others, ..looked };
                 return Ok(Judged::of(&looked, &self.ids, "unchanged", limit));
             }
-            return Err(PyValueError::new_err(format!("the id {id:?} has another text already; give this one another id")));
+            return Err(PyValueError::new_err(format!(
+                "the id {id:?} has another text already; give this one another id"
+            )));
         }
         let looked = self.near.look_up(compared);
         let outcome = match (looked.found.is_empty(), on_duplicate) {
@@ -393,11 +396,7 @@ enum Cited {
 type Names = Option<Vec<String>>;
 
 /// Takes the ids of the next rows.
-fn names_of(
-    ids: &mut Option<Bound<'_, pyo3::types::PyIterator>>,
-    first: usize,
-    rows: usize,
-) -> PyResult<Names> {
+fn names_of(ids: &mut Option<Bound<'_, pyo3::types::PyIterator>>, first: usize, rows: usize) -> PyResult<Names> {
     let Some(ids) = ids else { return Ok(None) };
     let names = (first..first + rows).map(|row| {
         let id = ids.next().ok_or_else(|| {

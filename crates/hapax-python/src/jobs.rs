@@ -378,13 +378,7 @@ fn together(
 }
 
 /// Hands jobs to the threads and their results to the sink.
-fn conduct(
-    py: Python<'_>,
-    desk: &Desk,
-    mut handed: u64,
-    source: &mut Source,
-    sink: &mut Sink<'_>,
-) -> PyResult<()> {
+fn conduct(py: Python<'_>, desk: &Desk, mut handed: u64, source: &mut Source, sink: &mut Sink<'_>) -> PyResult<()> {
     let (mut ready, mut given, mut ends) = (BTreeMap::new(), 0, false);
     loop {
         while !ends && desk.has_room() {

@@ -184,7 +184,8 @@ impl Near {
             let range = self.banding.row_bytes(self.shape, number);
             let rows = &signature[range.clone()];
             let before = candidates.len();
-            let bucket = band.list(Banding::key_of_rows(rows, number).0, |doc| self.arena.get(doc)[range.clone()] == *rows);
+            let bucket =
+                band.list(Banding::key_of_rows(rows, number).0, |doc| self.arena.get(doc)[range.clone()] == *rows);
             candidates.extend(bucket.take(BUCKET_READ_MAX + 1));
             if candidates.len() - before > BUCKET_READ_MAX {
                 candidates.pop();

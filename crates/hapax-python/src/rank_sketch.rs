@@ -59,7 +59,9 @@ impl RankSketch {
     fn check_same(&self, other: &Self) -> PyResult<()> {
         if self.seed != other.seed {
             let (a, b) = (self.seed, other.seed);
-            return Err(PyValueError::new_err(format!("MinHash objects with the seeds {a} and {b} cannot be compared")));
+            return Err(PyValueError::new_err(format!(
+                "MinHash objects with the seeds {a} and {b} cannot be compared"
+            )));
         }
         if self.ranks.len() != other.ranks.len() {
             let (a, b) = (self.ranks.len(), other.ranks.len());

@@ -65,7 +65,7 @@ impl SignatureRows {
     }
 
     fn of_array(array: &FixedSizeBinaryArray, width: usize, name: &str) -> PyResult<Self> {
-        if usize::try_from(array.value_size()).ok() != Some(width) {
+        if array.value_size() != width {
             let found = array.value_size();
             return Err(PyValueError::new_err(format!("{name}: signatures have {width} bytes, not {found}")));
         }
@@ -101,7 +101,8 @@ impl SignatureRows {
             [found] if found == width => (1, true),
             [rows, found] if found == width => (rows, false),
             _ => {
-                let message = format!("{name}: signatures have {width} bytes, but the shape of this memory is {shape:?}");
+                let message =
+                    format!("{name}: signatures have {width} bytes, but the shape of this memory is {shape:?}");
                 return Err(PyValueError::new_err(message));
             }
         };

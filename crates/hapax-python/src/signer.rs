@@ -77,7 +77,8 @@ impl Signing {
     pub(crate) fn sign(&self, py: Python<'_>, text: &str) -> PyResult<Option<Signed>> {
         let mut signed = Signed::default();
         let made = if text.len() <= SHORT_BYTES {
-            let made = no_panic(|| Ok(self.with_scratch(|scratch| self.pipeline.sign_into(scratch, text, &mut signed))))?;
+            let made =
+                no_panic(|| Ok(self.with_scratch(|scratch| self.pipeline.sign_into(scratch, text, &mut signed))))?;
             if made { Outcome::Signed } else { Outcome::Empty }
         } else {
             let mut signals = Signals::default();
@@ -241,7 +242,9 @@ impl Signer {
             _ if a.len() == b.len() => a.len(),
             _ => {
                 let (a, b) = (a.len(), b.len());
-                return Err(PyValueError::new_err(format!("a has {a} signatures and b has {b}; they must have as many")));
+                return Err(PyValueError::new_err(format!(
+                    "a has {a} signatures and b has {b}; they must have as many"
+                )));
             }
         };
         let row_of = |side: &SignatureRows, row| if side.is_single() { 0 } else { row };
@@ -279,7 +282,9 @@ impl Signer {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| other.get().signing.spec.fingerprint() == self.signing.spec.fingerprint())
+        other
+            .cast::<Self>()
+            .is_ok_and(|other| other.get().signing.spec.fingerprint() == self.signing.spec.fingerprint())
     }
 
     fn __hash__(&self) -> u64 {

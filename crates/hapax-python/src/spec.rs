@@ -132,4 +132,3 @@ pub(crate) fn sketch_of(name: &str) -> PyResult<(SketchKind, SignatureShape)> {
     let TextSpec { sketch, shape, .. } = Parts { sketch: Some(name), ..Parts::default() }.spec(None)?;
     Ok((sketch, shape))
 }
-
