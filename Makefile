@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
+.PHONY: alerts bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance clients loom docker-context deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),wheel test-python alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance clients loom docker-context deny) ## run everything that must pass before a commit
 
 # CI uses the release profile for all tests, so that everything is built once. Whatever is built alone would have other
 # features of some libraries, and these would be compiled a second time.
@@ -64,6 +64,31 @@ $(CLIENTS_GENERATOR):
 $(CLIENTS_CRAWLER):
 	python3 -m venv target/tools-crawler
 	target/tools-crawler/bin/python -m pip install --quiet --disable-pip-version-check 'scrapy==2.19.0' 'warcio==1.8.1'
+
+# The extension module is for every CPython from 3.11 on, and is built without any. In CI it is compiled with the profile of
+# everything else.
+PYTHON_TOOLS = target/tools-python/bin
+wheel: $(PYTHON_TOOLS)/maturin ## build the wheel and the sdist of the Python package in target/wheels
+	rm -rf target/wheels
+	cd python && $(CURDIR)/$(PYTHON_TOOLS)/maturin build --release --quiet --out $(CURDIR)/target/wheels
+	cd python && $(CURDIR)/$(PYTHON_TOOLS)/maturin sdist --out $(CURDIR)/target/wheels
+
+test-python: wheel ## install the wheel and the sdist in fresh environments, and run the tests and the tutorial there
+	HAPAX_BINARY=$(abspath $(wildcard $(TESTED_BINARY))) $(PYTHON_TOOLS)/python -B python/check.py --packages target/wheels --tools $(PYTHON_TOOLS)
+
+$(PYTHON_TOOLS)/maturin:
+	python3 -m venv target/tools-python
+	$(PYTHON_TOOLS)/python -m pip install --quiet --disable-pip-version-check maturin==1.16.0 ruff==0.17.6
+
+# By hand: make bench-python BENCH_PYTHON_OPTIONS='--documents 50000'
+BENCH_PYTHON_OPTIONS ?=
+bench-python: wheel ## compare the Python package with rensa, datasketch, the core and processes, as ratios within one run
+	cargo build --release --locked -p hapax-core --example rate
+	python3 -m venv target/tools-bench-python
+	target/tools-bench-python/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall target/wheels/*.whl
+	target/tools-bench-python/bin/python -m pip install --quiet --disable-pip-version-check \
+		rensa==0.5.0 datasketch==2.0.0 numpy 'pyarrow>=20' psutil
+	target/tools-bench-python/bin/python -P python/bench.py --core target/release/examples/rate $(BENCH_PYTHON_OPTIONS)
 
 DENY = target/tools/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies

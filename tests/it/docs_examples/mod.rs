@@ -20,7 +20,8 @@ use page::{Example, Kind, Page};
 use session::Session;
 
 /// The pages that need no examples.
-const WITHOUT_EXAMPLES: [&str; 4] = ["docs/README.md", "docs/inside.md", "docs/proxies.md", "docs/spec.md"];
+const WITHOUT_EXAMPLES: [&str; 5] =
+    ["docs/README.md", "docs/inside.md", "docs/proxies.md", "docs/python.md", "docs/spec.md"];
 /// The programs that examples call, next to those that every system has. In CI all of them must be there; elsewhere a
 /// page that calls a missing one is left out, with a note.
 const TOOLS: [&str; 3] = ["curl", "jq", "zstd"];

@@ -1,0 +1,442 @@
+//! The index in Python: texts or signatures -> verdicts.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use hapax_core::verify::{interval95, similarity};
+use hapax_core::{Banding, SecretKey, Signed, tuning};
+use hashbrown::HashTable;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::arguments::{share, text_of, threads_of};
+use crate::jobs::{Outcome, SignedRows, sign_all};
+use crate::judged::{Match, Verdict};
+use crate::keys::KeySource;
+use crate::near::{Compared, Doc, Found, Looked, Near};
+use crate::signature::Signature;
+use crate::signer::Signing;
+use crate::spec::{Parts, SharedSpec};
+use crate::texts::Source;
+
+const LIMIT_MAX: usize = 1000;
+
+/// The ids of documents, by their numbers and back.
+#[derive(Default)]
+struct Ids {
+    text: String,
+    ends: Vec<usize>,
+    docs: HashTable<Doc>,
+}
+
+impl Ids {
+    fn get(&self, doc: Doc) -> &str {
+        let doc = doc as usize;
+        let start = doc.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[doc]]
+    }
+
+    fn find(&self, id: &str) -> Option<Doc> {
+        self.docs.find(xxh3_64(id.as_bytes()), |doc| self.get(*doc) == id).copied()
+    }
+
+    fn push(&mut self, id: &str) {
+        let doc = self.ends.len() as Doc;
+        self.text.push_str(id);
+        self.ends.push(self.text.len());
+        let Self { text, ends, docs } = self;
+        let get = |doc: &Doc| {
+            let start = (*doc as usize).checked_sub(1).map_or(0, |before| ends[before]);
+            &text.as_bytes()[start..ends[*doc as usize]]
+        };
+        docs.insert_unique(xxh3_64(id.as_bytes()), doc, |doc| xxh3_64(get(doc)));
+    }
+}
+
+/// The documents of an index.
+struct Documents {
+    near: Near,
+    ids: Ids,
+}
+
+/// What to do with a duplicate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnDuplicate {
+    Skip,
+    Link,
+    Store,
+}
+
+impl OnDuplicate {
+    fn named(name: &str) -> PyResult<Self> {
+        match name {
+            "skip" => Ok(Self::Skip),
+            "link" => Ok(Self::Link),
+            "store" => Ok(Self::Store),
+            _ => Err(PyValueError::new_err(format!(
+                "on_duplicate must be \"skip\", \"link\" or \"store\", not {name:?}"
+            ))),
+        }
+    }
+}
+
+/// What a text is, before it is looked up.
+struct Query {
+    signature: Box<[u8]>,
+    made: Option<(u128, u64)>,
+}
+
+impl Query {
+    fn compared(&self) -> Compared<'_> {
+        Compared { signature: &self.signature, content: self.made.map(|(content, _)| content) }
+    }
+}
+
+/// An index of documents in memory that answers as the service does: the same texts, bands and threshold give the same
+/// verdicts.
+///
+/// It is not the service's own index but a smaller one for one process, with the same rule: a document is a match if it
+/// shares a band with the text and the estimated similarity of their signatures reaches the threshold. It has no labels, no
+/// expiry, no exact verification and no files. Of each bucket it reads the newest 256 documents, and a verdict's `complete` says
+/// if there were more.
+///
+/// spec and key are those of Signer. bands and rows are chosen for the threshold unless they are given.
+#[pyclass(frozen, module = "pyhapax")]
+pub(crate) struct Index {
+    signing: Arc<Signing>,
+    threshold: f64,
+    documents: Mutex<Documents>,
+}
+
+impl Index {
+    fn lock(&self) -> MutexGuard<'_, Documents> {
+        self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Calls `work` with the documents. Threads that wait for them let others run Python.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Documents) -> T + Send) -> T {
+        py.detach(|| work(&mut self.lock()))
+    }
+
+    /// Signs a text, or takes a signature. `None` if the text is empty.
+    fn query(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Option<Query>> {
+        if let Ok(signature) = text.cast::<Signature>() {
+            let signature = signature.get();
+            self.signing.spec().check_same(signature.spec())?;
+            return Ok(Some(Query { signature: signature.packed().into(), made: signature.made() }));
+        }
+        if !text.is_instance_of::<PyString>() {
+            let kind = text.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("text must be a str or a Signature, not {kind}")));
+        }
+        let signed = self.signing.sign(py, text_of(text)?.as_str())?;
+        Ok(signed.map(|Signed { signature, content, shingles, .. }| Query {
+            signature: signature.into(),
+            made: Some((content.0, shingles)),
+        }))
+    }
+
+    fn verdict(&self, py: Python<'_>, judged: Judged, query: Option<&Query>) -> PyResult<Verdict> {
+        let Judged { verdict, outcome, cited, candidates, complete } = judged;
+        let spec = self.signing.spec();
+        let matches: PyResult<_> =
+            cited.into_iter().map(|(id, found)| Py::new(py, match_of(spec, id, found))).collect();
+        let shingles = match query {
+            None => Some(0),
+            Some(query) => query.made.map(|(_, shingles)| shingles),
+        };
+        Ok(Verdict { verdict, outcome, matches: matches?, candidates, complete, shingles })
+    }
+}
+
+/// A judgement with the ids of the documents that it names.
+struct Judged {
+    verdict: &'static str,
+    outcome: &'static str,
+    cited: Vec<(String, Found)>,
+    candidates: usize,
+    complete: bool,
+}
+
+impl Judged {
+    fn empty(outcome: &'static str) -> Self {
+        Self { verdict: "empty", outcome, cited: Vec::new(), candidates: 0, complete: true }
+    }
+
+    fn of(looked: &Looked, ids: &Ids, outcome: &'static str, limit: usize) -> Self {
+        let cited = looked.found.iter().take(limit).map(|found| (ids.get(found.doc).to_owned(), *found)).collect();
+        let (candidates, complete) = (looked.candidates, !looked.is_cut);
+        Self { verdict: word(looked), outcome, cited, candidates, complete }
+    }
+}
+
+fn word(looked: &Looked) -> &'static str {
+    match looked.found.first() {
+        None => "unique",
+        Some(best) if best.same_content => "exact_duplicate",
+        Some(_) => "near_duplicate",
+    }
+}
+
+fn match_of(spec: &SharedSpec, id: String, Found { matching, same_content, .. }: Found) -> Match {
+    if same_content {
+        return Match { id, similarity: 1.0, low: 1.0, high: 1.0, exact: true };
+    }
+    let (low, high) = interval95(matching, spec.shape(), spec.sketch());
+    Match { id, similarity: similarity(matching, spec.shape()), low, high, exact: false }
+}
+
+impl Documents {
+    /// Looks a document up and stores it, unless it is a duplicate to skip.
+    fn insert(&mut self, id: &str, query: &Query, on_duplicate: OnDuplicate, limit: usize) -> PyResult<Judged> {
+        let compared = query.compared();
+        if let Some(doc) = self.ids.find(id) {
+            let stored = self.near.compared(doc);
+            if stored.signature == compared.signature && stored.content == compared.content {
+                let looked = self.near.look_up(compared);
+                let others: Vec<_> = looked.found.into_iter().filter(|found| found.doc != doc).collect();
+                let looked = Looked { found: others, ..looked };
+                return Ok(Judged::of(&looked, &self.ids, "unchanged", limit));
+            }
+            return Err(PyValueError::new_err(format!(
+                "the id {id:?} has another text already; give this one another id"
+            )));
+        }
+        let looked = self.near.look_up(compared);
+        let outcome = match (looked.found.is_empty(), on_duplicate) {
+            (true, _) | (_, OnDuplicate::Store) => "inserted",
+            (_, OnDuplicate::Link) => "linked",
+            (_, OnDuplicate::Skip) => "skipped",
+        };
+        if outcome != "skipped" {
+            self.near.is_full().then(|| PyOverflowError::new_err("the index is full")).map_or(Ok(()), Err)?;
+            self.near.insert(compared, outcome == "linked");
+            self.ids.push(id);
+        }
+        Ok(Judged::of(&looked, &self.ids, outcome, limit))
+    }
+}
+
+fn limit_of(limit: usize) -> PyResult<usize> {
+    if (1..=LIMIT_MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(PyValueError::new_err(format!("limit must be between 1 and {LIMIT_MAX}, not {limit}")))
+}
+
+#[pymethods]
+impl Index {
+    #[new]
+    #[pyo3(signature = (
+        spec=None, *, threshold=0.8, bands=None, rows=None, fold=None, marks=None, digits=None, shingle=None, sketch=None,
+        key=None, key_file=None, key_env=None
+    ))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments
+    fn new(
+        spec: Option<&str>,
+        threshold: f64,
+        bands: Option<u32>,
+        rows: Option<u32>,
+        fold: Option<&str>,
+        marks: Option<&str>,
+        digits: Option<&str>,
+        shingle: Option<&str>,
+        sketch: Option<&str>,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<std::path::PathBuf>,
+        key_env: Option<String>,
+    ) -> PyResult<Self> {
+        let threshold = share("threshold", threshold)?;
+        let parts = Parts { fold, marks, digits, shingle, sketch };
+        let key_file = key_file.map(|path| path.to_string_lossy().into_owned());
+        let (key, secret): (KeySource, Option<SecretKey>) = KeySource::read(key, key_file, key_env)?;
+        let signing = Signing::new(spec, parts, key, secret.as_ref())?;
+        let shape = signing.spec().shape();
+        let banding = match (bands, rows) {
+            (None, None) => tuning::default_banding(shape, threshold),
+            (Some(bands), Some(rows)) => {
+                Banding::new(bands, rows, shape).map_err(|error| PyValueError::new_err(error.to_string()))?
+            }
+            _ => return Err(PyValueError::new_err("give both bands and rows, or neither")),
+        };
+        let documents = Documents { near: Near::new(shape, banding, threshold), ids: Ids::default() };
+        Ok(Self { signing: Arc::new(signing), threshold, documents: Mutex::new(documents) })
+    }
+
+    /// The spec in its canonical spelling.
+    #[getter]
+    fn spec(&self) -> &str {
+        self.signing.spec().text()
+    }
+
+    /// The threshold: the similarity from which a text is a duplicate.
+    #[getter]
+    fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// The number of bands.
+    #[getter]
+    fn bands(&self, py: Python<'_>) -> u32 {
+        self.with(py, |documents| documents.near.banding().bands())
+    }
+
+    /// The number of rows in a band.
+    #[getter]
+    fn rows(&self, py: Python<'_>) -> u32 {
+        self.with(py, |documents| documents.near.banding().rows())
+    }
+
+    /// Returns the verdict on a text, or on a Signature, and stores nothing.
+    #[pyo3(signature = (text, *, limit=10))]
+    fn check(&self, py: Python<'_>, text: &Bound<'_, PyAny>, limit: usize) -> PyResult<Verdict> {
+        let limit = limit_of(limit)?;
+        let query = self.query(py, text)?;
+        let judged = match &query {
+            None => Judged::empty("checked"),
+            Some(query) => self.with(py, |documents| {
+                let looked = documents.near.look_up(query.compared());
+                Judged::of(&looked, &documents.ids, "checked", limit)
+            }),
+        };
+        self.verdict(py, judged, query.as_ref())
+    }
+
+    /// Returns the verdict on a text, or on a Signature, and stores it under the id.
+    ///
+    /// A duplicate is not stored ("skip"), is stored as a link that only exact copies match later ("link"), or is stored like
+    /// any other text ("store"). The same text under the same id is "unchanged". Another text under the same id is a
+    /// ValueError.
+    #[pyo3(signature = (id, text, *, on_duplicate="skip", limit=10))]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        id: &str,
+        text: &Bound<'_, PyAny>,
+        on_duplicate: &str,
+        limit: usize,
+    ) -> PyResult<Verdict> {
+        let (on_duplicate, limit) = (OnDuplicate::named(on_duplicate)?, limit_of(limit)?);
+        let query = self.query(py, text)?;
+        let judged = match &query {
+            None => Judged::empty("skipped"),
+            Some(query) => self.with(py, |documents| documents.insert(id, query, on_duplicate, limit))?,
+        };
+        self.verdict(py, judged, query.as_ref())
+    }
+
+    /// Inserts texts in their order, and returns the row that each duplicates: None for a text that is unique, empty or null.
+    ///
+    /// A row is compared with the rows before it that are kept. ids are by default the numbers of the rows, so the index must
+    /// then be empty. A text that duplicates a document from before this call has that document's id.
+    #[pyo3(signature = (texts, ids=None, *, threads=None))]
+    fn deduplicate<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        ids: Option<&Bound<'py, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let threads = threads_of(threads)?;
+        let mut source = Source::of(texts)?;
+        let mut ids = ids.map(|ids| ids.try_iter()).transpose()?;
+        if ids.is_none() && self.__len__(py) > 0 {
+            return Err(PyValueError::new_err("the index has documents already, so the texts need ids"));
+        }
+        let list = PyList::empty(py);
+        let mut row = 0;
+        let mut sink = |py: Python<'_>, rows: SignedRows| {
+            let names = names_of(&mut ids, row, rows.outcomes.len())?;
+            let judged = self.with(py, |documents| documents.insert_all(&names, &rows, row))?;
+            for duplicate_of in judged {
+                match duplicate_of {
+                    None => list.append(py.None())?,
+                    Some(Cited::Id(id)) => list.append(id)?,
+                    Some(Cited::Row(row)) => list.append(row)?,
+                }
+            }
+            row += rows.outcomes.len();
+            Ok(())
+        };
+        sign_all(py, self.signing.pipeline(), &mut source, threads, &mut sink)?;
+        if let Some(ids) = &mut ids
+            && ids.next().is_some()
+        {
+            return Err(PyValueError::new_err(format!("there are more ids than texts, which are {row}")));
+        }
+        Ok(list)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.with(py, |documents| documents.near.len())
+    }
+
+    fn __contains__(&self, py: Python<'_>, id: &str) -> bool {
+        self.with(py, |documents| documents.ids.find(id).is_some())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let (len, bands, rows) = self.with(py, |documents| {
+            let banding = documents.near.banding();
+            (documents.near.len(), banding.bands(), banding.rows())
+        });
+        let sketch = self.signing.spec().sketch_name();
+        format!("<pyhapax.Index of {len} documents, {sketch}, {bands}x{rows}, threshold {}>", self.threshold)
+    }
+}
+
+/// The document that a row duplicates.
+enum Cited {
+    Id(String),
+    Row(usize),
+}
+
+/// The ids of some rows; `None` if they are the numbers of the rows.
+type Names = Option<Vec<String>>;
+
+/// Takes the ids of the next rows.
+fn names_of(ids: &mut Option<Bound<'_, pyo3::types::PyIterator>>, first: usize, rows: usize) -> PyResult<Names> {
+    let Some(ids) = ids else { return Ok(None) };
+    let names = (first..first + rows).map(|row| {
+        let id = ids.next().ok_or_else(|| {
+            PyValueError::new_err(format!("there are fewer ids than texts: there is no id for row {row}"))
+        })??;
+        id.extract::<String>().map_err(|_| {
+            let kind = id.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+            PyTypeError::new_err(format!("ids, row {row}: an id must be a str, not {kind}"))
+        })
+    });
+    names.collect::<PyResult<Vec<_>>>().map(Some)
+}
+
+impl Documents {
+    /// Inserts rows, and returns what each duplicates.
+    fn insert_all(&mut self, names: &Names, rows: &SignedRows, first: usize) -> PyResult<Vec<Option<Cited>>> {
+        let width = rows.signatures.len().checked_div(rows.outcomes.len()).unwrap_or_default();
+        let mut all = Vec::with_capacity(rows.outcomes.len());
+        for (row, outcome) in rows.outcomes.iter().enumerate() {
+            if *outcome != Outcome::Signed {
+                all.push(None);
+                continue;
+            }
+            let content = rows.contents[row * 16..row * 16 + 16].try_into().expect("16 bytes");
+            let query = Query {
+                signature: rows.signatures[row * width..(row + 1) * width].into(),
+                made: Some((u128::from_be_bytes(content), rows.shingles[row])),
+            };
+            let number = first + row;
+            let id = match names {
+                Some(names) => names[row].clone(),
+                None => number.to_string(),
+            };
+            let judged = self.insert(&id, &query, OnDuplicate::Skip, 1)?;
+            let cited = judged.cited.into_iter().next().map(|(id, _)| id);
+            all.push(cited.map(|id| match (names, id.parse()) {
+                (None, Ok(row)) => Cited::Row(row),
+                _ => Cited::Id(id),
+            }));
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,405 @@
+//! Jobs -> signatures in the order of the rows, on one thread or several, while the interpreter is free.
+//!
+//! The threads of a call end with the call: nothing is left that a fork could find without its threads. The calling thread
+//! takes the texts from Python, hands them to the others, and looks for signals at least ten times a second. With one
+//! thread it signs, too.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hapax_core::{IllFormed, NotUtf8, Pipeline, SignScratch, Signed};
+use pyo3::prelude::*;
+
+use crate::boundary::panicked;
+use crate::texts::{Fault, Job, Source, Text};
+
+/// About how much text is taken from Python before threads sign it. A thread that wants the interpreter back may wait for
+/// 5 ms if others run, so it asks seldom.
+const WINDOW_BYTES: usize = 16 << 20;
+/// Starting threads for less takes longer than signing.
+const ALONE_BYTES: usize = 256 << 10;
+/// The longest time between two looks for signals.
+const SIGNALS_EVERY: Duration = Duration::from_millis(100);
+/// A long text is signed in pieces of this size, with a look for signals between them.
+const PIECE_BYTES: usize = 1 << 20;
+
+const NOT_UTF8: Fault = Fault("the column is damaged: the text is not UTF-8");
+
+/// What a text turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Signed,
+    /// The text has no token.
+    Empty,
+    /// There is no text.
+    Null,
+}
+
+impl Outcome {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Signed => "signed",
+            Self::Empty => "empty",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// The results of some rows. Rows without a signature have zeros, and their outcome says so.
+#[derive(Default)]
+pub(crate) struct SignedRows {
+    pub signatures: Vec<u8>,
+    pub contents: Vec<u8>,
+    pub shingles: Vec<u64>,
+    pub outcomes: Vec<Outcome>,
+}
+
+impl SignedRows {
+    pub(crate) fn append(&mut self, rows: &Self) {
+        self.signatures.extend_from_slice(&rows.signatures);
+        self.contents.extend_from_slice(&rows.contents);
+        self.shingles.extend_from_slice(&rows.shingles);
+        self.outcomes.extend_from_slice(&rows.outcomes);
+    }
+
+    fn push(&mut self, outcome: Outcome, signed: &Signed, bytes: usize) {
+        match outcome {
+            Outcome::Signed => {
+                self.signatures.extend_from_slice(&signed.signature);
+                self.contents.extend_from_slice(&signed.content.0.to_be_bytes());
+                self.shingles.push(signed.shingles);
+            }
+            Outcome::Empty | Outcome::Null => {
+                self.signatures.resize(self.signatures.len() + bytes, 0);
+                self.contents.extend_from_slice(&[0; 16]);
+                self.shingles.push(0);
+            }
+        }
+        self.outcomes.push(outcome);
+    }
+}
+
+/// The reason why a job has no result.
+enum Stop {
+    Cancelled,
+    /// A row cannot be signed.
+    Row(usize, Fault),
+    Panicked(PyErr),
+}
+
+type Result<T> = std::result::Result<T, Stop>;
+/// Takes results in the order of the rows.
+pub(crate) type Sink<'a> = dyn FnMut(Python<'_>, SignedRows) -> PyResult<()> + 'a;
+
+/// Signs a text; `stop` is asked between pieces.
+pub(crate) fn sign_text(
+    pipeline: &Pipeline,
+    scratch: &mut SignScratch,
+    text: Text<'_>,
+    signed: &mut Signed,
+    stop: &mut dyn FnMut() -> bool,
+) -> std::result::Result<Option<Outcome>, NotUtf8> {
+    let outcome = |has_tokens| if has_tokens { Outcome::Signed } else { Outcome::Empty };
+    let mut signer = pipeline.signer(scratch);
+    match text {
+        Text::WellFormed(mut text) => {
+            while text.len() > PIECE_BYTES {
+                let (piece, rest) = text.split_at(text.floor_char_boundary(PIECE_BYTES));
+                signer.push(piece);
+                text = rest;
+                if stop() {
+                    return Ok(None);
+                }
+            }
+            signer.push(text);
+            Ok(Some(outcome(signer.finish_into(signed))))
+        }
+        Text::Unchecked(bytes) => {
+            for piece in bytes.chunks(PIECE_BYTES) {
+                signer.push_bytes(piece, IllFormed::Refuse)?;
+                if bytes.len() > PIECE_BYTES && stop() {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(match signer.finish_bytes(IllFormed::Refuse)? {
+                Some(made) => {
+                    *signed = made;
+                    Outcome::Signed
+                }
+                None => Outcome::Empty,
+            }))
+        }
+    }
+}
+
+/// Signs the rows of a job.
+fn sign_job(
+    pipeline: &Pipeline,
+    scratch: &mut SignScratch,
+    job: &Job,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<SignedRows> {
+    let bytes = pipeline.spec().shape.bytes();
+    let (mut rows, mut signed) = (SignedRows::default(), Signed::default());
+    rows.signatures.reserve(job.rows() * bytes);
+    for row in 0..job.rows() {
+        if stop() {
+            return Err(Stop::Cancelled);
+        }
+        let at = |fault| Stop::Row(job.first + row, fault);
+        let outcome = match job.text(row).map_err(at)? {
+            None => Outcome::Null,
+            Some(text) => sign_text(pipeline, scratch, text, &mut signed, stop)
+                .map_err(|_| at(NOT_UTF8))?
+                .ok_or(Stop::Cancelled)?,
+        };
+        rows.push(outcome, &signed, bytes);
+    }
+    Ok(rows)
+}
+
+fn sign_safely(
+    pipeline: &Pipeline,
+    scratch: &mut SignScratch,
+    job: &Job,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<SignedRows> {
+    let work = AssertUnwindSafe(|| sign_job(pipeline, scratch, job, stop));
+    catch_unwind(work).unwrap_or_else(|panic| {
+        *scratch = SignScratch::default();
+        Err(Stop::Panicked(panicked(&*panic)))
+    })
+}
+
+/// Signs all texts of a source on this many threads.
+pub(crate) fn sign_all(
+    py: Python<'_>,
+    pipeline: &Pipeline,
+    source: &mut Source,
+    threads: usize,
+    sink: &mut Sink<'_>,
+) -> PyResult<()> {
+    let mut jobs = VecDeque::new();
+    let mut bytes = 0;
+    let ends = loop {
+        match source.next(py)? {
+            None => break true,
+            Some(job) => {
+                bytes += job.bytes;
+                jobs.push_back(job);
+            }
+        }
+        if bytes >= WINDOW_BYTES {
+            break false;
+        }
+    };
+    if threads == 1 || ends && bytes < ALONE_BYTES {
+        alone(py, pipeline, source, jobs, sink)
+    } else {
+        together(py, pipeline, source, jobs, threads, sink)
+    }
+}
+
+/// Looks for signals now and then, on a thread that has given up the interpreter.
+#[derive(Default)]
+pub(crate) struct Signals {
+    looked: Option<Instant>,
+    raised: Option<PyErr>,
+}
+
+impl Signals {
+    /// Returns whether a signal handler has raised an exception.
+    pub(crate) fn stop(&mut self) -> bool {
+        let looked = *self.looked.get_or_insert_with(Instant::now);
+        if looked.elapsed() < SIGNALS_EVERY {
+            return false;
+        }
+        self.looked = Some(Instant::now());
+        self.raised = Python::attach(|py| py.check_signals()).err();
+        self.raised.is_some()
+    }
+
+    pub(crate) fn result(self) -> PyResult<()> {
+        self.raised.map_or(Ok(()), Err)
+    }
+}
+
+fn alone(
+    py: Python<'_>,
+    pipeline: &Pipeline,
+    source: &mut Source,
+    mut jobs: VecDeque<Job>,
+    sink: &mut Sink<'_>,
+) -> PyResult<()> {
+    let mut scratch = SignScratch::default();
+    loop {
+        let (made, signals) = py.detach(|| {
+            let mut signals = Signals::default();
+            let made: Vec<_> =
+                jobs.iter().map(|job| sign_safely(pipeline, &mut scratch, job, &mut || signals.stop())).collect();
+            (made, signals)
+        });
+        signals.result()?;
+        for rows in made {
+            sink(py, rows.map_err(|stop| exception(stop, source))?)?;
+        }
+        jobs.clear();
+        py.check_signals()?;
+        let mut bytes = 0;
+        while bytes < WINDOW_BYTES
+            && let Some(job) = source.next(py)?
+        {
+            bytes += job.bytes;
+            jobs.push_back(job);
+        }
+        if jobs.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+fn exception(stop: Stop, source: &Source) -> PyErr {
+    match stop {
+        Stop::Row(row, fault) => source.refused(row, &fault),
+        Stop::Panicked(error) => error,
+        // Only a call that raises something else cancels its jobs.
+        Stop::Cancelled => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
+    }
+}
+
+/// The jobs of one call, between the calling thread and the others.
+#[derive(Default)]
+struct Desk {
+    state: Mutex<State>,
+    /// There are jobs, or there will be none.
+    work: Condvar,
+    /// A job is done.
+    news: Condvar,
+    cancelled: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<(u64, Job)>,
+    waiting_bytes: usize,
+    running: usize,
+    done: Vec<(u64, Job, Result<SignedRows>)>,
+    is_closed: bool,
+}
+
+impl Desk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn put(&self, number: u64, job: Job) {
+        let mut state = self.state();
+        state.waiting_bytes += job.bytes;
+        state.waiting.push_back((number, job));
+        self.work.notify_one();
+    }
+
+    fn has_room(&self) -> bool {
+        self.state().waiting_bytes < WINDOW_BYTES
+    }
+
+    fn take_done(&self) -> Vec<(u64, Job, Result<SignedRows>)> {
+        std::mem::take(&mut self.state().done)
+    }
+
+    fn close(&self, cancel: bool) {
+        self.cancelled.fetch_or(cancel, Ordering::Relaxed);
+        self.state().is_closed = true;
+        self.work.notify_all();
+    }
+
+    /// Waits until half of the jobs are taken or, if there will be no further ones, until all are done; or for a moment.
+    fn wait(&self, is_last: bool) {
+        let busy = |state: &mut State| match is_last {
+            true => state.running > 0 || !state.waiting.is_empty(),
+            false => state.waiting_bytes > WINDOW_BYTES / 2,
+        };
+        drop(self.news.wait_timeout_while(self.state(), SIGNALS_EVERY, busy));
+    }
+
+    /// Does jobs until there will be none.
+    fn serve(&self, pipeline: &Pipeline) {
+        let mut scratch = SignScratch::default();
+        let mut stop = || self.cancelled.load(Ordering::Relaxed);
+        loop {
+            let idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
+            let state = self.work.wait_while(self.state(), idle);
+            let mut state = state.unwrap_or_else(|poisoned| poisoned.into_inner());
+            let Some((number, job)) = state.waiting.pop_front() else { return };
+            state.waiting_bytes -= job.bytes;
+            state.running += 1;
+            drop(state);
+            let rows = sign_safely(pipeline, &mut scratch, &job, &mut stop);
+            let mut state = self.state();
+            state.running -= 1;
+            state.done.push((number, job, rows));
+            self.news.notify_one();
+        }
+    }
+}
+
+fn together(
+    py: Python<'_>,
+    pipeline: &Pipeline,
+    source: &mut Source,
+    jobs: VecDeque<Job>,
+    threads: usize,
+    sink: &mut Sink<'_>,
+) -> PyResult<()> {
+    let desk = Desk::default();
+    let mut handed = 0;
+    for job in jobs {
+        desk.put(handed, job);
+        handed += 1;
+    }
+    thread::scope(|scope| {
+        let mut started = 0;
+        for _ in 0..threads {
+            let thread = thread::Builder::new().name("pyhapax".to_owned());
+            started += usize::from(thread.spawn_scoped(scope, || desk.serve(pipeline)).is_ok());
+        }
+        let result = if started > 0 {
+            conduct(py, &desk, handed, source, sink)
+        } else {
+            Err(pyo3::exceptions::PyRuntimeError::new_err("no thread could be started; use threads=1"))
+        };
+        desk.close(result.is_err());
+        result
+    })
+}
+
+/// Hands jobs to the threads and their results to the sink.
+fn conduct(py: Python<'_>, desk: &Desk, mut handed: u64, source: &mut Source, sink: &mut Sink<'_>) -> PyResult<()> {
+    let (mut ready, mut given, mut ends) = (BTreeMap::new(), 0, false);
+    loop {
+        while !ends && desk.has_room() {
+            match source.next(py)? {
+                Some(job) => {
+                    desk.put(handed, job);
+                    handed += 1;
+                }
+                None => ends = true,
+            }
+        }
+        // The jobs are dropped here, because this thread has the interpreter that owns their texts.
+        ready.extend(desk.take_done().into_iter().map(|(number, _, rows)| (number, rows)));
+        while let Some(rows) = ready.remove(&given) {
+            sink(py, rows.map_err(|stop| exception(stop, source))?)?;
+            given += 1;
+        }
+        if ends && given == handed {
+            return Ok(());
+        }
+        py.check_signals()?;
+        py.detach(|| desk.wait(ends));
+    }
+}

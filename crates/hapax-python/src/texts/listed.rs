@@ -1,0 +1,85 @@
+//! An iterable of `str` and `None` -> texts that stay alive while threads read them.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyIterator, PyString};
+
+use super::{JOB_BYTES, JOB_ROWS_MAX, Texts};
+
+/// A text in the memory of a Python object.
+pub(crate) enum Held {
+    /// The object itself, which is ASCII.
+    Ascii(PyBackedStr),
+    /// Its UTF-8. `str` would keep such a copy for as long as it lives, and a corpus would be in memory twice.
+    Encoded(PyBackedBytes),
+}
+
+impl Held {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Ascii(text) => text,
+            Self::Encoded(bytes) => std::str::from_utf8(bytes).expect("Python encoded it as UTF-8"),
+        }
+    }
+}
+
+/// Holds a text. `place` says where it is, for the exception if it has a lone surrogate.
+pub(crate) fn held(text: &Bound<'_, PyString>, place: impl FnOnce() -> String) -> PyResult<Held> {
+    let py = text.py();
+    let is_ascii = text.call_method0(intern!(py, "isascii"))?.is_truthy()?;
+    if is_ascii {
+        return Ok(Held::Ascii(PyBackedStr::try_from(text.clone())?));
+    }
+    match text.encode_utf8() {
+        Ok(bytes) => Ok(Held::Encoded(PyBackedBytes::from(bytes))),
+        Err(error) => Err(surrogate(py, &error, &place())),
+    }
+}
+
+fn surrogate(py: Python<'_>, error: &PyErr, place: &str) -> PyErr {
+    let at = error.value(py).getattr("start").and_then(|at| at.extract::<usize>());
+    let at = at.map(|at| format!(" at character {at}")).unwrap_or_default();
+    PyValueError::new_err(format!("{place}: the text is not well-formed Unicode: it has a lone surrogate{at}"))
+}
+
+/// The texts of an iterable.
+pub(super) struct Listed {
+    iterator: Py<PyIterator>,
+}
+
+impl Listed {
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let iterator = object.try_iter().map_err(|_| {
+            let kind = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+            PyTypeError::new_err(format!("texts must be a list or a column of texts, not {kind}"))
+        })?;
+        Ok(Self { iterator: iterator.unbind() })
+    }
+
+    /// Returns the next texts, and about how many bytes they have. `first` is the row of the first of them.
+    pub(super) fn next(&mut self, py: Python<'_>, first: usize) -> PyResult<Option<(Texts, usize)>> {
+        let mut texts = Vec::new();
+        let mut bytes = 0;
+        let mut iterator = self.iterator.bind(py).clone();
+        while texts.len() < JOB_ROWS_MAX && bytes < JOB_BYTES {
+            let Some(item) = iterator.next() else { break };
+            let text = text_of(&item?, first + texts.len())?;
+            bytes += text.as_ref().map_or(0, |text| text.as_str().len());
+            texts.push(text);
+        }
+        Ok((!texts.is_empty()).then_some((Texts::Listed(texts), bytes)))
+    }
+}
+
+fn text_of(item: &Bound<'_, PyAny>, row: usize) -> PyResult<Option<Held>> {
+    if let Ok(text) = item.cast::<PyString>() {
+        return held(text, || format!("texts, row {row}")).map(Some);
+    }
+    if item.is_none() {
+        return Ok(None);
+    }
+    let kind = item.get_type().name()?;
+    Err(PyTypeError::new_err(format!("texts, row {row}: a text must be a str or None, not {kind}")))
+}
