@@ -11,7 +11,7 @@ const SIZE: (u32, u32) = (960, 600);
 /// The picture is drawn larger by this factor. Otherwise lines would have visible steps, because plotters rounds to
 /// whole dots.
 const SCALE: u32 = 8;
-/// Half the width of the label above the threshold, which must stay in the picture.
+/// Half the width of the label above the threshold. The label must stay in the picture.
 const LABEL_HALF: u32 = 190;
 /// The number of points of each line.
 const STEPS: u32 = 400;

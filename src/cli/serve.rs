@@ -209,7 +209,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     close(&manager, collections, audit).await
 }
 
-/// Waits until all decisions are on disk, and then until their lines in the audit log are.
+/// Waits until all decisions are on disk, and then until their lines are in the audit log.
 async fn close(manager: &ServiceManager, collections: Collections, audit: Option<Arc<AuditLog>>) -> Result<()> {
     manager.closing();
     let close = move || {

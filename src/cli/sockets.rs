@@ -13,7 +13,8 @@ use crate::config::Server;
 use crate::http::{self, AppState};
 
 /// The most clients that may wait in the kernel until they are accepted. On some systems, `net.core.somaxconn` is a
-/// lower limit. With 128, as in the standard library, a few hundred clients came at once and some were reset.
+/// lower limit. With a limit of 128, as in the standard library, some connections were reset when a few hundred clients
+/// came at once.
 const WAITING_MAX: u32 = 4096;
 
 /// The sockets on which the server listens.

@@ -1,5 +1,5 @@
-//! Which servers a client trusts when it speaks TLS. In: `--ca`. Out: settings for handshakes, and a sentence for each
-//! reason why a handshake failed. Knows nothing of requests.
+//! Decides which servers a client trusts when it speaks TLS. In: `--ca`. Out: settings for handshakes, and a sentence
+//! for each reason why a handshake failed. Knows nothing of requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

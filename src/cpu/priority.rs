@@ -5,8 +5,8 @@
 //! to 10 ms later, unless the running thread ends its turn by itself. Therefore long work takes short turns, and yields
 //! between them.
 
-/// Lowers the priority of the calling thread a little, and shortens its turns. It is not the lowest priority: at that
-/// one, any busy program on the machine would stop the streams.
+/// Lowers the priority of the calling thread a little, and shortens its turns. The priority is not the lowest one,
+/// because any busy program on the machine would then stop the streams.
 #[cfg(target_os = "linux")]
 pub fn give_way(nice: Nice) {
     // Without a process id, Linux changes only the calling thread. Linux allows every thread to lower its priority.

@@ -44,7 +44,7 @@ pub(super) struct Admission {
 pub(super) struct Places {
     free: Arc<Semaphore>,
     delay: DelayLimit,
-    /// For requests whose work the pool would refuse.
+    /// The limit for requests whose work the pool would refuse.
     hopeless_delay: DelayLimit,
     full: &'static str,
     refused: Counter,

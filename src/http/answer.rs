@@ -43,7 +43,7 @@ pub(super) struct Answers {
     /// Reserved for short answers when nothing else is free. A client that does not read its long answers then does not
     /// block the others.
     kept: Arc<Semaphore>,
-    /// The length of the longest answer, in bytes of JSON, that finds room while no other answer takes any.
+    /// The size limit for an answer that cannot be shortened, in bytes of JSON.
     longest: usize,
     /// Reserved for encoders, which get no other memory. So the encoders of unread answers take no memory from other
     /// answers.
@@ -77,7 +77,7 @@ impl Answers {
         Self { longest: self.free.available_permits() / 4, ..self }
     }
 
-    /// Returns the longest answer that can be sent if it cannot be made shorter, in bytes of JSON.
+    /// Returns the size limit for an answer that cannot be shortened, in bytes of JSON.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
@@ -131,7 +131,7 @@ impl AnswerRoom {
         Self { permit, taken }
     }
 
-    /// Returns the size of the longest JSON that there is room for while the answer is built.
+    /// Returns the largest size of JSON that fits into this memory while the answer is built, in bytes.
     pub(super) fn json_bytes_max(&self) -> usize {
         self.permit.num_permits() / 2
     }

@@ -1,5 +1,5 @@
 //! The sender of a request, as far as its key tells: the rights of the sender, and when they end.
-//! The gate makes a caller for each request that it lets in. Knows nothing of routes and bodies.
+//! The gate makes a caller for each request that it accepts. Knows nothing of routes and bodies.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The address of a request's client. If the request comes from a trusted proxy, it is the address that the proxy wrote
-//! into `X-Forwarded-For`. From other senders the header is ignored, because a client can write any address into it.
+//! The address of a request's client. If the request comes from a trusted proxy, the address is the one that the proxy
+//! wrote into `X-Forwarded-For`. From other senders the header is ignored, because a client can write any address into
+//! it.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

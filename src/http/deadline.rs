@@ -48,7 +48,7 @@ impl Deadline {
 
     /// Returns the result of `work`, if it is ready in time. Calls `revoked` once a second, and gives up when it
     /// returns a reason. Most requests are answered before the first call. The caller pins the work, because an async
-    /// function that pins its argument itself takes room for it twice.
+    /// function that pins its own argument stores it twice.
     pub async fn hold<T, R>(
         &self,
         mut work: Pin<&mut impl Future<Output = T>>,

@@ -48,7 +48,7 @@ impl<'a> Object<'a> {
         Some(self.fields.remove(at).1)
     }
 
-    /// All fields with their names, for an object whose names are data.
+    /// Returns all fields with their names, for an object whose field names are data.
     pub fn into_fields(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
         self.fields.into_iter()
     }

@@ -1,4 +1,4 @@
-//! Enforces the limits of each client, and adds the rest of each limit to the client's answers.
+//! Enforces the limits of each client, and adds to the client's answers how much of each limit is left.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, 
     }
 }
 
-/// Adds the rest of each limit to an answer, and keeps the request's place until the answer has been sent.
+/// Adds to an answer how much of each limit is left, and keeps the request's place until the answer has been sent.
 pub(super) fn end(counted: Counted, mut answer: Response) -> Response {
     if let Counted::Held { held, told } = counted {
         answer.extensions_mut().insert(held);

@@ -21,8 +21,9 @@ const SIP_BYTES: usize = 2 * 1024;
 /// also the least cost of a piece that a reader returns.
 const PIECE_COST: usize = 2 * 1024;
 
-/// Lets all other tasks of the thread run, and its connections and timers. Waking this task directly is not enough: the
-/// task would be queued ahead of events that have just arrived, and the runtime checks for events only after 61 tasks.
+/// Lets the thread run its other tasks, and handle its connections and timers. Waking this task directly is not enough:
+/// the task would be queued ahead of events that have just arrived, and the runtime checks for events only after 61
+/// tasks.
 fn pause(cx: &mut Context<'_>) {
     _ = pin!(tokio::task::yield_now()).poll(cx);
 }

@@ -199,7 +199,7 @@ impl AppState {
         &self.0.bulk_answers
     }
 
-    /// Returns the longest answer that can be sent if it cannot be made shorter, in bytes of JSON.
+    /// Returns the size limit for an answer that cannot be shortened, in bytes of JSON.
     pub(super) fn whole_answer_bytes_max(&self) -> usize {
         self.answers().longest().min(self.limits().answer_bytes_max)
     }

@@ -46,7 +46,7 @@ impl KeyDigest {
         u64::from_le_bytes(self.0[..8].try_into().expect("eight bytes"))
     }
 
-    /// Compares all bytes, in a time that does not depend on where they differ.
+    /// Compares all bytes, in a time that does not depend on the position of a difference.
     pub fn equals(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }

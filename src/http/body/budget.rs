@@ -136,9 +136,9 @@ impl Budget {
         Room { units: 0, budget: self.clone() }
     }
 
-    /// Waits for memory. If `bytes` is more than the budget without the decoders' part, it waits for that much instead.
-    /// While it waits, the caller must hold no memory except a [`Window`], because other requests may be waiting for
-    /// that memory. Memory that becomes free while a large request waits goes to small ones.
+    /// Waits for memory. Never waits for more than the budget without the decoders' part. While it waits, the caller
+    /// must hold no memory except a [`Window`], because other requests may be waiting for that memory. Memory that
+    /// becomes free while a large request waits goes to small ones.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
         let Shared { free, units_max, kept, waiting, windows_max, process, .. } = &*self.0;
         let mut room = self.room();
@@ -196,7 +196,7 @@ impl Room {
         self.resize(bytes.min(self.bytes())).expect("less than there is");
     }
 
-    /// Sets the reservation to the memory for working on `bytes` bytes, or to the whole budget if that is less. So a
+    /// Sets the reservation to `bytes`, the memory that the work needs, or to the whole budget if that is less. So a
     /// request is never refused if it is the only one.
     pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
         self.resize(bytes.min(self.budget.0.units_max * UNIT))

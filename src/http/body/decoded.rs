@@ -47,7 +47,7 @@ pub(crate) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
     }
 }
 
-/// Returns an upper bound on the part of its output that the decoder of this body keeps in memory, in bytes.
+/// Returns an upper bound on the output that the decoder of this body keeps in memory, in bytes.
 pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => ZSTD_WINDOW_BYTES,

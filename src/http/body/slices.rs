@@ -33,7 +33,7 @@ pub(crate) struct Slices {
     bytes_max: u64,
     /// The size of a slice; smaller if the announced length is shorter.
     slice_bytes: usize,
-    /// An upper bound on the part of its output that the decoder keeps, in bytes. It counts like the slice, because a
+    /// An upper bound on the output that the decoder keeps in memory, in bytes. It counts like the slice, because a
     /// stream may last for hours.
     window_bytes: usize,
     patience: Patience,

@@ -37,8 +37,8 @@ use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
 use crate::tls::Acceptor;
 
-/// An HTTP/2 client that has been silent this long gets a ping. If it stays silent as long again, the connection is
-/// closed.
+/// An HTTP/2 client that has been silent this long gets a ping. If it stays silent for the same time again, the
+/// connection is closed.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// The limit on all headers of a request. An id in the query may take 6 KiB of it.

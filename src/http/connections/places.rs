@@ -41,8 +41,8 @@ const NEXT_AFTER: Duration = Duration::from_millis(20);
 const SPARED: Duration = Duration::from_secs(1);
 /// How long a client may leave all of its answers unread before its place may be given to another one.
 pub(super) const UNREAD_SPARED: Duration = Duration::from_secs(5);
-/// How many of the longest idle connections one lookup returns. A lookup goes through all connections, so each should
-/// find several.
+/// How many of the longest idle connections one lookup returns. A lookup goes through all connections, so one lookup
+/// finds several of them.
 const OLDEST_MAX: usize = 64;
 
 /// The places of one listener.

@@ -1,6 +1,6 @@
 //! Pieces of a stream -> its lines, numbered.
-//! Counts all lines, returns those that are not blank, and skips those that are too long without keeping them in
-//! memory. Pure; knows nothing of JSON.
+//! Counts all lines, and returns those that are not blank. The text of a line that is too long is skipped and not kept
+//! in memory. Pure; knows nothing of JSON.
 
 use bytes::{Buf, Bytes, BytesMut};
 

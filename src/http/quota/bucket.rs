@@ -61,7 +61,7 @@ impl Bucket {
         u64::try_from(time).unwrap_or(DEBT_MAX).min(DEBT_MAX)
     }
 
-    /// Returns the time at which the bucket would have been empty if it had never been more than full.
+    /// Returns the time at which the bucket was last empty, without counting units that overflowed.
     fn empty_at(&self, now: Nanos) -> u64 {
         self.empty_at.load(Ordering::Relaxed).max(now.0 - SECOND)
     }

@@ -45,7 +45,7 @@ pub(crate) fn write(share: &Share, headers: &mut HeaderMap) {
         let Some((bucket, rate)) = share.bucket(limit).and_then(|bucket| Some((bucket, bucket.rate()?))) else {
             continue;
         };
-        // The rest is for at least one second, or for the time until the debt is paid.
+        // The units that are left apply for at least one second, or until the debt is paid.
         let seconds = retry_after::seconds(bucket.wait(now));
         item(limit, rate, bucket.left(now), Some(seconds));
     }
