@@ -121,7 +121,8 @@ impl StoreError {
         }
     }
 
-    /// Makes the error that the file does not hold what was written. `record` names the damaged record, if it is one.
+    /// Makes the error that the file does not hold what was written. `record` is the damaged record, if the damage is
+    /// in a record.
     pub(super) fn damaged(collection: &str, record: impl Into<Option<Seq>>, detail: impl Into<String>) -> Self {
         Self::Damaged { collection: collection.to_owned(), record: record.into(), detail: detail.into() }
     }
@@ -134,8 +135,8 @@ impl StoreError {
         self
     }
 
-    /// Turns damage that a commit or a checkpoint met into an error after which it is unclear what is on disk. Damage that
-    /// a transaction meets before its commit leaves no doubt: the transaction is rolled back.
+    /// Turns damage that was found by a commit or a checkpoint into an error after which it is unclear what is on disk.
+    /// If a transaction finds damage before its commit, the state is clear: the transaction is rolled back.
     pub(super) fn with_unclear_outcome(self) -> Self {
         match self {
             Self::Damaged { collection, detail, .. } => {
