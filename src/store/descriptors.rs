@@ -24,7 +24,7 @@ pub fn out_of_descriptors(error: &(dyn Error + 'static)) -> bool {
 
 /// Returns the system's error behind an error of SQLite, if the cause is that no descriptor was left. SQLite reports
 /// that it could not open a file, but not why, so this function tries to open files itself. Call it at once. It opens
-/// [`SPARE`] files, because SQLite has already closed its own.
+/// `SPARE` files, because SQLite has already closed its own.
 pub(super) fn behind(error: &rusqlite::Error) -> Option<io::Error> {
     let failure = error.sqlite_error()?;
     if failure.code != ErrorCode::CannotOpen && failure.extended_code != SQLITE_IOERR_SHMOPEN {

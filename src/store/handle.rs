@@ -24,8 +24,8 @@ use super::settings::{Meta, Opened};
 use super::write::writer::Writer;
 use crate::types::{ClusterPlace, DocId, Document, GoldenPair, Keep, Payload, Seq};
 
-/// The records of a collection. Cheap to clone. If a record differs from what was written, reading it returns an error
-/// that names it, never a wrong answer.
+/// The records of a collection. Cheap to clone. If a record differs from the data that was written, reading it returns
+/// an error that names it, never a wrong answer.
 #[derive(Clone, Debug)]
 pub struct Store {
     readers: Arc<Readers>,
@@ -232,8 +232,8 @@ impl Store {
         self.readers.read(|snapshot| jobs::reports(snapshot.connection(), snapshot.collection(), (merge, after), limit))
     }
 
-    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment. Stops after
-    /// the document whose payload reaches `bytes_max`.
+    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment. Stops
+    /// after the document whose payload reaches `bytes_max`.
     pub fn whole_records(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<Vec<Record>> {
         self.readers.read(|snapshot| records::whole(snapshot, after, limit, bytes_max))
     }

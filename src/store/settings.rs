@@ -10,7 +10,7 @@ pub struct Meta {
     pub spec: String,
     /// The data that is stored besides signatures. It never changes.
     pub keep: Keep,
-    /// Which text of a page is compared. It never changes.
+    /// The part of a page that is compared. It never changes.
     pub extract: Extract,
     /// The version of the extractor with which the collection was created. 1 in files of formats that did not support
     /// pages.

@@ -59,8 +59,8 @@ pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) ->
     Ok(looks)
 }
 
-/// Returns the similarity of each other document that the bands propose for a stored one. Documents with equal signatures
-/// count as one. `None` if the index changed too often meanwhile.
+/// Returns the similarity of each other document that the bands propose for a stored one. Documents with equal
+/// signatures count as one. `None` if the index changed too often meanwhile.
 pub(crate) fn proposed(lookup: &Lookup, record: &Record) -> Option<Vec<f64>> {
     let made = Made { signature: record.signature.clone(), content: None, kept: None, page: None };
     let shape = lookup.preparer().shape();

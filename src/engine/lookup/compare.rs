@@ -51,8 +51,8 @@ pub(crate) async fn stored_bytes(lookup: &Arc<Lookup>, documents: [&Comparand; 2
 }
 
 /// Compares two documents. Fails if one of them has no shingle. `when_full` applies to long texts: each is processed in
-/// slices, and other work runs between them. The caller accounts for the memory that this takes, see [`stored_bytes`] and
-/// [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
+/// slices, and other work runs between them. The caller accounts for the memory that this takes, see [`stored_bytes`]
+/// and [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
 pub(crate) async fn compare(
     lookup: &Arc<Lookup>,
     a: Comparand,

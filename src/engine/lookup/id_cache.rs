@@ -4,9 +4,9 @@
 //! and an entry may be gone at any time. An entry is never wrong: an open collection gives each `seq` to one document.
 //!
 //! All collections share one limit of bytes. Entries lie one after another in segments. If the limit is reached, the
-//! oldest segment is dropped. Those of its entries that lookups asked for are copied to a new segment, and may fill up
-//! to half of it. If more than a quarter of the bytes belong to documents that are gone, the oldest segment is dropped,
-//! too, and all entries of other documents are copied.
+//! oldest segment is dropped. Its entries that lookups have used are copied to a new segment, and may fill up to half
+//! of it. If more than a quarter of the bytes belong to documents that are gone, the oldest segment is dropped, too,
+//! and all entries of other documents are copied.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;

@@ -30,7 +30,7 @@ pub(crate) struct Lookup {
     limits: Limits,
     meters: Meters,
     counts: DocumentCounts,
-    /// Everything up to this place in the commit order is on disk.
+    /// Everything up to this position in the commit order is on disk.
     durable: AtomicU64,
     /// The last-seen time of documents that were stored before last-seen times were recorded.
     seen_floor: TimestampMs,
@@ -118,7 +118,7 @@ impl Lookup {
         (reading, View::Durable(self.durable()))
     }
 
-    /// Returns the place in the commit order up to which everything is on disk.
+    /// Returns the position in the commit order up to which everything is on disk.
     pub(crate) fn durable(&self) -> Seq {
         Seq(self.durable.load(Ordering::Acquire))
     }
@@ -179,8 +179,8 @@ impl Lookup {
         Ok(self.records.store().payload(seq, |payload| set_of(self.preparer.pipeline(), &payload))?)
     }
 
-    /// Returns the text of a stored document, if it has at most `bytes_max` bytes as JSON; `None` if the document is gone.
-    /// Reads the disk.
+    /// Returns the text of a stored document, if it has at most `bytes_max` bytes as JSON; `None` if the document is
+    /// gone. Reads the disk.
     pub(crate) fn stored_text(&self, seq: Seq, bytes_max: usize) -> Result<Option<StoredText>> {
         let read = self.records.store().payload_within(seq, bytes_max, |payload| text_of(&payload, bytes_max))?;
         Ok(read.map(|read| read.unwrap_or_else(|bytes| StoredText::TooLong { bytes })))

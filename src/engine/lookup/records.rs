@@ -33,7 +33,8 @@ pub(crate) struct Records {
     /// Documents whose removal has been decided. Lookups that still see them must find their records, although the
     /// store may have deleted them.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
-    /// New metadata, labels, captures and pages of documents, decided but not on disk yet. Only decisions may show them.
+    /// New metadata, labels, captures and pages of documents, decided but not on disk yet. Only decisions may show
+    /// them.
     updating: RwLock<HashMap<Seq, Additions>>,
     /// The number of such updates that have reached the disk.
     updates: AtomicU64,
@@ -156,8 +157,8 @@ impl Records {
         self.updating.read().get(&seq).map_or(&mention.metadata, |additions| &additions.metadata).clone()
     }
 
-    /// Returns the revisit of a document's capture as decided, if its payload has this digest. Only for answers that wait
-    /// for all decisions before them.
+    /// Returns the revisit of a document's capture as decided, if its payload has this digest. Only for answers that
+    /// wait for all decisions before them.
     pub(crate) fn decided_revisit(&self, seq: Seq, mention: &Mention, digest: &PayloadDigest) -> Option<Revisit> {
         let updating = self.updating.read();
         let capture = updating.get(&seq).map_or(&mention.capture, |additions| &additions.capture);

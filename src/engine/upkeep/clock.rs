@@ -16,8 +16,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Notes that the clock shows `wall` now. Returns how far it was set forward since the last call, if that is more than
-    /// `tolerated`.
+    /// Notes that the clock shows `wall` now. Returns how far it was set forward since the last call, if that is more
+    /// than `tolerated`.
     pub(super) fn note(&mut self, now: Instant, wall: TimestampMs, tolerated: Duration) -> Option<Duration> {
         let (then, before) = self.last.replace((now, wall))?;
         let passed = now.saturating_duration_since(then).as_millis() as i64;

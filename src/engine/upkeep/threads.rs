@@ -41,8 +41,8 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts the threads. They ask `open` for the open collections in each round, and end when it returns `None`. `exists`
-    /// tells whether there is a collection, open or not.
+    /// Starts the threads. They ask `open` for the open collections in each round, and end when it returns `None`.
+    /// `exists` tells whether there is a collection, open or not.
     pub(crate) fn start(
         disk: Arc<DataDisk>,
         scrub: Option<ScrubConfig>,

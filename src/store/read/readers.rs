@@ -1,4 +1,5 @@
-//! The read connections of one collection, at most [`READERS_MAX`] and one for its writer, lent to one reader at a time.
+//! The read connections of one collection, at most [`READERS_MAX`] and one for its writer, lent to one reader at a
+//! time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
