@@ -158,8 +158,8 @@ impl Jobs {
         self.change(job.number(), |known| (known.job, known.waits) = (job, None));
     }
 
-    /// If too many jobs have ended, returns the job to forget. This is the one that ended first among those without
-    /// documents, or among all if every job had documents.
+    /// If too many jobs have ended, returns the job to forget. Jobs without documents are forgotten before others, and
+    /// jobs that ended earlier before those that ended later.
     pub(crate) fn surplus(&self) -> Option<Seq> {
         let known = self.0.lock();
         let ended =

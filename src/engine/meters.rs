@@ -31,7 +31,7 @@ impl Bound {
     }
 }
 
-/// The operation whose answer is a verdict.
+/// An operation that returns a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Check,

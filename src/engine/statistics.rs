@@ -51,8 +51,8 @@ impl LabelStatistics {
         Self { counted: Mutex::new(counted), labels_max, writing: Mutex::default() }
     }
 
-    /// Counts a document that was decided on, whose content has `bytes` bytes. A label is not counted if there are too
-    /// many others.
+    /// Counts a document after its decision. The content of the document has `bytes` bytes. A label is not counted if
+    /// there are too many others.
     pub(crate) fn count(&self, labels: Option<&Labels>, verdict: &Verdict, bytes: u64) {
         let counted = &mut *self.counted.lock();
         counted.all.count(verdict, bytes);

@@ -229,7 +229,7 @@ impl Probe {
 }
 
 impl Probed {
-    /// Removes groups of which no member is in the scope. Reads at most `reads_max` members of each.
+    /// Removes groups without a member in the scope. Reads at most `reads_max` members of each.
     fn groups_in(&mut self, in_scope: &dyn Fn(Place) -> bool, reads_max: usize) {
         let Self { groups, unread, .. } = self;
         groups.retain(|found| {

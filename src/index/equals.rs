@@ -76,7 +76,7 @@ impl Equals {
         }
     }
 
-    /// Returns the bytes of groups and flags. The pool counts those of the table.
+    /// Returns the bytes of groups and flags. The pool counts the bytes of the table.
     pub(super) fn bytes(&self) -> u64 {
         // The bytes of an entry with its control byte, in a map that is two thirds full, and of the reference counts of
         // the group.

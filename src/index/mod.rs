@@ -368,7 +368,7 @@ impl Index {
         labels.map_or(LabelSet::NONE, |labels| self.part.rows().labels().known(labels))
     }
 
-    /// Gives up a set of labels that no place was given. Counts as a change.
+    /// Releases a set of labels that no place uses. Counts as a change.
     pub fn release_labels(&self, set: LabelSet) {
         self.part.rows().labels().release(set);
     }
@@ -387,7 +387,7 @@ impl Index {
         self.part.rows().labels().of(place)
     }
 
-    /// Gives the document at a place other labels, and gives up those that it had. Counts as a change.
+    /// Gives the document at a place other labels, and releases those that it had. Counts as a change.
     pub fn set_labels(&self, place: Place, set: LabelSet) {
         let labels = self.part.rows().labels();
         let had = labels.of(place);
@@ -406,13 +406,13 @@ impl Index {
         self.part.rows().labels().counts(name, after, limit)
     }
 
-    /// Returns how many labels documents have, also those that are not on disk yet.
+    /// Returns how many labels documents have, including those that are not on disk yet.
     pub fn labels_used(&self) -> u64 {
         self.part.rows().labels().used()
     }
 
-    /// Returns every place whose document is decided to have a label, with all its labels. `decided` has the new labels
-    /// of documents whose labels will change. Looks at every place. Counts as a change.
+    /// Returns every place whose document has a label as decided, with all its labels. `decided` has the new labels of
+    /// documents whose labels will change. Looks at every place. Counts as a change.
     pub fn labelled(&self, label: &Label, decided: &HashMap<Place, LabelSet>) -> Vec<(Place, LabelSet)> {
         let labels = self.part.rows().labels();
         let sets = labels.sets_with(label);

@@ -18,7 +18,7 @@ pub(super) enum PlaceList {
     Many(Box<Many>),
 }
 
-/// A list of several chunks, none of which is empty.
+/// A list of several chunks. No chunk is empty.
 #[derive(Clone)]
 pub(super) struct Many {
     chunks: Vec<Vec<Place>>,

@@ -1,8 +1,7 @@
-//! Buckets of postings, handed out in pages.
-//! Here a bucket is a cache line, not all documents of one band key. It has twelve entries of 32 bits, a tag of eight
-//! bits for each, the number of its entries, and the number of entries that went past it to a later bucket because it
-//! was full. Pages that a table returns are kept for the next request: tables grow all the time, and an allocator would
-//! leave holes of every size behind.
+//! Buckets of postings, handed out in pages. Here a bucket is a cache line, not all documents of one band key. It has
+//! twelve entries of 32 bits, a tag of eight bits for each, and two numbers: the number of its entries, and the number
+//! of entries that went to a later bucket because it was full. Pages that a table returns are kept for the next
+//! request: tables grow all the time, and an allocator would leave holes of every size behind.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;

@@ -95,8 +95,8 @@ impl Shard {
         self.pages = (0..pages_for(entries, vary, LOAD_FILLED)).map(|_| pool.take()).collect();
     }
 
-    /// Moves the entries whose next bit is set to another, empty shard. The numbers of the two shards decide how large
-    /// they become.
+    /// Moves entries to another shard, which is empty: those whose next bit of the key is 1. The numbers of the two
+    /// shards decide how large they become.
     pub(super) fn split(
         &mut self,
         pool: &Pool,

@@ -13,7 +13,7 @@ use super::key_members::INLINE_MAX;
 use super::place::Place;
 use crate::types::Seq;
 
-/// The number of longest lists whose documents are counted to find the largest bucket.
+/// To find the largest bucket, the documents of this many lists are counted: the longest ones.
 const COUNTED: usize = 16;
 
 /// A posting counts as missing if this many looks do not find it, with a pause of `LOOK_AGAIN` between them, because a

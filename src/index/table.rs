@@ -271,7 +271,7 @@ impl Table {
         self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| Locked::default()).collect())
     }
 
-    /// Moves the entries whose next bit is set to a new shard.
+    /// Moves entries to a new shard: those whose next bit of the key is 1.
     fn split(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         let depth = shard.depth();
         let number = Self::shard_number(key) & ((1 << depth) - 1);

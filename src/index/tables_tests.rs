@@ -172,7 +172,7 @@ fn a_large_index_finds_all_and_gives_memory_back() {
         assert!(probe(&index, &arena, &signatures[place as usize], 64).hits.contains(&hit(place)));
     }
     let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS * 12);
-    // Between the bytes of full tables and those of tables that have all just grown.
+    // The limits are the bytes of full tables, and of tables that have just grown.
     assert!((5.5..9.1).contains(&per_posting), "{per_posting} bytes a posting");
     for place in (0..DOCUMENTS).filter(|place| place % 10 != 0) {
         index.remove(&arena, Place(place));
@@ -275,7 +275,7 @@ fn a_survey_counts_documents_and_weighs_buckets_by_them() {
     let seen = survey(&index, &arena, all(), true, 64);
     let expected = Survey { largest: 300, p50: 1, p99: 300, over_cap: 2, looked_up: 1000, missing: Vec::new() };
     assert_eq!(seen, expected);
-    // Without those that share the first band, one document in a hundred is one of the copies.
+    // Of the documents that do not share the first band, more than one in a hundred is a copy.
     assert_eq!(survey(&index, &arena, all().skip(300), false, 64).p99, 40);
     // Twenty copies of one of the 300 documents. They share its postings.
     for place in 1000..1020 {

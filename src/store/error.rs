@@ -34,9 +34,8 @@ pub enum StoreError {
         /// The error of the system or of SQLite.
         source: Cause,
     },
-    /// An earlier write failed in a way that leaves it unclear what is on disk: a failed fsync drops the pages that it
-    /// could not write, so a second fsync succeeds and proves nothing. Reads continue. Writes need the file to be
-    /// opened again.
+    /// An earlier write failed, and it is unclear what is on disk. A failed fsync drops the pages that it could not
+    /// write, so a second fsync succeeds and proves nothing. Reads continue. Writes need the file to be opened again.
     #[error(
         "collection `{collection}` accepts no writes until it is reopened, because an earlier write failed: {reason}"
     )]

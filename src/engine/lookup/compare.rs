@@ -12,7 +12,7 @@ use crate::engine::long_work::beside;
 use crate::types::{Content, DocId, Keep};
 use crate::verdicts::{CollectionError, Comparand, Comparison, ExactComparison, PrepareOptions, Purpose, Result};
 
-/// The memory that a shingle of a stored document takes: 8 bytes as it is stored, and 8 bytes as it is compared.
+/// The memory that a shingle of a stored document takes, in bytes: as it is stored and as it is compared, together.
 const STORED_SHINGLE_BYTES: usize = 16;
 
 struct Side {

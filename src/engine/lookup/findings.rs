@@ -37,7 +37,7 @@ pub(crate) fn findings(
     Findings::of(lookup.preparer().spec(), cited, limit)
 }
 
-/// Returns the revisit of the best listed match for which `revisit` returns one.
+/// Returns the best of the revisits that `revisit` returns for the listed matches.
 pub(crate) fn revisit(
     judgement: &Judgement,
     mentions: &Mentions,

@@ -1,6 +1,7 @@
-//! The canary: each minute, near-duplicates of some stored documents are looked up like a check, at known similarities.
-//! The share of lookups that find the original is the present recall of the collection, with its buckets and its
-//! limits. The same documents show how much the candidates differ from those that the S-curve predicts (`drift.rs`).
+//! The canary: each minute, near-duplicates of some stored documents, at known similarities, are looked up in the same
+//! way as in a check. The share of lookups that find the original is the present recall of the collection, with its
+//! buckets and its limits. The same documents show how much the candidates differ from those that the S-curve predicts
+//! (`drift.rs`).
 
 use std::time::{Duration, Instant};
 
@@ -103,7 +104,7 @@ impl Canary {
         self.tell(target, under, least);
     }
 
-    /// Clears the metrics of a collection that has become empty. Its next documents are used soon.
+    /// Clears the metrics of a collection that has become empty. A round begins soon after it has documents again.
     fn forget(&mut self, target: &Target) {
         if let Some(under) = self.under.take() {
             *self = Self { number: self.number, ..Self::new() };

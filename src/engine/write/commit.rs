@@ -31,7 +31,7 @@ const REMOVAL_MAX: Duration = Duration::from_millis(10);
 /// The number of documents that are removed from memory while decisions wait.
 const REMOVED_AT_ONCE: usize = 8;
 
-/// The maximum number of transactions with only one decision each that follow a transaction that met damage.
+/// After a transaction that met damage, at most this many transactions have only one decision each.
 const ALONE: usize = 1024;
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
@@ -199,7 +199,7 @@ impl Committer {
         let told = match self.write(&changes, documents, last) {
             Ok(told) => told,
             Err(error) => {
-                // If there was only one decision, it is known that this one met the damage.
+                // If there was only one decision, it is the one that met the damage.
                 if matches!(error, StoreError::Damaged { .. }) && decisions.len() > 1 {
                     self.alone = (decisions.len() + self.writes.order().queue().len()).min(ALONE);
                 }

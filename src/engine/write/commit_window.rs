@@ -1,5 +1,5 @@
-//! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync: a
-//! transaction begins when as many writes wait for it as took part in the recent transactions, or when a window has
+//! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync. A
+//! transaction begins when as many writes wait for it as the recent transactions had. It also begins when a window has
 //! passed since the last transaction began. Many clients therefore cause at most one sync in each window, unless that
 //! many writes wait again before its end.
 

@@ -120,7 +120,7 @@ pub(super) struct DoomedDocuments {
     pub number: Seq,
     /// The documents in order of `seq`, with their labels as decided.
     pub documents: Vec<(Seq, Place, LabelSet)>,
-    /// How those of them that shared clusters left these, in the order in which they left: the newest first.
+    /// How the documents left their clusters, the newest document first. Documents without a cluster are left out.
     pub left: Vec<Left>,
 }
 

@@ -73,7 +73,7 @@ pub(in crate::store) struct GoldenRows {
     pub(in crate::store) flaws: Vec<(i64, Flaw)>,
     /// Whether the intact pairs differ from those that the ledger counts.
     differs: bool,
-    /// The error because of which the rest could not be read.
+    /// The error that prevented reading the rest.
     broken: Option<rusqlite::Error>,
 }
 

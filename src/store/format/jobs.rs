@@ -237,7 +237,8 @@ impl StoredJobs {
         of_each
     }
 
-    /// Returns a sentence for each deletion whose job states another number of remaining documents than there are.
+    /// Returns a sentence for each deletion if the number of its remaining documents is not the one that its job
+    /// states.
     pub(in crate::store) fn miscounted(&self) -> Vec<String> {
         let of_each = self.doomed_of_each();
         let left = |number| of_each.get(number).map_or(0, |seqs| seqs.len() as u64);

@@ -24,7 +24,7 @@ pub(in crate::store) struct Flawed {
     rows: Vec<(&'static str, i64, Flaw)>,
     /// The tables whose intact rows differ from those that the ledger counts.
     differing: Vec<&'static str>,
-    /// The errors because of which the rest of a table could not be read.
+    /// The errors that prevented reading the rest of a table.
     broken: Vec<rusqlite::Error>,
 }
 

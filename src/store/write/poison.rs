@@ -1,4 +1,4 @@
-//! The failure after which a file takes no more writes.
+//! The failure after which a file accepts no further writes.
 
 use std::sync::{Arc, OnceLock};
 
