@@ -24,7 +24,7 @@ use crate::store::{Change, id_fingerprint};
 use crate::types::{DocId, OnDuplicate, Previous, Revisit, Seq, Verdict};
 use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
 
-/// The ids that may share a fingerprint. By chance two of them hardly ever do.
+/// The maximum number of ids that share a fingerprint. By chance, even two ids hardly ever share one.
 const FINGERPRINT_SHARED_MAX: usize = 64;
 
 /// Whether a decision may read the disk on the current thread.
@@ -57,7 +57,7 @@ pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Re
             }
         }
     };
-    // Done here because the decision is made under a lock.
+    // This is done here because the decision is made under a lock.
     ticket.value_mut().fit(bytes_max);
     writes.lookup().meters().verdict(Op::Insert, ticket.value());
     Ok(ticket)
@@ -85,7 +85,7 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
 enum Round {
     Decided(Ticket<Verdict>),
     NeedsDisk,
-    /// The document that holds the id has changed meanwhile. Only a deletion by label changes it.
+    /// The document that holds the id has changed meanwhile. Only a deletion by label can change it.
     HolderChanged,
 }
 
@@ -136,9 +136,9 @@ enum Missing {
     Shingles(Vec<Seq>),
     /// The facts about these documents, for the answer.
     Mentions(Vec<Seq>),
-    /// Nothing: it only has to be tried again.
+    /// Nothing. The decision only has to be tried again.
     Nothing,
-    /// The document that holds the id: it is not the one that was found any more.
+    /// The document that holds the id. It is no longer the one that was found.
     Existing,
 }
 
@@ -156,7 +156,7 @@ struct Deciding<'a> {
 
 /// The representatives of the matches.
 struct Representatives {
-    /// The representative of the best match, if that is a link.
+    /// The representative of the best match, if the best match is a link.
     of_link: Option<(Seq, Place)>,
     /// The representative of the cluster to join: `of_link`, or the best match that is a representative.
     to_join: Option<(Seq, Place)>,
@@ -205,7 +205,7 @@ impl<'a> Deciding<'a> {
         self.conclude(&mut order, &policy, &judgement, &representatives, turn).map(Ok)
     }
 
-    /// Finds the documents that are similar.
+    /// Finds similar documents.
     fn judge(&mut self, order: &Order, policy: &Policy, attempt: u32) -> std::result::Result<Judgement, Missing> {
         let (lookup, made) = (self.lookup(), &self.insertion.made);
         let limits = lookup.limits();
@@ -276,7 +276,8 @@ impl<'a> Deciding<'a> {
             Missing::Nothing | Missing::Existing => {}
             Missing::Index(needs) => lookup.index().fetch(needs),
             Missing::Shingles(seqs) => {
-                // Compares by the threshold that they were requested with, even if the setting has changed since.
+                // This compares with the threshold for which the shingles were requested, even if the setting has
+                // changed since.
                 if let Some(query) = self.survivors.query_again(&insertion.made) {
                     let (records, preparer) = (lookup.records(), lookup.preparer());
                     self.survivors.compare(&query, &seqs, records, preparer, lookup.read_bounds())?;
@@ -418,9 +419,9 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// Adds the representatives of the clusters that the search found documents of, if the search did not find them itself.
-/// A limit of the lookup may have hidden them, or the bands may not have proposed them. Without them, each such
-/// document would start another cluster. Adds at most as many as there are matches.
+/// Adds the representative of each cluster of which the search found a document but not the representative. A limit of
+/// the lookup may have hidden the representative, or the bands may not have proposed it. Without it, the new document
+/// would start another cluster. Adds at most as many as there are matches.
 fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, query: &Query<'_>, leaving: Option<Seq>) {
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);
