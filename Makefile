@@ -70,7 +70,7 @@ $(CLIENTS_CRAWLER):
 PYTHON_TOOLS = target/tools-python/bin
 wheel: $(PYTHON_TOOLS)/maturin ## build the wheel and the sdist of the Python package in target/wheels
 	rm -rf target/wheels
-	cd python && $(CURDIR)/$(PYTHON_TOOLS)/maturin build --release --quiet --out $(CURDIR)/target/wheels
+	cd python && $(CURDIR)/$(PYTHON_TOOLS)/maturin build --release --locked --quiet --out $(CURDIR)/target/wheels
 	cd python && $(CURDIR)/$(PYTHON_TOOLS)/maturin sdist --out $(CURDIR)/target/wheels
 
 test-python: wheel ## install the wheel and the sdist in fresh environments, and run the tests and the tutorial there

@@ -1,7 +1,7 @@
 """Installs the wheel and the sdist in fresh environments, and runs the tests there.
 
 The tests run in an empty directory, so that they see the installed package and not this checkout: the wheel on the
-oldest and the newest Python at hand, the sdist on the newest, without any library that is optional. `make test-python`
+oldest and the newest Python at hand, the sdist on the newest, with pyarrow alone. `make test-python`
 calls it.
 """
 
@@ -99,7 +99,11 @@ def lint(where, tools, wheel):
     config = HERE / "pyproject.toml"
     # In this order, because mypy does not look at files of installed packages.
     run(inside, "-m", "mypy", "--config-file", config, "--cache-dir", os.devnull, "pyhapax", cwd=HERE)
-    run(inside, "-m", "mypy.stubtest", "pyhapax", "--ignore-missing-stub", cwd=where)
+    # Before Python 3.12 the methods of the buffer protocol have no names.
+    allowed = where / "allowed"
+    allowed.write_text(r"pyhapax\..*\.__(release_)?buffer__" + "\n", encoding="utf-8")
+    stubtest = [inside, "-m", "mypy.stubtest", "pyhapax", "--ignore-missing-stub"]
+    run(*stubtest, "--allowlist", allowed, "--ignore-unused-allowlist", cwd=where)
 
 
 def main():
@@ -125,7 +129,7 @@ def main():
             env={**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
                  "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))})  # fmt: skip
         again = only(where / "of-sdist", "*.whl")
-        jobs = [("newest-of-sdist", newest, again, [])]
+        jobs = [("newest-of-sdist", newest, again, LIBRARIES[:1])]
         jobs += [(".".join(map(str, version)), python, wheel, LIBRARIES) for version, python in found.items()]
         for name, python, package, libraries in jobs:
             print(f"check: {package.name} on {name}", flush=True)
