@@ -12,7 +12,7 @@ pub const LABELS_MAX: usize = 8;
 pub(super) const LABEL_NAME_BYTES_MAX: usize = 64;
 /// The longest value of a label, in bytes of UTF-8.
 pub(super) const LABEL_VALUE_BYTES_MAX: usize = 256;
-/// The name of the label that tells where a document is from, for the limits of sources.
+/// The name of the label that gives the source of a document, for the limits on sources.
 pub const SOURCE: &str = "source";
 /// The largest number of labels that a scope names.
 pub const SCOPE_TERMS_MAX: usize = 8;

@@ -28,7 +28,7 @@ async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
     insert(&collection, "stays a link", &far, OnDuplicate::Link).await;
     for round in 0..3 {
         let held = library::hold(&dir, name().as_str());
-        // The committer is blocked by this decision, so that the next two share a transaction.
+        // While the committer is blocked on this decision, the next two wait, and then share a transaction.
         let filler = begin(&collection, &format!("filler{round}"), &other(round + 1), OnDuplicate::Store).await;
         let link = begin(&collection, &format!("link{round}"), &base(), OnDuplicate::Link).await;
         let first = if round == 0 { "a".to_owned() } else { format!("link{}", round - 1) };

@@ -131,7 +131,7 @@ const WIDE: [&str; 14] = [
     "VerdictBody",
 ];
 
-/// Structs whose fields are public because their purpose is to be counted up, or cut to fit, before they are read.
+/// Structs with public fields: values that are counted up, or cut to fit, before they are read.
 const OPEN: [&str; 12] = [
     "Chunk",
     "ClusterPage",
