@@ -81,7 +81,8 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
     }
 }
 
-/// What came of one round of a decision.
+/// The end of one round of a decision.
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each insert")]
 enum Round {
     Decided(Ticket<Verdict>),
     NeedsDisk,
