@@ -1,5 +1,5 @@
 //! The section `[address_limits]` and `server.trusted_proxies`: clients without a valid key. It must never know how a
-//! limit is enforced, or what a header says.
+//! limit is enforced, or the meaning of a header.
 
 use std::net::IpAddr;
 

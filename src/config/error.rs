@@ -13,7 +13,7 @@ pub enum ConfigError {
     /// The configuration file is not TOML.
     #[error("{path} is not valid TOML: {detail}")]
     Toml { path: PathBuf, detail: String },
-    /// The name of an environment variable is nearly that of a setting.
+    /// An environment variable has almost the name of a setting.
     #[error(
         "the environment variable {name} is not a setting; did you mean {right}? Write HAPAX in capitals, with two \
          underscores after it and after the section"

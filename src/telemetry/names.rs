@@ -72,7 +72,7 @@ pub mod label {
     pub const VERSION: &str = "version";
     /// The fingerprint of a collection's spec.
     pub const SPEC: &str = "spec";
-    /// The limit because of which a lookup did not look at everything.
+    /// The limit that stopped a lookup from looking at everything.
     pub const BOUND: &str = "bound";
     /// `text` or `slots`.
     pub const SOURCE: &str = "source";

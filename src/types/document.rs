@@ -47,7 +47,7 @@ pub struct Document {
     pub shingles: Option<u64>,
     /// The verdict of the insertion.
     pub verdict: VerdictKind,
-    /// The id of the original of which the document was found to be a duplicate.
+    /// The id of the original, if the document was found to be a duplicate.
     pub duplicate_of: Option<DocId>,
     /// The id of the first-seen document of its cluster; absent if it is this document.
     pub representative: Option<DocId>,

@@ -26,7 +26,7 @@ pub struct JointVerdict {
 /// The opinions of several collections.
 #[derive(Clone, Debug)]
 struct Several {
-    /// In the order in which they were asked. The first is the collection of the path.
+    /// The opinions, in the order in which the collections were asked. The first is that of the collection of the path.
     said: Vec<Said>,
     /// The matches in other collections, for an insertion. For a check, the verdict has them.
     elsewhere: Option<Found>,

@@ -29,8 +29,8 @@ pub struct CollectionsConfig {
     pub collections_max: usize,
     /// The secret of collections with keyed hashing.
     pub secret: Option<SecretKey>,
-    /// Settings of the collection `default`. If it exists, its spec must be the same; its banding and threshold may
-    /// have been changed.
+    /// Settings of the collection `default`. If the collection exists, it must have the same spec, but its banding and
+    /// threshold may have been changed.
     pub default_settings: Settings,
     /// Limits of each collection's work.
     pub limits: Limits,

@@ -12,7 +12,7 @@ use crate::support::library::{self, Dir};
 const STORE: InsertOptions = options(OnDuplicate::Store, OnExisting::Conflict);
 const SKIP: InsertOptions = options(OnDuplicate::Skip, OnExisting::Conflict);
 
-/// Returns a text that shares nothing with those of other numbers.
+/// Returns a text that has nothing in common with the texts of other numbers.
 fn text(number: u32) -> Content {
     Content::Text((0..60).map(|word| format!("n{number}w{word} ")).collect())
 }

@@ -227,8 +227,8 @@ fn imports_and_names_bad_lines(one_by_one: &[&str], at_once: &[&str]) {
     let counts = ["documents", "unique", "near", "exact", "empty", "unchanged", "updated", "failed"];
     assert_eq!(counts.map(|name| row(&import, name)), [202, 100, 100, 1, 1, 0, 0, 0]);
 
-    // The same corpus again, compressed, and with bad lines in it. The good lines change nothing, and the bad ones are
-    // reported.
+    // The same corpus is imported again, compressed, and with bad lines in it. The good lines change nothing, and the
+    // bad ones are reported.
     let mut lines = corpus();
     lines.insert(0, String::new());
     lines.insert(5, "{\"url\": \"broken\"".into());

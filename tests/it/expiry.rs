@@ -205,7 +205,7 @@ async fn sights_get_to_disk() {
     let touched = collection(&collections, "touched", lasting(600, true)).await;
     insert(&touched, 1).await;
     let first = on_disk(&dir, "touched");
-    // With this ttl, a 64th would be more than ten seconds. A shorter ttl that is set now must also make it be written.
+    // With this ttl, a 64th would be more than ten seconds. After a shorter ttl is set, the time must be written sooner.
     let minute = Changes { ttl: Some(Some(Duration::from_secs(60))), ..Changes::default() };
     touched.update(minute).await.unwrap();
     let since = Instant::now();

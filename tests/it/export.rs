@@ -1,4 +1,4 @@
-//! `hapax export` writes the stored documents. They are the same from a server and from its data directory.
+//! `hapax export` writes the stored documents. The output is the same from a server and from its data directory.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

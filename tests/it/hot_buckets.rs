@@ -52,7 +52,7 @@ fn a_hot_bucket_is_read_in_part_and_the_verdict_says_so() {
         let known = check(number);
         assert_eq!(known["duplicate_of"], format!("page {number}"), "{known}");
     }
-    // If only as many documents remain as a lookup reads, none is unread.
+    // If no more documents remain than a lookup reads, none is unread.
     let ids: Vec<String> = (READ_MAX..BOILERPLATE).map(|number| format!("page {number}")).collect();
     let deleted = client.post("/v1/collections/c/documents/delete", &json!({"ids": ids})).json();
     assert_eq!(deleted["deleted"], BOILERPLATE - READ_MAX);

@@ -421,8 +421,8 @@ fn quality_of_scopes_in_buckets_of_50_000() {
     finds_its_own_among(50_000);
 }
 
-/// In an earlier version, a document of other content with the same signature hid that many copies of other tenants
-/// were not read.
+/// In an earlier version, many copies of other tenants were not read, and a document of other content with the same
+/// signature hid this fact.
 #[test]
 fn an_exact_copy_is_found_behind_many_of_others() {
     let dir = dir();

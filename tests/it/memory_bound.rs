@@ -233,7 +233,7 @@ fn hold_back_heads(load: &Load) {
     }
 }
 
-/// Opens as many HTTP/2 requests as one connection may, on many connections, and holds back their bodies.
+/// Opens the largest allowed number of HTTP/2 requests on each of many connections, and holds back their bodies.
 fn hold_back_streams(load: &Load) {
     let fill = "x".repeat(14_000);
     let headers = [("content-type", "application/json"), ("x-fill", fill.as_str())];

@@ -103,7 +103,7 @@ fn a_crawl_is_merged_document_by_document() {
         assert_eq!(merged[name], there[name], "{name}");
     }
     assert_eq!(record(&client, "default", "taken")["first_seen"], record(&client, "default", "taken")["id_first_seen"]);
-    // The same merge again, and then with other options.
+    // The merge is repeated, then done again with other options.
     let again = until_ended(&client, &merge(&client, "default", &json!({"from": "crawl"})));
     assert_eq!(again["outcomes"], json!({"skipped": 2, "refused": 1, "unchanged": 2}), "{again}");
     let input = json!({"from": "crawl", "on_duplicate": "store", "on_existing": "replace"});

@@ -168,8 +168,8 @@ fn the_choice_keeps_its_limit_with_the_sample() {
     assert!(message.contains("as similar as those of the sample"), "{message}");
 }
 
-// In an earlier version, it stopped at the first such line, but an import of the same file counts and skips these
-// lines.
+// In an earlier version, `hapax tune` stopped at the first such line, although an import of the same file skips and
+// counts such lines.
 #[test]
 fn lines_without_a_text_are_skipped_and_counted() {
     let dir = library::dir();

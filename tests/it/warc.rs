@@ -124,7 +124,7 @@ fn pages_of_a_damaged_archive_are_imported_and_the_rest_is_named() {
     assert_eq!((&stored["date"], &stored["payload_digest"]), (&json!("2026-11-01T10:00:07Z"), &json!("sha1:7")));
     assert_eq!(stored["metadata"], Value::Null);
 
-    // The same archive, undamaged, from stdin.
+    // The same archive is imported again, undamaged, from stdin.
     let again = run_with_input(&["import", "--server", &url, "-"], &members.concat());
     assert_eq!(code(&again), 0, "{again:?}");
     assert_eq!(["documents", "unique", "unchanged"].map(|name| row(&again, name)), [50, 1, 49]);

@@ -22,7 +22,7 @@ pub(super) const STORE: InsertOptions = InsertOptions {
     explain: false,
 };
 
-/// Returns a content. Often it is one that many documents have.
+/// Returns a content. Often it is a content that many documents have.
 pub(super) fn random_of(rng: &mut impl Rng) -> Of {
     let variant = if rng.random_bool(0.25) { 0 } else { rng.random_range(0..VARIANTS) };
     (rng.random_range(0..GROUPS), variant)

@@ -12,8 +12,8 @@ use crate::support::local::{Local, Setup};
 
 const ALL: [&str; 9] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load"];
 
-/// Starts a server with these keys: one for each scope, with the name of the scope; one with all scopes; and for each
-/// scope, one without it.
+/// Starts a server with these keys: one for each scope, with the name of the scope; for each scope, one with all other
+/// scopes; one with all scopes; and `some`, with all scopes but only for some collections.
 fn server(dir: &crate::support::library::Dir) -> Local {
     let one = ALL.map(|scope| [scope]);
     let without =
