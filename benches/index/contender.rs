@@ -10,6 +10,7 @@
 //! - `hot FIRST COUNT`: inserts documents that share the rows of one band, one for every five stored documents. Returns
 //!   the CPU times of queries that share these rows too, before and after the insertion, and of other queries
 //!   afterwards.
+//!
 //! It ends when its stdin ends. Signatures are made outside the timed part. Work of a single thread is timed by its CPU
 //! time, which does not include waiting for other processes. Work of two threads, and latencies, are timed by wall
 //! time.
