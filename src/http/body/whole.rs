@@ -70,9 +70,8 @@ pub(crate) async fn whole(
     // In a box, so that the future for a short body stays small.
     let in_pieces = async {
         let mut reader = decoded(headers, body)?;
-        // The reservation grows with the bytes that have arrived, so an announced length alone takes no memory from
-        // other requests. If no length was announced, reading one byte more than allowed shows that a body is too
-        // large.
+        // The reservation grows with the bytes that have arrived: an announced length alone takes no memory from others.
+        // If no length was announced, one byte more than allowed shows that a body is too large.
         let whole = known.unwrap_or(max + 1);
         let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
         let mut bytes = Vec::new();

@@ -128,11 +128,9 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SELECT_SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // All 256 bits. Fewer slots are repeated to fill them, so that the bits of a value above the slot number do not
-    // matter.
+    // All 256 bits. Fewer slots are repeated to fill them, so the bits of a value above the slot number do not matter.
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
-    // In late rounds hardly any value is selected, and the processor predicts that. In earlier rounds it cannot predict
-    // them.
+    // In late rounds hardly any value is selected, and the processor predicts that. In earlier rounds it cannot.
     let few = words.iter().map(|word| word.count_ones()).sum::<u32>() <= 256 / 32;
     // SAFETY: reads the 32 bytes of the array.
     let open = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
