@@ -30,7 +30,7 @@ def test_every_number_of_threads_gives_the_same_rows(texts):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_other_threads_run_python_meanwhile(threads):
-    texts, signer = big(6000), pyhapax.Signer(sketch="classic1024x8")
+    texts, signer = big(3000), pyhapax.Signer(sketch="classic1024x8")
     counted, done = 0, threading.Event()
 
     def count():
@@ -48,7 +48,7 @@ def test_other_threads_run_python_meanwhile(threads):
     finally:
         done.set()
         thread.join()
-    assert meanwhile > 200
+    assert meanwhile > 100
 
 
 def threads_of_process():
