@@ -180,8 +180,8 @@ bench-index: peers ## compare the index of DOCUMENTS (5000000) with gaoya's and 
 quality: ## measure recall and precision on every corpus in the folder HAPAX_CORPORA
 	cargo test --release --locked --workspace --test it quality -- --include-ignored --nocapture
 
-races: ## run a million races of inserts, replacements, deletes and expiry, and replay them in their order
-	cargo test --release --locked --workspace --test it races -- --include-ignored --nocapture
+races: ## run a million races of inserts, replacements, deletes and expiry, and replay them in their order; find orders for answers over HTTP
+	cargo test --release --locked --workspace --test it -- races:: histories:: --include-ignored --nocapture
 
 # By hand: make chaos CHAOS_SECONDS=600 CHAOS_SEEDS=10
 CHAOS_SECONDS ?= 20
@@ -202,8 +202,9 @@ pictures: ## load a server for five minutes, and draw the dashboard of that time
 alerts: ## make seven faults happen to real servers; a real Prometheus must fire the alerts, and end them when the faults are gone
 	cargo test --locked $(RELEASE) --workspace --test it alerts:: -- --include-ignored --nocapture
 
-churn: ## delete half of a million documents and insert as many, ten times, and measure the process's memory
-	cargo test --release --locked --workspace --test it churn -- --ignored --nocapture
+CHURN_DOCUMENTS ?= $(if $(CI),200000,1000000)
+churn: ## delete half of CHURN_DOCUMENTS (1000000) and insert as many, ten times, and measure the process's memory
+	HAPAX_CHURN_DOCUMENTS=$(CHURN_DOCUMENTS) cargo test --release --locked --workspace --test it churn -- --ignored --nocapture
 
 restarts: ## restart a server with a million documents five times under clients; no connection is refused, no request unanswered
 	cargo test --release --locked --workspace --test it restarts:: -- --ignored --nocapture
@@ -221,8 +222,10 @@ crash: ## kill a server KILLS (20) times, lose power POWER_LOSSES (10) times wit
 	HAPAX_KILLS=$(KILLS) HAPAX_POWER_LOSSES=$(POWER_LOSSES) HAPAX_FAULTS=$(FAULTS) \
 		cargo test --release --locked --workspace --test it crash:: -- --nocapture --test-threads 1
 
-corruption: ## flip thousands of bits of a stored collection, and cut its files at every 512 bytes
-	cargo test --release --locked --workspace --lib corruption -- --include-ignored --nocapture
+FLIPS ?= $(if $(CI),2000,6000)
+CUT_EVERY ?= $(if $(CI),2560,512)
+corruption: ## flip FLIPS (6000) bits of a stored collection, and cut its files at every CUT_EVERY (512) bytes; CI does less
+	HAPAX_FLIPS=$(FLIPS) HAPAX_CUT_EVERY=$(CUT_EVERY) cargo test --release --locked --workspace --lib corruption -- --include-ignored --nocapture
 
 docker-context: ## run the commands of `docker build` on the files that it gets, without Docker
 	.ci/docker-context

@@ -1,5 +1,5 @@
-//! Opens a file for reading, locks a file, and tells two names of one file. A pipe or a directory is refused: to open a pipe would wait until somebody
-//! writes to it.
+//! Opens a file for reading, locks a file, and tells whether two names are of one file. A pipe or a directory is
+//! refused, because opening a pipe would wait until another program writes to it.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The time between two attempts to lock a file.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// Opens a plain file. What the path names may change at any time, so the opened file itself is looked at.
+/// Opens a plain file. Another file may get this path at any time, so the opened file itself is looked at.
 pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::client::{Client, ClientError, encode};
-use super::patience::patiently;
+use super::retry::{may_pass, patiently};
 use crate::audit::{AuditLine, AuditMatch};
 
 /// Documents that are remembered. Many lines name the same matches.
@@ -258,7 +258,7 @@ impl Comparer {
 /// Returns an error if the server is too busy for an answer.
 fn busy((status, text): (u16, String)) -> Result<(u16, String), ClientError> {
     let refused = ClientError::Refused { status, detail: "it is busy".into(), retry_after: None };
-    if refused.is_passing() { Err(refused) } else { Ok((status, text)) }
+    if may_pass(&refused) { Err(refused) } else { Ok((status, text)) }
 }
 
 /// Whether a time is after another one. Times that cannot be read are not.

@@ -14,6 +14,7 @@ use super::exit::ExitStatus;
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::plural::plural;
 use super::progress;
+use super::retry::may_pass;
 use crate::collections::BackupContents;
 use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
 
@@ -250,7 +251,7 @@ fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<MadeBackup> {
         std::thread::sleep(LOOK);
         let text = match client.get_whole("/v1/backups") {
             Ok(text) => text,
-            Err(error) if error.is_passing() && looks < LOOKS_MAX => {
+            Err(error) if may_pass(&error) && looks < LOOKS_MAX => {
                 looks += 1;
                 continue;
             }

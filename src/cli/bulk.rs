@@ -6,11 +6,8 @@ use std::io::{BufRead, BufReader};
 use serde::Deserialize;
 
 use super::client::{Client, ClientError, Problem};
-use super::patience::Patience;
+use super::retry::{Patience, line_may_pass, may_pass};
 use crate::input::Chunk;
-
-/// Statuses of errors that may pass by themselves: a slow client, a quota, a full queue.
-const PASSING: [u16; 3] = [408, 429, 503];
 
 /// The codes of errors that last until there is room again, on the disk or in the memory budget. Other errors with their
 /// status concern one document.
@@ -85,7 +82,7 @@ pub fn send(
         let result = send_once(client, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
             // A line that met a full queue may succeed later. Any other refusal is final.
-            let passing = status.is_some_and(|status| PASSING.contains(&status)) && !last;
+            let passing = status.is_some_and(line_may_pass) && !last;
             is_behind_open |= passing && order == Order::Kept;
             if !passing && !is_behind_open && !std::mem::replace(&mut done[number - 1], true) {
                 answered(place, line);
@@ -95,7 +92,7 @@ pub fn send(
         open = open.iter().zip(&done).filter(|(_, done)| !**done).map(|(&place, _)| place).collect();
         let wanted = match result {
             Ok(()) => None,
-            Err(BulkError::Client(error)) if error.is_passing() && !last => match error {
+            Err(BulkError::Client(error)) if may_pass(&error) && !last => match error {
                 ClientError::Refused { retry_after, .. } => retry_after,
                 _ => None,
             },
@@ -137,7 +134,7 @@ fn send_once(
         match (line.kind, line.line) {
             ("summary", _) => return Ok(()),
             ("fatal", _) => {
-                let passing = line.error.as_ref().is_none_or(|problem| PASSING.contains(&problem.status));
+                let passing = line.error.as_ref().is_none_or(|problem| line_may_pass(problem.status));
                 let reason = line.error.map(|problem| problem.detail);
                 return Err(BulkError::Truncated { url: url(), reason, passing });
             }

@@ -13,9 +13,9 @@ use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, unreadable};
 use super::in_use::{ASK_THE_SERVER, advise};
-use super::patience::Patience;
 use super::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use super::plural::plural;
+use super::retry::Patience;
 use crate::collections::{
     AskedCollections, CheckOptions, Collection, CollectionError, Collections, JointVerdict, PrepareOptions, Purpose,
 };

@@ -52,7 +52,7 @@ pub enum ClientError {
     Key,
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The server is not the one that the URL names, or it cannot be told.
+    /// The server is not the one that the URL names, or this cannot be checked.
     #[error("cannot connect to {url}: {detail}")]
     Handshake { url: String, detail: String },
     /// No server answers.
@@ -74,17 +74,6 @@ pub enum ClientError {
     },
 }
 
-impl ClientError {
-    /// Whether the same request may succeed a little later.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } | Self::Broken { .. } => true,
-            Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
-            Self::Url { .. } | Self::KeyFile { .. } | Self::Key | Self::Trust(_) | Self::Handshake { .. } => false,
-        }
-    }
-}
-
 fn advice(status: u16) -> &'static str {
     match status {
         401 => ". Give the server's API key with --api-key-file",
@@ -102,7 +91,7 @@ pub struct Problem {
     /// A sentence that says what happened.
     #[serde(default)]
     pub detail: String,
-    /// What is wrong with each field, if values are not valid.
+    /// The fault of each field, if values are not valid.
     #[serde(default)]
     errors: Vec<WrongField>,
 }

@@ -15,7 +15,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::output::is_broken_pipe;
-use super::patience::patiently;
+use super::retry::patiently;
 use crate::collections::Cursor;
 use crate::collections::offline::StoredCollection;
 use crate::http::dto::document::DocumentRecord;

@@ -25,8 +25,8 @@ impl FieldArgs {
     }
 }
 
-/// Replaces patterns such as `*.warc.gz` that are no file by the files that match, in the order of their names. The shell
-/// does the same, unless the pattern is quoted or matches too many files.
+/// Replaces each pattern such as `*.warc.gz`, if no file has this name, by the files that match it, in the order of
+/// their names. The shell does the same, unless the pattern is quoted or matches too many files.
 pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {

@@ -108,7 +108,7 @@ fn add(args: &Add) -> Result<()> {
     };
     let (id, text) = keys::add(&args.place.keys_file, &new).map_err(|error| in_file(&args.place, &error))?;
     if let Err(error) = say(&text) {
-        // The key was not printed, so nobody has it. It must not stay in the file.
+        // The key was not printed, so no client has it. It must not stay in the file.
         keys::revoke(&args.place.keys_file, &id).map_err(|error| in_file(&args.place, &error))?;
         return Err(error.context("no key was added"));
     }

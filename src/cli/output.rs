@@ -1,5 +1,5 @@
-//! Errors while output is written or files are read. An error of a request to a server may have one of them as its cause, and
-//! does not count.
+//! Errors while output is written or files are read. An error of a request to a server does not count, even if one of
+//! them is its cause.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! Which servers a client trusts when it speaks TLS. Comes in: `--ca`. Goes out: settings for handshakes, and a sentence
-//! for each reason why one failed. It must never know which requests are sent.
+//! Which servers a client trusts when it speaks TLS. In: `--ca`. Out: settings for handshakes, and a sentence for each
+//! reason why one failed. It must never know which requests are sent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -164,15 +164,15 @@ impl Collection {
         }
     }
 
-    /// Returns what became of all documents that were sent to be inserted.
+    /// Returns the counts of the outcomes of all documents that clients sent to insert.
     pub fn statistics(&self) -> Statistics {
         match self {
             Self::Local(collection) => collection.statistics(),
         }
     }
 
-    /// Returns the same of the documents with each of the first `limit` labels, in the order of their texts: of all
-    /// labels, or of those with this name, after a label if one is given.
+    /// Returns the same counts for each of the first `limit` labels, in the order of their texts. With a name, only
+    /// labels with this name are listed; with a label, only labels after it.
     pub fn label_statistics(
         &self,
         name: Option<&str>,
@@ -198,8 +198,8 @@ impl Collection {
         }
     }
 
-    /// Returns up to `limit` reports of a merge, as JSON, each with the number of its document in the other collection, in
-    /// this order, from the first one after `after`.
+    /// Returns up to `limit` reports of a merge, as JSON, each with the number of its document in the other collection.
+    /// They are in the order of these numbers, and begin after `after`.
     pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
         match self {
             Self::Local(collection) => collection.merge_reports(merge, after, limit).await,
@@ -247,8 +247,8 @@ impl Collection {
         }
     }
 
-    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each: all of
-    /// them, or those with this name, after a label if one is given.
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many documents have
+    /// each. With a name, only labels with this name are listed; with a label, only labels after it.
     pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         match self {
             Self::Local(collection) => collection.labels(name, after, limit),
@@ -297,7 +297,7 @@ impl Collection {
         }
     }
 
-    /// Returns how much memory the stored ones of two documents take while they are compared.
+    /// Returns how much memory those of two documents that are stored take while they are compared.
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
         match self {
             Self::Local(collection) => collection.bytes_to_compare(documents).await,

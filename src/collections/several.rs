@@ -1,6 +1,6 @@
 //! The collections that one request asks about a document. The document is signed once for each spec, and then looked
-//! up in one collection after another. Each lookup sees what is durable when it begins: there is no instant that all of
-//! them have in common.
+//! up in one collection after another. Each lookup sees what is durable when it begins: there is no common moment for
+//! all of them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
     CheckOptions, Collection, CollectionError, Elsewhere, JointVerdict, PrepareOptions, Prepared, Purpose, Result,
     TextSigner,
 };
-use crate::types::{CollectionName, Content, DocId, Extract, Keep, Verdict};
+use crate::types::{CollectionName, Content, DocId, Extract, Keep, SignedText, Verdict};
 
 /// The most collections besides that of the path. Each costs a lookup, and the lookups follow one another.
 const OTHERS_MAX: usize = 15;
@@ -116,8 +116,8 @@ impl AskedCollections {
     /// Prepares a document for all of them: for the collection of the path with these options, for the others to look it
     /// up. Fails if one of them cannot take the content.
     pub async fn prepare(&self, content: Content, options: PrepareOptions) -> Result<Vec<Prepared>> {
-        if let Content::Signature { bytes, fingerprint } = content {
-            return self.given(bytes, fingerprint, options).await;
+        if let Content::Signature { bytes, fingerprint, text } = content {
+            return self.given(bytes, fingerprint, text, options).await;
         }
         let like = self.like(&content);
         let leaders = self.leaders(like);
@@ -144,6 +144,7 @@ impl AskedCollections {
         &self,
         bytes: Vec<u8>,
         fingerprint: Option<Fingerprint>,
+        text: Option<SignedText>,
         options: PrepareOptions,
     ) -> Result<Vec<Prepared>> {
         let mut prepared = Vec::with_capacity(self.0.collections.len());
@@ -154,7 +155,7 @@ impl AskedCollections {
                 0 => (options.purpose, fingerprint),
                 _ => (Purpose::Check, fingerprint.or(Some(spec))),
             };
-            let content = Content::Signature { bytes: bytes.clone(), fingerprint };
+            let content = Content::Signature { bytes: bytes.clone(), fingerprint, text };
             prepared.push(collection.prepare_with(content, PrepareOptions { purpose, ..options }).await?);
         }
         Ok(prepared)

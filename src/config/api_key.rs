@@ -26,7 +26,7 @@ impl ApiKey {
         self.0.len() < CHARS_SHORT
     }
 
-    /// Returns its hash. What a client shows is compared with that.
+    /// Returns its hash. The text that a client shows is compared with it.
     pub fn digest(&self) -> KeyDigest {
         KeyDigest::of(self.0.as_bytes())
     }

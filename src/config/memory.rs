@@ -128,7 +128,7 @@ fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Opt
     }))
 }
 
-/// Divides `max` bytes. `defaults` are the most for settings that are not set.
+/// Divides `max` bytes. A share that is not set gets at most its value in `defaults`.
 fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
     // Room for what was asked for: twice the largest body, of which an eighth is left for small ones, and four times the
     // largest answer.

@@ -1,5 +1,5 @@
-//! The section `[tls]`: the files of the certificate. Comes out: a certificate that was read, so that a server with
-//! broken files does not start. It must never know how a handshake is made.
+//! The section `[tls]`: the files of the certificate. Out: a certificate that was read, so that a server with broken
+//! files does not start. It must never know how a handshake is made.
 
 use std::io::ErrorKind;
 

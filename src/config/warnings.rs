@@ -1,4 +1,4 @@
-//! Settings that are possible and probably a mistake. Goes in: checked settings. Comes out: a sentence for each.
+//! Settings that are possible, but probably a mistake. In: checked settings. Out: a sentence for each.
 
 use jiff::Timestamp;
 

@@ -1,6 +1,6 @@
-//! Estimates how long new work would wait in a queue: the number of those that wait, times the interval at which the
-//! queue has lately let one go (after PIE, RFC 8033, which measures the rate of departures too). So work can be refused
-//! at once when it comes, instead of after it has waited. In: departures. Out: an estimate.
+//! Estimates how long new work would wait in a queue: the number of jobs that wait, times the recent mean interval
+//! between two departures (after PIE, RFC 8033, which measures the rate of departures too). So work can be refused when
+//! it comes, and not only after it has waited. In: departures. Out: an estimate.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ const GAIN: f64 = 0.125;
 /// After so many intervals without a new one the estimate is too old. Otherwise one interval that was much too long, as
 /// after a pause of the machine, would refuse all new work, and so no other interval would ever be measured.
 const OLD_INTERVALS: f64 = 4.0;
-/// The same in seconds: at least, and at most.
+/// The shortest and the longest such time, in seconds.
 const OLD_SECONDS: (f64, f64) = (1.0, 30.0);
 
 /// The intervals between departures from a queue while it is not empty.

@@ -11,8 +11,8 @@ use super::coming::Coming;
 use super::drain::Drain;
 use super::refused::Refused;
 
-/// After this many jobs of begun work, the next job is of new work. Otherwise documents without end would keep it out. A
-/// document of 1 MiB has as many.
+/// After this many jobs of begun work, the next job is of new work. Otherwise documents without end would keep it out.
+/// A document of 1 MiB is 16 jobs.
 const BEGUN_IN_A_ROW_MAX: usize = 16;
 
 pub(super) struct PoolWork {

@@ -1,8 +1,9 @@
-//! The priorities of threads. The system prefers those that serve connections: checks of short texts run to their end
-//! there, and all that is refused is refused there. Where threads have no priorities of their own, nothing changes.
+//! The priorities of threads. The system prefers the threads that serve connections: on these, checks of short texts
+//! run to their end, and requests are refused. Where threads have no priorities of their own, nothing changes.
 //!
 //! A thread that has just run may be woken before it is due again. Then Linux looks again only at its next tick, 4 to
-//! 10 ms later, unless the thread that runs ends its turn by itself. So long work has short turns, and offers to end them.
+//! 10 ms later, unless the thread that runs ends its turn by itself. Therefore long work takes short turns, and yields
+//! between them.
 
 /// Lowers the priority of the calling thread a little, and shortens its turns. The priority is not lowered further: at the
 /// lowest one, any busy program of the machine would bring streams to a stop.
@@ -20,8 +21,8 @@ pub fn give_way(nice: Nice) {
 #[cfg(not(target_os = "linux"))]
 pub fn give_way(_: Nice) {}
 
-/// Asks the system to run the calling thread soon after it is woken, in short turns: a check takes less than a tenth of a
-/// millisecond, and other threads run for some milliseconds without a break. Linux knows this since 6.12.
+/// Asks the system to run the calling thread soon after it is woken, in short turns: a check takes less than a tenth of
+/// a millisecond, and other threads run for some milliseconds without a break. Linux supports this since 6.12.
 #[cfg(target_os = "linux")]
 pub fn run_promptly() {
     const TURN_NANOS: u64 = 200_000;

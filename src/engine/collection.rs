@@ -206,13 +206,13 @@ impl LocalCollection {
         write::begin_merge(&self.writes, MergeAsked { source, on_duplicate, on_existing })
     }
 
-    /// Returns what became of all documents that were sent to be inserted.
+    /// Returns the counts of the outcomes of all documents that clients sent to insert.
     pub fn statistics(&self) -> Statistics {
         self.writes.statistics().all()
     }
 
-    /// Returns the same of the documents with each of the first `limit` labels, in the order of their texts: of all
-    /// labels, or of those with this name, after a label if one is given.
+    /// Returns the same counts for each of the first `limit` labels, in the order of their texts. With `name`, only
+    /// labels with this name are listed; with `after`, only labels after that one.
     pub fn label_statistics(
         &self,
         name: Option<&str>,
@@ -237,8 +237,8 @@ impl LocalCollection {
         self.writes.jobs().list()
     }
 
-    /// Returns up to `limit` reports of a merge, as JSON, each with the `seq` of its document in the other collection, in
-    /// this order, after a document if one is given.
+    /// Returns up to `limit` reports of a merge, as JSON, each with the `seq` of its document in the other collection.
+    /// They are in the order of these, and begin after `after`.
     pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
         lookup::merge_reports(&self.lookup, merge, after, limit).await
     }
@@ -271,8 +271,8 @@ impl LocalCollection {
         lookup::scoped_documents_within(&self.lookup, scope, after, limit, bytes_max).await
     }
 
-    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each: all of
-    /// them, or those with this name, after a label if one is given.
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many documents have
+    /// each. With `name`, only labels with this name are listed; with `after`, only labels after that one.
     pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         self.lookup.index().label_counts(name, after, limit)
     }
@@ -294,7 +294,7 @@ impl LocalCollection {
         lookup::buckets(&self.lookup, limit, turn).await
     }
 
-    /// Returns how much memory the stored ones of two documents take while they are compared.
+    /// Returns how much memory those of two documents that are stored take while they are compared.
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
         lookup::stored_bytes(&self.lookup, documents).await
     }

@@ -158,15 +158,17 @@ impl Jobs {
         self.change(job.number(), |known| (known.job, known.waits) = (job, None));
     }
 
-    /// Returns the job to forget, if too many have ended: the oldest that found nothing to do, or else the oldest.
+    /// Returns the job to forget, if too many have ended: of those that found nothing to do, or else of all, the one that
+    /// ended first.
     pub(crate) fn surplus(&self) -> Option<Seq> {
         let known = self.0.lock();
-        let mut ended = known.iter().filter(|(_, known)| known.durable && !known.job.is_running());
+        let ended =
+            known.values().filter(|known| known.durable).filter_map(|known| Some((&known.job, known.job.ended()?)));
         if ended.clone().count() <= ENDED_MAX {
             return None;
         }
-        let empty = ended.clone().find(|(_, known)| known.job.documents() == 0);
-        empty.or_else(|| ended.next()).map(|(number, _)| *number)
+        let first = ended.min_by_key(|(job, ended)| (job.documents() > 0, *ended, job.number()));
+        first.map(|(job, _)| job.number())
     }
 
     /// Forgets a job that is forgotten on disk.
@@ -202,5 +204,33 @@ fn merge_of(known: &Known) -> Option<&Merge> {
     match &known.job {
         Job::Merge(merge) => Some(merge),
         Job::DeleteLabel(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Label, TimestampMs};
+
+    /// Jobs were forgotten in the order in which they began, so a long one was forgotten as soon as it ended.
+    #[test]
+    fn the_job_that_ended_first_is_forgotten_first() {
+        let jobs = Jobs::default();
+        let add = |number, documents, ended| {
+            let label = Label::parse("crawl:1").unwrap();
+            let accepted = TimestampMs(number);
+            let number = Seq(number as u64);
+            let ended = Some(TimestampMs(ended));
+            let deletion = LabelDeletion { number, label, accepted, ended, documents, removed: documents };
+            jobs.decided(Job::DeleteLabel(deletion), VecDeque::new());
+            jobs.is_durable(number);
+        };
+        add(1, 7, 5000);
+        (2..=ENDED_MAX as i64).for_each(|number| add(number, 7, 1000 + number));
+        assert_eq!(jobs.surplus(), None);
+        add(101, 7, 6000);
+        assert_eq!(jobs.surplus(), Some(Seq(2)), "the first one began first, and ended later");
+        add(102, 0, 7000);
+        assert_eq!(jobs.surplus(), Some(Seq(102)), "it did nothing");
     }
 }

@@ -1,7 +1,6 @@
-//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`, and lets
-//! the index grow no more while the process has reached `memory.max_bytes`.
-//! In: the memory that each collection's index claims. Out: permission to add a document, or a refusal before anything
-//! grows.
+//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`, and does
+//! not let the index grow while the process has reached `memory.max_bytes`. In: the memory that each collection's index
+//! claims. Out: permission to add a document, or a refusal before anything grows.
 //!
 //! The claim covers only the documents that a collection has now, so a delete makes room for one more document. Other
 //! collections may use that room too, although the process keeps the memory until the collection is dropped.
@@ -82,7 +81,8 @@ pub(crate) struct BudgetShare {
     budget: Arc<MemoryBudget>,
     /// The bytes that the budget counts for this collection.
     told: u64,
-    /// The most documents that the index has held. A document that takes the place of a deleted one grows nothing.
+    /// The most documents that the index has held. A document that takes the place of a deleted one needs no more
+    /// memory.
     most: u64,
 }
 

@@ -183,7 +183,7 @@ impl Meters {
             gauge!(names::GOLDEN_PAIRS, label::COLLECTION => collection.to_string(), label::KIND => kind)
                 .set(count as f64);
         }
-        // No ratio of nothing: comparisons with NaN are false, so no alert fires.
+        // Without pairs there is no ratio: comparisons with NaN are false, so no alert fires.
         of(names::GOLDEN_RECALL).set(report.all.recall().unwrap_or(f64::NAN));
         of(names::GOLDEN_PRECISION).set(report.all.precision().unwrap_or(f64::NAN));
         for stretch in &report.stretches {

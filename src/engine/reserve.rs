@@ -15,9 +15,9 @@ use crate::telemetry::names;
 
 /// The name of the file in the data directory.
 const NAME: &str = "reserve";
-/// A smaller reserve would not be worth the name: a transaction and its log may need as much.
+/// A smaller reserve would not help: a transaction and its log may need as much.
 const BYTES_MIN: u64 = 1 << 20;
-/// On a small disk the reserve is one part in so many of the free space.
+/// On a disk with little room the reserve is the free space divided by this.
 const PARTS: u64 = 4;
 
 /// The room that is kept on a disk.
@@ -26,7 +26,7 @@ pub(super) struct Reserve {
     path: PathBuf,
     wanted: u64,
     room: Mutex<Room>,
-    /// The reserve was given up, and what is left of it is for deletes.
+    /// Whether the reserve was given up, so that the remaining room is for deletes.
     spent: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl Reserve {
             }
             return;
         }
-        // Someone may have removed the file. A file of an earlier process has the size that was possible then.
+        // An operator may have removed the file. A file of an earlier process has the size that was possible then.
         room.held = exists.min(room.held.max(self.wanted));
         let room_on_disk = free().unwrap_or(0) + exists;
         let size = self.wanted.min(room_on_disk / PARTS);

@@ -1,5 +1,5 @@
-//! What became of the documents that were sent to be inserted: of all, and of those with each label. Counted in memory,
-//! and written to the disk every few seconds, so a crash costs the last ones.
+//! Counts the outcomes of the documents that clients sent to insert: of all of them, and of those with each label. The
+//! counts are in memory, and are written to the disk every few seconds, so a crash may cost the last ones.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -70,8 +70,8 @@ impl LabelStatistics {
         self.counted.lock().all.counts
     }
 
-    /// Returns the first `limit` labels with their counts, in the order of their texts: of all labels, or of those with
-    /// this name, after a label if one is given.
+    /// Returns the first `limit` labels with their counts, in the order of their texts. With a name, only labels with
+    /// this name are listed; with a label, only labels after it.
     pub(crate) fn by_label(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, Statistics)> {
         let of_name = name.map(|name| format!("{name}:")).unwrap_or_default();
         let from = match after {

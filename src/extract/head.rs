@@ -1,6 +1,6 @@
 //! The statements of a page about itself: its title, its canonical address, its language. The first one of each kind
-//! counts. All of them are in the author's words. A title that is too long is cut; an address or the name of a language
-//! that cannot be one is left out.
+//! counts. All of them are in the author's words. A title that is too long is cut. A text that cannot be an address, or
+//! the name of a language, is left out.
 
 use crate::types::{Extract, PageFacts};
 

@@ -95,7 +95,7 @@ impl Hints {
         self.0 & bit != 0
     }
 
-    /// Whether names say that this is around the main text, and none says the contrary.
+    /// Whether names say that this is around the main text, and none says the opposite.
     pub(super) fn names_chrome(self) -> bool {
         self.has(Self::CHROME) && !self.has(Self::CONTENT)
     }

@@ -1,7 +1,7 @@
 //! The outline of a page -> the runs of its main text, without menus, banners, related links and comments.
 //!
 //! It removes the parts that are known to be something else, and keeps the rest. A Readability-style extractor does the
-//! contrary: it keeps the block with the best score. Both find an article. But a small change of a page can turn a
+//! opposite: it keeps the block with the best score. Both find an article. But a small change of a page can turn a
 //! score around, and then two versions of the page have little in common. `docs/html.md` has figures.
 //!
 //! Each step is one pass over the table of elements:
@@ -23,10 +23,10 @@ const PARAGRAPH_BYTES: u32 = 100;
 const SHORT_PARAGRAPH_BYTES: u32 = 40;
 /// A main text that is shorter was not found.
 const MAIN_BYTES_MIN: u32 = 40;
-/// Bytes of paragraphs of a page without a marked content, below which it is taken for a page of links, if most of it
-/// is.
+/// If a page without a marked content has fewer bytes of paragraphs than this, and most of it is links, it is taken for
+/// a page of links.
 const FEW_BYTES: u32 = 150;
-/// The most of a page that an edge of it is: one part in so many.
+/// The number of parts of a page of which an edge is at most one.
 const EDGE_PARTS: u32 = 3;
 /// Links that make a menu.
 const MENU_LINKS_MIN: u32 = 4;
@@ -96,8 +96,8 @@ pub(super) fn main_text(outline: &Outline) -> Option<Vec<bool>> {
         .find_map(|(kept, bytes)| (bytes >= MAIN_BYTES_MIN).then_some(kept))
 }
 
-/// Returns for each run whether it is among those that are shown and its element is not left out, and the bytes of
-/// those that are.
+/// Returns for each run whether it is kept: it is shown, and its element is not left out. Also returns the bytes of the
+/// runs that are kept.
 fn kept(outline: &Outline, left_out: &[bool], shown: Range<usize>) -> (Vec<bool>, u32) {
     let is_kept = |(at, run): (usize, &Run)| shown.contains(&at) && !left_out[run.node as usize];
     let kept: Vec<bool> = outline.runs.iter().enumerate().map(is_kept).collect();
@@ -105,7 +105,7 @@ fn kept(outline: &Outline, left_out: &[bool], shown: Range<usize>) -> (Vec<bool>
     (kept, bytes)
 }
 
-/// Returns the bytes of text of each block outside of links and of blocks in it.
+/// Returns for each block the bytes of its text, without the text in links and in blocks inside it.
 fn own_text(outline: &Outline, left_out: &[bool]) -> Vec<u32> {
     let mut own = vec![0; outline.nodes.len()];
     for run in &outline.runs {

@@ -1,8 +1,9 @@
 //! A page of HTML -> the text that is compared: its main text, or all that it shows.
 //! Pure: bytes in, text out. It knows nothing of HTTP and of collections.
 //!
-//! The text of a stored document is never extracted again, so another way to extract makes new copies of old pages
-//! look changed. A change of the texts is a new [`EXTRACTOR_VERSION`]: `tests/it/html/golden.rs` fails otherwise.
+//! The text of a stored document is never extracted again. Therefore, after a change of the extractor, a page that
+//! comes again with other HTML may look changed although its main text is the same. A change of the texts needs a new
+//! [`EXTRACTOR_VERSION`]; `tests/it/html/golden.rs` fails otherwise.
 //!
 //! Time and memory are linear in the bytes of the page, and nothing recurses: see `outline.rs`.
 

@@ -149,7 +149,7 @@ impl Builder {
         }
     }
 
-    /// Returns whether the innermost part of the page that is not like the rest is a drawing or a formula.
+    /// Returns whether a drawing or a formula is open, unless HTML in it is.
     pub(super) fn is_foreign(&self) -> bool {
         self.foreign().is_some()
     }

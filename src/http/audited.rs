@@ -15,7 +15,7 @@ use crate::collections::{AskedCollections, Collection, CollectionError, Pending}
 use crate::telemetry::request::current_id;
 use crate::types::{DocId, LabelDeletion, Merge, Verdict};
 
-/// What the lines of one request have in common; empty without an audit log. Cheap to clone.
+/// The facts that the lines of one request have in common; empty without an audit log. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Audited(Option<Arc<Common>>);
 

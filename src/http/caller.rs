@@ -115,12 +115,12 @@ impl Caller {
         self.key.as_deref().map(Key::revoked)
     }
 
-    /// Returns why what it has open ends; `None` while its key is valid.
+    /// Returns the reason why its open requests end; `None` while its key is valid.
     pub(super) fn ended(&self) -> Option<Problem> {
         self.revoked().filter(|revoked| revoked.is_cancelled()).map(|_| revoked_meanwhile())
     }
 
-    /// Waits until its key is no longer valid, and returns why what it has open ends.
+    /// Waits until its key is no longer valid, and returns the reason why its open requests end.
     pub(super) async fn end(&self) -> Problem {
         match self.revoked() {
             Some(revoked) => revoked.cancelled().await,

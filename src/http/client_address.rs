@@ -35,7 +35,7 @@ fn behind(proxies: &TrustedProxies, peer: IpAddr, headers: &HeaderMap) -> IpAddr
         if !proxies.trusts(nearest) {
             break;
         }
-        // What is no address was not written by a proxy that we understand, so nothing before it can be trusted.
+        // A text that is no address was not written by a proxy that we understand, so nothing before it can be trusted.
         let Some(address) = parse(hop) else { break };
         nearest = address;
     }

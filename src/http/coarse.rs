@@ -1,6 +1,6 @@
-//! What a key that sees only verdicts (`scores = "verdict"`) may ask for. Both are lists of what is allowed: a route or
-//! a parameter that is added later is refused until it is added here too. A parameter with its default value changes
-//! nothing and is allowed. `dto/verdict.rs` has the fields that it sees.
+//! The routes and the parameters that a key may use that sees only verdicts (`scores = "verdict"`). Both lists name the
+//! allowed ones: a route or a parameter that is added later is refused until it is added here too. A parameter with its
+//! default value changes nothing and is allowed. `dto/verdict.rs` has the fields that such a key sees.
 
 use super::caller::Caller;
 use super::error::{Code, Problem};

@@ -1,6 +1,6 @@
-//! Refuses requests before anything is done for them: no route is looked up, no key is checked, no body is decoded. A
-//! refusal that costs half as much as an answer would let twice the capacity stop the server. In: a request that has just
-//! arrived. Out: its refusal, or nothing.
+//! Refuses requests before anything is done for them: no route is looked up, no key is checked, no body is decoded. If
+//! a refusal cost half as much as an answer, twice as many requests as the server can answer would stop it. In: a
+//! request that has just arrived. Out: its refusal, or nothing.
 
 use std::convert::Infallible;
 use std::sync::Arc;

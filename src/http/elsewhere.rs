@@ -1,5 +1,5 @@
-//! Collections that could not be asked about a document that was inserted: in the log, and in a metric, because the
-//! answer has status 200.
+//! Reports, in the log and in a metric, the collections that could not be asked about an inserted document. The client
+//! sees status 200 all the same.
 
 use crate::collections::Elsewhere;
 use crate::telemetry::names;

@@ -363,8 +363,7 @@ impl Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.remove(axum::http::header::CONTENT_LENGTH);
         if let Some(after) = self.retry_after {
-            // Rounded up, so that no client comes back too early.
-            headers.insert(RETRY_AFTER, HeaderValue::from(after.as_millis().div_ceil(1000).max(1) as u64));
+            headers.insert(RETRY_AFTER, HeaderValue::from(retry_after::seconds(after)));
         }
         if self.code == Code::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -1,8 +1,8 @@
-//! Decides whether a server without an API key answers a request. Comes in: `Host`, `Origin`, `Sec-Fetch-Site`.
-//! A web page can make a browser send requests to any server, even to one that only this machine can reach. With an API
-//! key that is harmless, because no page knows the key. Without a key, a page on the internet must get nothing. Two
-//! checks see to that. A foreign host means that the page's owner pointed a name of theirs at this machine (DNS
-//! rebinding). A foreign origin means that the request comes from a page of another site.
+//! Decides whether a server without an API key answers a request. In: `Host`, `Origin`, `Sec-Fetch-Site`. Out: whether
+//! the request is let in. A web page can make a browser send requests to any server, even to one that only this machine
+//! can reach. With an API key that is harmless, because no page knows the key. Without a key, a page on the internet
+//! must get nothing. Two checks see to that. A foreign host means that the owner of a page made one of its names
+//! resolve to this machine (DNS rebinding). A foreign origin means that the request comes from a page of another site.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

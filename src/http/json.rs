@@ -104,7 +104,7 @@ impl<'a> Object<'a> {
 
 /// Unescapes the string in `raw`.
 pub fn string(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
-    // The value is well-formed, so a string without escapes is what stands between its quotes.
+    // The value is well-formed, so a string without escapes is the text between its quotes.
     if let Some(text) = raw.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'))
         && memchr::memchr(b'\\', text.as_bytes()).is_none()
     {

@@ -1,6 +1,6 @@
-//! Reads and discards the part of a request's body that its handler did not read, up to a limit.
-//! HTTP/1.1 needs this to go on. To close a connection with unread bytes resets it, and the answer may be lost. A
-//! client that reuses connections could also send its next request into one that is closing.
+//! Reads and discards the part of a request's body that its handler did not read, up to a limit. HTTP/1.1 needs this to
+//! go on. Closing a connection with unread bytes resets it, and the answer may be lost. A client that reuses
+//! connections could also send its next request on one that is closing.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -33,8 +33,8 @@ impl Listener {
     }
 }
 
-/// The connections that wait in the kernel's queue. Tokio knows only those that the kernel has told it of, so the kernel is
-/// asked.
+/// The connections that wait in the kernel's queue. Tokio knows only those that the kernel has already reported, so the
+/// kernel itself is asked.
 pub(super) struct Queue(std::net::TcpListener);
 
 impl Iterator for Queue {

@@ -1,6 +1,6 @@
-//! What every request gets: its id and its metrics. Its problem is written out, and its client is watched taking the
-//! answer. Never logs or counts what a client chose, such as queries, ids, texts and keys, except the ids of its request and
-//! its trace.
+//! Gives each request its id and its metrics, writes out its problem, and watches how its client takes the answer.
+//! Never logs or counts values that a client chose, such as queries, ids, texts and keys, except the ids of its request
+//! and its trace.
 
 use std::any::Any;
 use std::pin::pin;

@@ -1,5 +1,5 @@
-//! Refused requests: a counter by reason, and at most one log line per address and minute.
-//! Comes in: the peer's address, and its key if that is valid. Never logs anything that the client chose, such as a host
+//! Refused requests: a counter by reason, and at most one log line per address and minute. In: the peer's address, and
+//! its key if that is valid. Out: the counter and the line. Never logs anything that the client chose, such as a host
 //! name or a path. The line names the key of the request that it is written for.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What a route requires of the key of a request.
+//! The rights that a route requires of the key of a request.
 
 use super::caller::Caller;
 use super::error::Problem;
@@ -7,7 +7,7 @@ use crate::keys::Scope;
 /// Paths that never require a key, because orchestrators have none.
 pub(super) const OPEN_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
-/// What a route requires of the key of a request. Every route says so in the table of routes.
+/// The rights that a route requires of the key of a request. Every route in the table of routes names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requires {
     /// No key.
@@ -20,7 +20,7 @@ pub enum Requires {
     ScopeForAll(Scope),
     /// A key with one of these scopes.
     OneOf(&'static [Scope]),
-    /// A key with the scope of the request's operation. Which one that is, only the request says.
+    /// A key with the scope of the request's operation, which only the request itself names.
     Operation,
 }
 

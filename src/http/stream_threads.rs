@@ -1,7 +1,6 @@
 //! The threads that work on the documents of bulk and batch requests. They give way to those that serve connections, so
-//! that a check does not wait behind the lines of 64 streams: the system interrupts them whenever a check is ready, and they
-//! offer to end their turn after each document.
-//! Without other work they have the whole machine. Knows nothing of documents.
+//! that a check does not wait behind the lines of 64 streams: the system interrupts them whenever a check is ready, and
+//! they yield after each document. Without other work they have the whole machine. Knows nothing of documents.
 
 use std::future::Future;
 

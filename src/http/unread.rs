@@ -24,7 +24,7 @@ impl Unread {
         *self.0.lock() = State { body, is_in_use: true };
     }
 
-    /// Notes that the handler reads no more.
+    /// Notes that the handler has stopped reading.
     pub(super) fn leave(&self) {
         self.0.lock().is_in_use = false;
     }

@@ -3,8 +3,8 @@
 //! milliseconds, on some virtual machines tens of them. So a background thread touches pages, one page ahead of the
 //! memory in use. If it is late, or the system declines, memory is prepared on first use as always.
 //!
-//! Measured with 1 M documents, 31x8, five rounds with and without in turns on two processors that were also used
-//! otherwise; medians. An insertion takes 5.2 us of its thread's CPU time instead of 7.2 (a factor of 1.2 to 1.7 in
+//! Measured with 1 M documents, 31x8, in five rounds, alternately with and without it, on two processors that also did
+//! other work; medians. An insertion takes 5.2 us of its thread's CPU time instead of 7.2 (a factor of 1.2 to 1.7 in
 //! each round); the slowest takes 0.67 ms instead of 1.09. Two inserting threads take half the wall-clock time (a
 //! factor of 1.7 to 4.0 in each round). Checks gain 5 %, which is less than they vary. It costs 1.3 % of memory: 552
 //! bytes a document instead of 545.

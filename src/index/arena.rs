@@ -10,6 +10,7 @@ use hapax_core::SignatureShape;
 use super::chunks::{Chunks, ROWS_MAX};
 use super::labels::{AllLabels, LabelSet};
 use super::place::Place;
+use super::promotions::Promotions;
 use super::sync::{AtomicU64, Ordering, fence};
 use crate::types::{Seq, TimestampMs};
 
@@ -54,7 +55,7 @@ pub struct Occupant {
     pub removed: Seq,
     /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,
-    /// Whether it is a link.
+    /// Whether it is a link. Stays set after its promotion until all earlier readers have left.
     pub linked: bool,
 }
 
@@ -64,6 +65,7 @@ pub(super) struct Arena {
     signature_bytes: usize,
     rows: Chunks,
     labels: AllLabels,
+    promotions: Promotions,
 }
 
 impl Arena {
@@ -71,7 +73,13 @@ impl Arena {
     pub(super) fn new(shape: SignatureShape) -> Self {
         let signature_bytes = shape.bytes();
         let words = signature_bytes.div_ceil(8);
-        Self { words, signature_bytes, rows: Chunks::new(SIGNATURE + words), labels: AllLabels::new() }
+        Self {
+            words,
+            signature_bytes,
+            rows: Chunks::new(SIGNATURE + words),
+            labels: AllLabels::new(),
+            promotions: Promotions::default(),
+        }
     }
 
     /// Returns the number of 64-bit words that a signature takes.
@@ -102,10 +110,28 @@ impl Arena {
         cell.store(removed.0 << 1 | cell.load(Ordering::Relaxed) & LINKED, Ordering::Release);
     }
 
-    /// Makes the document a link or an ordinary document.
-    pub(super) fn set_linked(&self, place: Place, linked: bool) {
-        let cell = &self.published(place)[REMOVED];
-        cell.store(cell.load(Ordering::Relaxed) & !LINKED | u64::from(linked), Ordering::Release);
+    /// Makes a link an ordinary document for views from a place in the commit order on.
+    pub(super) fn promote(&self, link: Place, at: Seq) {
+        self.promotions.add(link, at);
+    }
+
+    /// Undoes [`Self::promote`].
+    pub(super) fn demote(&self, link: Place) {
+        self.promotions.remove(link);
+    }
+
+    /// Makes a promoted link an ordinary document for all views.
+    pub(super) fn unlink(&self, link: Place) {
+        let cell = &self.published(link)[REMOVED];
+        cell.store(cell.load(Ordering::Relaxed) & !LINKED, Ordering::Release);
+        // Last: who does not find it here reads the cell again.
+        self.promotions.remove(link);
+    }
+
+    /// Returns the place in the commit order at which a link is promoted, if the arena calls it a link because earlier
+    /// readers have not left.
+    pub(super) fn promoted_at(&self, link: Place) -> Option<Seq> {
+        self.promotions.at(link)
     }
 
     /// Returns the labels of all documents.

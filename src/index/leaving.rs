@@ -1,7 +1,7 @@
-//! Removed documents wait for earlier readers.
+//! Removed documents and promoted links wait for earlier readers.
 //! A reader takes the durable place in the commit order, and then reads data that was durable at that place while the
 //! order moves on. A document that is deleted keeps its postings and its place in the index until the last reader with
-//! an earlier place has left.
+//! an earlier place has left, and a promoted link is called a link until then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,15 +12,24 @@ use parking_lot::Mutex;
 
 use super::place::Place;
 
-/// The readers, and the deleted documents that they may still read. Each batch of deleted documents takes the current
-/// token. A token that is held by nothing else has no readers left.
+/// What earlier readers have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// A link became an ordinary document.
+    Promoted(Place),
+    /// A document was deleted.
+    Gone(Place),
+}
+
+/// The readers, and the documents that they may still see as they were. Each batch of these takes the current token. A
+/// token that is held by nothing else has no readers left.
 #[derive(Default)]
 pub(super) struct Leaving {
     /// Readers note it in memory of their own thread, so they do not wait for each other. The thread that
     /// replaces it counts them.
     now: ArcSwap<()>,
-    /// Batches in the order of their deletion.
-    waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Place>)>>,
+    /// Batches in the commit order.
+    waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Settled>)>>,
     /// The number of documents that are deleted and not removed yet.
     count: AtomicU64,
 }
@@ -34,28 +43,31 @@ impl Leaving {
         Reading(self.now.load())
     }
 
-    /// Adds the documents that were deleted when the durable place advanced to its present value. Call it after that:
-    /// readers that register from here on see the new place.
-    pub(super) fn gone(&self, places: Vec<Place>) {
-        if !places.is_empty() {
-            self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
+    /// Adds the documents that were deleted, and the links that were promoted, when the durable place advanced to its
+    /// present value. Call it after that: readers that register from here on see the new place.
+    pub(super) fn gone(&self, places: Vec<Place>, promoted: Vec<Place>) {
+        self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
+        // A link that was promoted may be among the deleted documents.
+        let promoted = promoted.into_iter().map(Settled::Promoted);
+        let all: Vec<Settled> = promoted.chain(places.into_iter().map(Settled::Gone)).collect();
+        if !all.is_empty() {
             let readers = self.now.swap(Arc::default());
-            self.waiting.lock().push_back((readers, places.into_iter()));
+            self.waiting.lock().push_back((readers, all.into_iter()));
         }
     }
 
-    /// Returns the oldest document, if no reader may still read it.
-    pub(super) fn next_removable(&self) -> Option<Place> {
+    /// Returns the oldest one, if no reader may still see it as it was.
+    pub(super) fn next(&self) -> Option<Settled> {
         let mut waiting = self.waiting.lock();
         let (readers, places) = waiting.front_mut()?;
         if Arc::strong_count(readers) > 1 {
             return None;
         }
-        let place = places.next();
+        let left = places.next();
         if places.len() == 0 {
             waiting.pop_front();
         }
-        place
+        left
     }
 
     /// Returns whether a document can be removed now.
@@ -86,17 +98,17 @@ mod tests {
     fn a_deleted_document_waits_for_earlier_readers_only() {
         let leaving = Leaving::default();
         let early = leaving.reading();
-        leaving.gone(vec![Place(1), Place(3)]);
+        leaving.gone(vec![Place(1)], vec![Place(3)]);
         let late = leaving.reading();
-        leaving.gone(vec![Place(2)]);
-        assert_eq!(leaving.next_removable(), None);
+        leaving.gone(vec![Place(2)], vec![]);
+        assert_eq!((leaving.next(), leaving.count()), (None, 2));
         drop(early);
-        assert_eq!(leaving.next_removable(), Some(Place(1)));
-        assert_eq!(leaving.next_removable(), Some(Place(3)));
-        assert_eq!(leaving.next_removable(), None, "the late reader may still read the second batch");
+        assert_eq!(leaving.next(), Some(Settled::Promoted(Place(3))));
+        assert_eq!(leaving.next(), Some(Settled::Gone(Place(1))));
+        assert_eq!(leaving.next(), None, "the late reader may still read the second batch");
         drop(late);
         assert!(leaving.any());
-        assert_eq!(leaving.next_removable(), Some(Place(2)));
+        assert_eq!(leaving.next(), Some(Settled::Gone(Place(2))));
         assert!(!leaving.any());
     }
 }

@@ -30,6 +30,7 @@ mod part;
 mod place;
 mod place_list;
 mod pool;
+mod promotions;
 mod search;
 mod seed;
 mod shard;
@@ -48,6 +49,8 @@ mod labels_tests;
 #[cfg(all(test, hapax_loom))]
 mod loom_tests;
 #[cfg(all(test, not(hapax_loom)))]
+mod model_tests;
+#[cfg(all(test, not(hapax_loom)))]
 mod tables_tests;
 
 use std::collections::{BinaryHeap, HashMap};
@@ -57,7 +60,7 @@ use hapax_core::{Banding, SignatureShape};
 use smallvec::SmallVec;
 
 use self::directory::Directory;
-use self::leaving::Leaving;
+use self::leaving::{Leaving, Settled};
 use self::memory::Holding;
 use self::part::MemoryPart;
 use self::seed::Seed;
@@ -170,15 +173,15 @@ impl Index {
         self.part.rows().set_removed(place, view::DOUBTFUL);
     }
 
-    /// Makes a link findable by its bands, or no longer findable. If a new banding is being built and has not reached
-    /// the link yet, it later takes the link as it is then.
-    pub fn set_findable(&self, place: Place, findable: bool) {
-        self.part.set_findable(place, findable);
+    /// Makes a link an ordinary document for views from a place in the commit order on. If a new banding is being built
+    /// and has not reached the link yet, it later takes the link as it is then.
+    pub fn promote(&self, link: Place, at: Seq) {
+        self.part.promote(link, at);
     }
 
-    /// Makes a document a link or an ordinary document.
-    pub fn set_linked(&self, place: Place, linked: bool) {
-        self.part.rows().set_linked(place, linked);
+    /// Undoes [`promote`](Self::promote).
+    pub fn demote(&self, link: Place) {
+        self.part.demote(link);
     }
 
     // Removal, once earlier readers have left.
@@ -189,16 +192,21 @@ impl Index {
         self.leaving.reading()
     }
 
-    /// Takes documents that are deleted on disk. They stay until the readers that came before have left. Call it after
-    /// advancing the durable place in the commit order.
-    pub fn gone(&self, places: Vec<Place>) {
-        self.leaving.gone(places);
+    /// Takes documents that are deleted on disk, and links that are promoted there. The deleted documents stay until the
+    /// readers that came before have left. Call it after advancing the durable place in the commit order.
+    pub fn gone(&self, places: Vec<Place>, promoted: Vec<Place>) {
+        self.leaving.gone(places, promoted);
     }
 
     /// Returns the next document to [`remove`](Self::remove). `None` if none is waiting, or a reader may still read the
-    /// oldest.
+    /// oldest. Counts as a change.
     pub fn next_removable(&self) -> Option<Place> {
-        self.leaving.next_removable()
+        loop {
+            match self.leaving.next()? {
+                Settled::Promoted(link) => self.part.rows().unlink(link),
+                Settled::Gone(place) => return Some(place),
+            }
+        }
     }
 
     /// Returns whether a document can be removed now.
@@ -233,6 +241,12 @@ impl Index {
     /// Returns every place whose document may have the id with this fingerprint.
     pub fn held_by(&self, id_fingerprint: u64) -> SmallVec<[Place; 8]> {
         self.directory.held_by(self.part.rows(), id_fingerprint)
+    }
+
+    /// Returns whether the document at a place is a link according to all decisions so far.
+    pub fn is_link(&self, place: Place) -> bool {
+        let rows = self.part.rows();
+        rows.peek(place).is_some_and(|read| View::Decided.shown(rows, place, read).linked)
     }
 
     /// Returns the document at a place; `None` if the place is empty or changes while it is read.

@@ -128,9 +128,17 @@ impl MemoryPart {
         self.tables.read().all().any(|tables| tables.resize_next(&self.arena))
     }
 
-    /// Makes a document findable by its bands, or no longer findable.
-    pub(super) fn set_findable(&self, place: Place, findable: bool) {
-        self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, place, findable));
+    /// Makes a link an ordinary document for views from a place in the commit order on.
+    pub(super) fn promote(&self, link: Place, at: Seq) {
+        // Before a search can find it.
+        self.arena.promote(link, at);
+        self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, link, true));
+    }
+
+    /// Undoes [`Self::promote`].
+    pub(super) fn demote(&self, link: Place) {
+        self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, link, false));
+        self.arena.demote(link);
     }
 
     /// Finds the documents of a view that are similar to a query.

@@ -200,6 +200,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
         let shape = tables.bands().shape();
         let mut verifier = query.verifier(arena, shape, words);
         verifier.each(&found.hits, |place, occupant, matching| {
+            let occupant = view.shown(arena, place, occupant);
             if !query.is_own(place) && view.finds(&occupant) && query.has_in_scope(arena, place, &occupant) {
                 search.add(query, shape, place, &occupant, matching);
             }
@@ -229,7 +230,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
     })
 }
 
-/// Adds documents that the caller knows by other means, if they are still at their places.
+/// Adds documents that the caller, who decides, knows by other means, if they are still at their places.
 pub(super) fn consider(
     arena: &Arena,
     shape: SignatureShape,
@@ -243,6 +244,7 @@ pub(super) fn consider(
     let examined = search.examined.take();
     for &(seq, place) in known {
         if let Some((occupant, matching)) = verifier.with(place).filter(|(occupant, _)| occupant.seq == seq) {
+            let occupant = View::Decided.shown(arena, place, occupant);
             search.add(query, shape, place, &occupant, matching);
         }
     }
@@ -284,7 +286,7 @@ impl Look<'_> {
         if self.query.is_own(place) {
             return None;
         }
-        let occupant = self.arena.peek(place)?;
+        let occupant = self.view.shown(self.arena, place, self.arena.peek(place)?);
         self.query.has_in_scope(self.arena, place, &occupant).then_some((place, occupant))
     }
 
@@ -346,6 +348,7 @@ impl Look<'_> {
             if !self.query.has_in_scope(self.arena, place, &occupant) {
                 return;
             }
+            let occupant = self.view.shown(self.arena, place, occupant);
             let same = matching == self.shape.k && self.query.same_content(&occupant) && self.view.sees(&occupant);
             if same || twin.alone_findable && self.view.finds(&occupant) {
                 search.add(self.query, self.shape, place, &occupant, matching);

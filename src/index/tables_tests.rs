@@ -16,6 +16,7 @@ use super::memory::ENTRY_BYTES_TENTHS;
 use super::place::Place;
 use super::seed::Seed;
 use super::survey::{Survey, survey};
+use super::view::View;
 use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
@@ -338,14 +339,20 @@ fn a_freed_place_reads_as_nothing_and_can_be_reused() {
     assert_eq!(words, vec![0x0101_0101_0101_0101; 8]);
     arena.set_removed(Place(5), Seq(8));
     assert_eq!(arena.peek(Place(5)), Some(occupant(7, 8, false)));
-    arena.set_linked(Place(5), true);
-    assert_eq!(arena.peek(Place(5)), Some(occupant(7, 8, true)));
-    arena.set_removed(Place(5), Seq(0));
-    assert!(arena.is_linked(Place(5)));
     arena.free(Place(5));
     assert_eq!(arena.peek(Place(5)), None);
     arena.publish(Place(5), Entry { linked: true, ..entry(9, &[2; 64]) });
     assert_eq!(arena.peek(Place(5)), Some(occupant(9, 0, true)));
+    arena.set_removed(Place(5), Seq(12));
+    arena.promote(Place(5), Seq(10));
+    assert!(arena.is_linked(Place(5)));
+    let shown = |view: View| view.shown(&arena, Place(5), occupant(9, 12, true));
+    assert_eq!(shown(View::Durable(Seq(9))), occupant(9, 12, true));
+    assert_eq!([shown(View::Durable(Seq(10))), shown(View::Decided)], [occupant(9, 12, false); 2]);
+    arena.unlink(Place(5));
+    assert_eq!(arena.peek(Place(5)), Some(occupant(9, 12, false)));
+    // An earlier read of the cell is corrected.
+    assert_eq!(shown(View::Durable(Seq(10))), occupant(9, 12, false));
 }
 
 /// A reader never gets the signature of one document together with the `seq` of another.

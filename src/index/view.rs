@@ -1,6 +1,7 @@
 //! The documents that a lookup may see, according to the commit order.
 
-use super::arena::Occupant;
+use super::arena::{Arena, Occupant};
+use super::place::Place;
 use crate::types::Seq;
 
 /// Marks a document in doubt, in place of the commit-order place at which it is removed. No change has this place,
@@ -28,10 +29,26 @@ impl View {
         }
     }
 
-    /// Returns whether a document that has postings may be found in this view. A link has postings only while it is
-    /// being promoted, and that is not durable yet.
-    pub(super) fn finds(self, occupant: &Occupant) -> bool {
-        self.sees(occupant) && !(occupant.linked && matches!(self, Self::Durable(_)))
+    /// Returns the document that was read at a place as this view shows it: a promoted link is an ordinary document.
+    #[inline]
+    pub(super) fn shown(self, arena: &Arena, place: Place, read: Occupant) -> Occupant {
+        Occupant { linked: read.linked && !self.is_promoted(arena, place, read.seq), ..read }
+    }
+
+    #[cold]
+    fn is_promoted(self, arena: &Arena, place: Place, link: Seq) -> bool {
+        match (arena.promoted_at(place), self) {
+            (Some(_), Self::Decided) => true,
+            (Some(at), Self::Durable(durable)) => at <= durable,
+            // The last reader that came before the promotion may have left meanwhile.
+            (None, _) => arena.peek(place).is_some_and(|now| now.seq == link && !now.linked),
+        }
+    }
+
+    /// Returns whether a document that has postings may be found in this view, given as the view shows it. A link has
+    /// postings only once its promotion has been decided.
+    pub(super) fn finds(self, shown: &Occupant) -> bool {
+        self.sees(shown) && !(shown.linked && matches!(self, Self::Durable(_)))
     }
 }
 

@@ -81,8 +81,8 @@ fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, Inpu
         Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
         Err(error) => return Err(io::Error::from(error).into()),
     };
-    // Damage is told once. If it is met here, the lines and the records before it are lost, so usual files are not read
-    // further.
+    // Damage that is met here is an error of the whole file: the lines and the records before it are lost. So files of
+    // the usual formats are not read further here.
     let begin = units.peek(if is_enough { BEGIN_BYTES } else { FORMAT_BYTES }).map_err(io::Error::from)?;
     told_by(begin, by_name, &wanted.form.text_field)
 }

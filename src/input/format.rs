@@ -4,9 +4,9 @@
 use super::lines::BYTE_ORDER_MARK;
 use super::reason::InputError;
 
-/// The bytes by which the formats that are read are told.
+/// The bytes by which the formats that are read are recognised.
 pub(super) const BEGIN_BYTES: usize = 16;
-/// The bytes by which the others are told: a tar archive has its name at byte 257.
+/// The bytes by which the other formats are recognised: a tar archive has its name at byte 257.
 pub(super) const FORMAT_BYTES: usize = 512;
 /// The name of the format in a tar archive's first header, and its place.
 const TAR: (usize, &[u8]) = (257, b"ustar");
@@ -27,8 +27,8 @@ fn text_of(begin: &[u8]) -> &[u8] {
     begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start()
 }
 
-/// Tells the format. `is_warc_by_name` decides about bytes that could be both; `text_field` is what a table's header is
-/// recognised by.
+/// Tells the format. `is_warc_by_name` decides if the bytes fit both formats; a table's header is recognised by
+/// `text_field`.
 pub(super) fn told_by(begin: &[u8], is_warc_by_name: bool, text_field: &str) -> Result<Format, InputError> {
     let text = text_of(begin);
     if let Some(error) = foreign(begin, text) {

@@ -44,6 +44,9 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     // A document has one content. The text was chosen, so a page of it, as data sets have, is not sent too.
     let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text"].contains(name));
     let others = others.filter(|name| text.is_none() || **name != "html");
+    // Data sets have other hashes and counts of these names.
+    let is_signed = record.get("signature").is_some();
+    let others = others.filter(|name| is_signed || !["content_hash", "shingles"].contains(name));
     // Data sets have other dates of this name.
     let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
     let mut has_content = text.is_some();

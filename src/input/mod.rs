@@ -1,5 +1,5 @@
-//! Files -> documents in the form of the API, in chunks that fit into one bulk request. Comes in: files or stdin, of JSON
-//! Lines or WARC, plain, gzip or zstd. Goes out: [`Chunk`]s. It must never know how chunks are sent, or how they are
+//! Files -> documents in the form of the API, in chunks that fit into one bulk request. In: files or stdin, of JSON
+//! Lines or WARC, plain, gzip or zstd. Out: [`Chunk`]s. It must never know how chunks are sent, or how they are
 //! answered.
 
 mod chunk;

@@ -16,7 +16,7 @@ use super::scope::Scope;
 
 /// The most valid keys of one name: the one in use, and the one that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
-/// What every key begins with, so that people and programs that look for leaked secrets recognize one.
+/// The beginning of every key, so that people and programs that look for leaked secrets recognize one.
 const BEGINNING: &str = "hapax_";
 /// The digits of a key (RFC 4648, section 6, in lower case): five bits each.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";

@@ -16,7 +16,8 @@
 //! requests_per_second = 100
 //! ```
 //!
-//! What is unknown is refused: a server that skipped a limit or an expiry would let more in than the file says.
+//! Unknown fields and words are refused: a server that skipped a limit or an expiry would allow more than the file
+//! says.
 
 use std::collections::HashSet;
 use std::io::{self, Read};

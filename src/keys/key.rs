@@ -46,7 +46,7 @@ impl KeyDigest {
         u64::from_le_bytes(self.0[..8].try_into().expect("eight bytes"))
     }
 
-    /// Compares all of it. The time it takes does not depend on where they differ.
+    /// Compares all bytes, in a time that does not depend on the place of a difference.
     pub fn equals(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -145,7 +145,7 @@ impl KeyLimits {
     }
 }
 
-/// What a key may do, and how long.
+/// The rights of a key, and their end.
 #[derive(Clone)]
 pub(super) struct Rights {
     pub scopes: Scopes,
@@ -187,7 +187,7 @@ impl Key {
         Self::new(CONFIGURED.to_owned(), CONFIGURED.to_owned(), digest, rights)
     }
 
-    /// Continues the life of `before`, if that has not ended: what its clients have open stays open.
+    /// Continues the life of `before`, if that has not ended: the open requests of its clients go on.
     pub(super) fn continuing(self, before: &Self) -> Self {
         let revoked = if before.revoked.is_cancelled() { self.revoked } else { before.revoked.clone() };
         Self { revoked, ..self }

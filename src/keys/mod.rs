@@ -1,5 +1,5 @@
-//! The keys of clients: what each may do, the file that holds their hashes, and the set that is valid now. A text that a
-//! client shows comes in; the key, or nothing, goes out. It must never know HTTP.
+//! The keys of clients: what each may do, the file that holds their hashes, and the set that is valid now. In: a text
+//! that a client shows. Out: its key, or nothing. It must never know HTTP.
 
 mod edit;
 mod file;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::key::{Key, KeyDigest};
 use super::life::next_to_end;
 
-/// What a server knows of the text that a client shows.
+/// The result of looking up the text that a client shows.
 #[derive(Clone, Debug)]
 pub enum Shown {
     /// A key that is valid now.
@@ -99,24 +99,25 @@ impl KeyRing {
         }
     }
 
-    /// Replaces the keys of the file. Returns how many were revoked or lost a right: what their clients have open ends.
+    /// Replaces the keys of the file. Returns how many were revoked or lost a right: the open requests of their clients
+    /// end.
     pub(super) fn replace(&self, keys: Vec<Key>) -> usize {
         let old = self.0.keys.load_full();
-        // A key that keeps its rights keeps its token, and so what its clients have open.
+        // A key that keeps its rights keeps its token, and so the open requests of its clients go on.
         let kept = |key: Key| match old.get(key.digest()) {
             Some(before) if key.covers(before) => key.continuing(before),
             _ => key,
         };
         let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect(), Timestamp::now()));
         self.0.keys.store(Arc::clone(&new));
-        // Only now: a client that comes back at once must be refused.
+        // Only after the new keys are in use: a client that comes back at once must be refused.
         let stays = |key: &Key| new.get(key.digest()).is_some_and(|new| new.covers(key));
         let lost: Vec<_> = old.all().filter(|key| !stays(key)).collect();
         lost.iter().for_each(|key| key.revoked().cancel());
         lost.len()
     }
 
-    /// Ends what clients of keys have open that have expired. Returns how many keys are valid now.
+    /// Ends the open requests of clients whose keys have expired. Returns how many keys are valid now.
     pub(super) fn expire(&self, now: Timestamp) -> usize {
         let keys = self.0.keys.load();
         let (expired, valid): (Vec<_>, Vec<_>) = keys.all().partition(|key| key.is_expired(now));

@@ -22,11 +22,22 @@ pub enum Scope {
     Sign,
     /// See how verdicts come about: sizes of buckets, and documents below the threshold.
     Explain,
+    /// Say which texts given signatures were made of. With it, a client can pass a document off as a copy of any text.
+    Load,
 }
 
 impl Scope {
-    pub const ALL: [Self; 8] =
-        [Self::Check, Self::Read, Self::Insert, Self::Delete, Self::Admin, Self::Metrics, Self::Sign, Self::Explain];
+    pub const ALL: [Self; 9] = [
+        Self::Check,
+        Self::Read,
+        Self::Insert,
+        Self::Delete,
+        Self::Admin,
+        Self::Metrics,
+        Self::Sign,
+        Self::Explain,
+        Self::Load,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -38,10 +49,11 @@ impl Scope {
             Self::Metrics => "metrics",
             Self::Sign => "sign",
             Self::Explain => "explain",
+            Self::Load => "load",
         }
     }
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << self as u8
     }
 }
@@ -54,7 +66,7 @@ impl fmt::Display for Scope {
 
 /// A set of scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scopes(u8);
+pub struct Scopes(u16);
 
 impl Scopes {
     /// Returns all scopes.

@@ -72,7 +72,7 @@ pub mod label {
     pub const VERSION: &str = "version";
     /// The fingerprint of a collection's spec.
     pub const SPEC: &str = "spec";
-    /// What kept a lookup from looking at everything.
+    /// The limit that kept a lookup from looking at everything.
     pub const BOUND: &str = "bound";
     /// `text` or `slots`.
     pub const SOURCE: &str = "source";

@@ -53,7 +53,7 @@ impl fmt::Write for ShortId {
     }
 }
 
-/// What lines say of a request. No value has a character that JSON escapes.
+/// The fields that name a request in lines of the log. No value has a character that JSON escapes.
 #[derive(Debug)]
 pub struct RequestLabels {
     pub request_id: ShortId,

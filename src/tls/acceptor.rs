@@ -1,5 +1,5 @@
-//! The present certificate -> handshakes. Comes in: a certificate, now and then another one, and streams of bytes. Goes
-//! out: TLS streams, and the reason if there is none. Knows nothing of files.
+//! The present certificate -> handshakes. In: a certificate, later perhaps newer ones, and streams of bytes. Out: TLS
+//! streams, or the reason why a handshake failed. Knows nothing of files.
 
 use std::fmt;
 use std::io;

@@ -16,7 +16,7 @@ pub struct CertificateFiles {
     key: PathBuf,
 }
 
-/// What was in both files at one time.
+/// The contents of both files at one time.
 #[derive(PartialEq, Eq)]
 pub(super) struct Contents {
     certificate: Vec<u8>,

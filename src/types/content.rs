@@ -26,7 +26,16 @@ pub enum Content {
         bytes: Vec<u8>,
         /// The spec that the signature was made with. Required unless the spec of the collection is `external:`.
         fingerprint: Option<Fingerprint>,
+        /// The text that it was made of.
+        text: Option<SignedText>,
     },
+}
+
+/// The facts about a text that its signature does not have. With them, a signature counts as the text itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignedText {
+    pub content: ContentHash,
+    pub shingles: u64,
 }
 
 impl Content {

@@ -10,8 +10,20 @@ use super::verdict::VerdictKind;
 const DOCUMENT_BYTES: usize = 512;
 
 /// The fields that a document may have in JSON, in requests and in files.
-pub const DOCUMENT_FIELDS: [&str; 10] =
-    ["id", "text", "html", "signature", "set", "fingerprint", "metadata", "labels", "date", "payload_digest"];
+pub const DOCUMENT_FIELDS: [&str; 12] = [
+    "id",
+    "text",
+    "html",
+    "signature",
+    "set",
+    "fingerprint",
+    "content_hash",
+    "shingles",
+    "metadata",
+    "labels",
+    "date",
+    "payload_digest",
+];
 
 /// A stored document as clients see it.
 #[derive(Clone, Debug, PartialEq)]

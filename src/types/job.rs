@@ -74,7 +74,7 @@ pub struct Merged {
     pub report: MergeReport,
 }
 
-/// What a merge did with a document.
+/// The report of a merge on a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeReport {
     pub id: DocId,
@@ -111,12 +111,16 @@ impl Job {
         }
     }
 
-    /// Returns whether it has not ended.
-    pub fn is_running(&self) -> bool {
+    /// Returns when it ended; `None` if it runs.
+    pub fn ended(&self) -> Option<TimestampMs> {
         match self {
-            Self::DeleteLabel(deletion) => deletion.ended.is_none(),
-            Self::Merge(merge) => merge.ended.is_none(),
+            Self::DeleteLabel(deletion) => deletion.ended,
+            Self::Merge(merge) => merge.ended,
         }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.ended().is_none()
     }
 }
 

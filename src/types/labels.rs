@@ -27,7 +27,7 @@ pub struct Labels(Arc<str>);
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(Arc<str>);
 
-/// The most of what the documents of a collection may have.
+/// Limits on the labels of the documents of a collection.
 #[derive(Clone, Copy, Debug)]
 pub struct LabelLimits {
     pub labels_max: usize,

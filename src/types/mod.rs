@@ -21,7 +21,7 @@ mod statistics;
 mod verdict;
 
 pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest};
-pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
+pub use content::{Content, Keep, Payload, PayloadKind, SetElement, SignedText, content_prefix};
 pub use document::{DOCUMENT_FIELDS, Document, StoredText};
 pub use expiry::{expires_at, overdue};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};

@@ -1,4 +1,4 @@
-//! What became of the documents that were sent to be inserted.
+//! Counts of the outcomes of documents that clients sent to insert.
 
 use super::verdict::{Outcome, Verdict, VerdictKind};
 

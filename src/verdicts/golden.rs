@@ -1,5 +1,5 @@
-//! The golden set: labelled pairs of texts go through signing, the bands and verification, as a check of one and an
-//! insertion of the other would. Says how often the verdicts agree with the labels. Knows nothing of where the pairs are
+//! The golden set: labelled pairs of texts go through signing, the bands and verification, as if one text were stored
+//! and the other checked. Says how often the verdicts agree with the labels. Knows nothing of where the pairs are
 //! stored.
 
 use hapax_core::{BandKey, Banding, verify};

@@ -24,7 +24,8 @@ pub const LINE_BYTES_MAX: usize = 1024;
 /// The most lines in a bulk request.
 pub const LINES_MAX: u64 = 100;
 
-/// What stays open until the process ends. Were it forgotten, AddressSanitizer would call it a leak at the end.
+/// Values that stay open until the process ends. If they were forgotten, AddressSanitizer would call them leaks at the
+/// end.
 static OPEN: Mutex<Vec<Box<dyn Send>>> = Mutex::new(Vec::new());
 
 /// A server with an empty collection.

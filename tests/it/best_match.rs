@@ -18,7 +18,7 @@ const ROWS: usize = 5;
 const DOCUMENTS: usize = 400;
 
 fn content(bytes: &[u8]) -> Content {
-    Content::Signature { bytes: bytes.to_vec(), fingerprint: None }
+    Content::Signature { bytes: bytes.to_vec(), fingerprint: None, text: None }
 }
 
 /// Makes a signature that agrees with another in a random share of its slots.

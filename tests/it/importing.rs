@@ -183,7 +183,7 @@ fn an_import_whose_server_is_gone_ends_when_it_is_told_to_or_has_no_patience() {
         assert_eq!(code(&output), 2, "{output:?}");
         text(&output.stderr).to_owned()
     };
-    // What the chunk on its way is told, or the next one.
+    // The error of the chunk on its way, or of the next one.
     let lost = |told: &str| ["cannot reach", "ended early"].iter().any(|lost| told.contains(lost));
     let told = gone("0s", |_| {});
     assert!(lost(&told), "{told}");

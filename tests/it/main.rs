@@ -43,6 +43,7 @@ mod floors;
 mod foreign;
 mod freezes;
 mod golden;
+mod histories;
 mod hostile_ids;
 mod hot_buckets;
 mod html;

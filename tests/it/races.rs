@@ -44,7 +44,7 @@ fn signature(group: u64, variant: u64) -> Content {
     let mut words = SplitMix64::new(group);
     let mut bytes: Vec<u8> = (0..16).flat_map(|_| words.next_u64().to_le_bytes()).collect();
     bytes[variant as usize % 128] ^= 1;
-    Content::Signature { bytes, fingerprint: None }
+    Content::Signature { bytes, fingerprint: None, text: None }
 }
 
 fn name(group: u64, id: u64) -> DocId {

@@ -126,11 +126,13 @@ fn taken(schema: &Value) -> Vec<Value> {
 }
 
 /// Fields whose bounds depend on others: a value within them may be refused because of another field.
-const DEPENDENT: [(&str, &str); 4] = [
+const DEPENDENT: [(&str, &str); 6] = [
     ("banding.bands", "it must fit the signature"),
     ("banding.rows", "it must fit the signature"),
+    ("content_hash", "only next to a signature"),
     ("key", "the server has to have a secret"),
     ("keep", "of a collection it is frozen, and of backups it needs a name"),
+    ("shingles", "only next to a signature"),
 ];
 
 #[test]

@@ -219,6 +219,10 @@ fn signatures_stand_in_for_texts() {
     assert_eq!((&empty["empty"], empty.get("signature")), (&json!(true), None));
 
     client.json("PUT", "/v1/collections/theirs", &json!({"spec": "external:ours:256x8"}));
+    let hashed =
+        json!({"id": "h", "signature": signed["signature"], "content_hash": signed["content_hash"], "shingles": 1});
+    let problem = client.post("/v1/collections/theirs/documents", &hashed).problem(422, "invalid_value");
+    assert_eq!(fields(&problem), ["content_hash"], "there is no text whose hash it could be");
     let documents = "/v1/collections/theirs/documents";
     client.post(documents, &json!({"id": "a", "signature": signed["signature"]})).ok();
     let again = client.post(documents, &json!({"id": "b", "signature": signed["signature"]})).ok();
@@ -227,6 +231,58 @@ fn signatures_stand_in_for_texts() {
         fields(&client.post(documents, &json!({"id": "c", "text": "x"})).problem(422, "invalid_value")),
         ["text"]
     );
+}
+
+// A page that was stored by its signature was a conflict when it came as a text, and its copies were near duplicates.
+#[test]
+fn a_signature_with_the_hash_of_its_text_counts_as_the_text() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let sign = |text: &str| client.post("/v1/collections/default/sign", &json!({ "text": text })).ok();
+    let document = |id: &str, signed: &Value| {
+        let mut document = json!({ "id": id });
+        for field in ["signature", "fingerprint", "content_hash", "shingles"] {
+            document[field] = signed[field].clone();
+        }
+        document
+    };
+    let (signed, other) = (sign(&nearly(1)), sign(&nearly(2)));
+    let stored = client.post(DOCUMENTS, &document("a", &signed)).ok();
+    assert_eq!((&stored["outcome"], &stored["shingles"]), (&json!("inserted"), &signed["shingles"]));
+    let outcome = |document: &Value| client.post(DOCUMENTS, document).ok()["outcome"].clone();
+    assert_eq!(outcome(&json!({"id": "a", "text": nearly(1)})), "unchanged");
+    assert_eq!(outcome(&document("a", &signed)), "unchanged");
+    let copy = client.post(CHECK, &json!({"id": "b", "text": nearly(1)})).ok();
+    assert_eq!((&copy["verdict"], &copy["duplicate_of"]), (&json!("exact_duplicate"), &json!("a")));
+    let copy = client.post(CHECK, &document("b", &signed)).ok();
+    assert_eq!(copy["verdict"], "exact_duplicate");
+    // Neither half proves anything alone.
+    for (field, of) in [("signature", &other), ("content_hash", &other)] {
+        let mut mixed = document("a", &signed);
+        mixed[field] = of[field].clone();
+        client.post(DOCUMENTS, &mixed).problem(409, "id_conflict");
+        assert_ne!(client.post(CHECK, &mixed).ok()["verdict"], "exact_duplicate", "{field}");
+    }
+    let refused = |document: Value| -> Vec<String> {
+        let problem = client.post(CHECK, &document).problem(422, "invalid_value");
+        fields(&problem).into_iter().map(str::to_owned).collect()
+    };
+    let wrong = |field: &str, value: Value| {
+        let mut wrong = document("c", &signed);
+        wrong[field] = value;
+        refused(wrong)
+    };
+    for hash in ["", "00", "G0000000000000000000000000000000", "+0000000000000000000000000000000"] {
+        assert_eq!(wrong("content_hash", json!(hash)), ["content_hash"], "{hash}");
+    }
+    for shingles in [json!(0), json!(-1), json!(1.5), json!("7"), json!(1_u64 << 41)] {
+        assert_eq!(wrong("shingles", shingles), ["shingles"]);
+    }
+    assert_eq!(refused(json!({"text": "x", "shingles": 7})), ["shingles"]);
+    let mut half = document("c", &signed);
+    half.as_object_mut().unwrap().remove("shingles");
+    assert_eq!(refused(half), ["shingles"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Packed signature -> band keys. The rows of band j are the slots j·r..(j+1)·r, hashed in order together with the
 //! band's number. Slots from b·r on are in no band, but verification counts them. Knows nothing of buckets or storage.
-//! The server shows these keys to name buckets, and others may store them: `tests/vectors.json` pins the output. Its index
-//! does not go by them.
+//! The server shows these keys to name buckets, and others may store them: `tests/vectors.json` pins the output. The
+//! server's own index does not use these keys.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Plain or keyed hashes of tokens, elements and whole contents. Knows nothing of text or sketches. Each of these
-//! values is on disk somewhere, and a change orphans every signature. So `tests/vectors.json` pins them, and the tests
-//! below compare the hash functions with their published vectors.
+//! values is on disk somewhere, and a change would make every stored signature useless. So `tests/vectors.json` pins
+//! them, and the tests below compare the hash functions with their published vectors.
 
 use std::hash::Hasher;
 

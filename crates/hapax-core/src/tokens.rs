@@ -165,7 +165,7 @@ impl Scan for TokenScan<'_> {
     }
 }
 
-/// What the bytes of a block belong to, one bit each.
+/// The classes of the bytes of a block, one bit for each byte.
 struct Classes {
     /// Letters and numbers of spaced scripts.
     letters: u64,

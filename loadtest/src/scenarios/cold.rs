@@ -26,7 +26,7 @@ const NEAR_OF_TEN: u64 = 3;
 const NEWS: u64 = 4_000;
 /// The shares of the capacity that new texts and the mix have.
 const LOAD: f64 = 0.25;
-/// How much longer the slowest of a thousand checks of new texts may take beside the mix.
+/// How much longer the slowest of a thousand checks of new texts may take while the mix runs.
 const RATIO_MAX: f64 = 2.0;
 /// The ids that must be read from the disk, as a share of the documents that the mix resembles.
 const COLD_MIN: f64 = 0.9;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     bench.report.finish(args)
 }
 
-/// What the server has read from its disk.
+/// The reads of the server from its disk.
 struct Cold {
     missed: f64,
     found: f64,

@@ -13,9 +13,9 @@ use ureq::http::Method;
 use super::named::{Named, Output, describe, foreign, path};
 use crate::cli::client::{Client, encode};
 use crate::cli::exit::ExitStatus;
-use crate::cli::patience::patiently;
 use crate::cli::plural::plural;
 use crate::cli::progress;
+use crate::cli::retry::patiently;
 
 /// Time between two requests for the progress.
 const LOOK: Duration = Duration::from_millis(200);

@@ -54,9 +54,9 @@ pub struct Args {
     /// Similarity of unrelated documents [default: 0.1]
     #[arg(long, value_parser = similarity_or_none)]
     pub(super) s_bg: Option<f64>,
-    /// Measure the similarities of unrelated documents instead: compare random pairs of the documents in this file, JSON
-    /// Lines as for `hapax import`, plain or compressed with gzip or zstd; - reads stdin. Pairs at or above the threshold
-    /// are left out
+    /// Measure the similarities of unrelated documents instead: compare random pairs of the documents in this file,
+    /// JSON Lines or WARC as for `hapax import`, plain or compressed with gzip or zstd; - reads stdin. Pairs at or
+    /// above the threshold are left out
     #[arg(long, value_name = "FILE", conflicts_with = "s_bg")]
     pub(super) from_data: Option<PathBuf>,
     /// Field that holds the text of a document in --from-data

@@ -1,6 +1,6 @@
 //! Opens the collections of a data directory: `default` first, then the others, beginning with the smallest. They are
-//! opened one after another, because all cores read each of them. A request can also open one. Each collection answers
-//! as soon as it is open. It also describes collections that are not open.
+//! opened one after another, because opening one already uses all cores. A request can also open one. Each collection
+//! answers as soon as it is open. This file also describes collections that are not open.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) struct Opener {
     progress: Arc<Opening>,
     /// Whether collections that are not open yet refuse requests.
     opening_rest: AtomicBool,
-    /// The collections that are being opened, as they were before that.
+    /// Descriptions of the collections that are being opened. Each was made before the opening began.
     described: Mutex<BTreeMap<CollectionName, Description>>,
 }
 

@@ -98,7 +98,7 @@ impl Registry {
         if self.opener.folder().names()?.len() >= max {
             return Err(CollectionError::TooManyCollections { max });
         }
-        // What is left on a full disk is for deletes.
+        // On a full disk, the remaining room is for deletes.
         self.opener.common().disk.admit()?;
         // The cell makes other requests for this name wait, so that they do not open the file meanwhile.
         let cell = self.opener.cells().of(&name);

@@ -1,5 +1,5 @@
-//! Looks near-duplicates of stored documents up, as a check of a client would, and tells whether the originals were
-//! found. Counts in no metric of lookups, and no document counts as seen.
+//! Looks up near-duplicates of stored documents, as a check of a client would, and tells whether the originals were
+//! found. These lookups count in no metric, and the documents that they find do not count as seen.
 
 use hapax_core::{SplitMix64, verify};
 
@@ -27,7 +27,7 @@ pub(crate) fn stored(lookup: &Lookup, seq: Seq) -> Result<Option<Record>> {
     Ok(store.record(seq)?.filter(|record| !record.linked && !store.is_hidden(seq)))
 }
 
-/// Looks a document's near-duplicates up, one of each similarity.
+/// Looks up near-duplicates of a document, one of each similarity.
 pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) -> Result<Vec<Look>> {
     let seq = record.seq;
     let (threshold, compares) = {

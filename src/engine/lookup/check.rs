@@ -218,7 +218,9 @@ fn attempt_with_disk(
         survivors.mistook(mistakes);
         return Ok(Err(LookAgain::NeedsDisk));
     }
-    let recorded = recorded(lookup, check, existing.as_ref(), &mut glance.judgement)?;
+    let Some(recorded) = recorded(lookup, check, existing.as_ref(), &mut glance.judgement)? else {
+        return Ok(Err(LookAgain::Changed));
+    };
     Ok(Ok(conclude(lookup, check, glance, &mentions, survivors, recorded)))
 }
 
@@ -287,12 +289,13 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
     Ok(true)
 }
 
+/// Returns what the disk says. `None` if a link of this view represents its cluster there by now.
 fn recorded(
     lookup: &Lookup,
     check: &Check,
     existing: Option<&Existing>,
     judgement: &mut Judgement,
-) -> Result<Recorded> {
+) -> Result<Option<Recorded>> {
     let same = existing.is_some_and(|existing| existing.holds(&check.made));
     let own = existing.filter(|_| same).zip(check.options.payload_digest.as_ref());
     let revisit = own.and_then(|(existing, digest)| existing.revisit(digest));
@@ -306,9 +309,10 @@ fn recorded(
             judgement.hides(Bound::Doubt, 1);
             None
         }
+        Some(Ok(None)) => return Ok(None),
         Some(found) => found?,
     };
-    Ok(Recorded { same, revisit, previous, representative })
+    Ok(Some(Recorded { same, revisit, previous, representative }))
 }
 
 fn glance<'a>(

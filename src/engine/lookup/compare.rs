@@ -26,7 +26,7 @@ impl Side {
     }
 }
 
-/// Returns how much memory it takes to compare the stored ones of these documents. Reads the disk.
+/// Returns how much memory those of these documents that are stored take while they are compared. Reads the disk.
 pub(crate) async fn stored_bytes(lookup: &Arc<Lookup>, documents: [&Comparand; 2]) -> Result<usize> {
     let id_of = |document: &Comparand| match document {
         Comparand::Id(id) => Some(id.clone()),

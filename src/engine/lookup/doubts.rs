@@ -12,7 +12,8 @@ use crate::store::{Stretch, id_fingerprint};
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{CollectionError, Result};
 
-/// So many are compared with a lookup. If a deletion by label leaves more, every lookup is incomplete.
+/// The most documents in doubt that are compared with a lookup. If a deletion by label leaves more, every lookup is
+/// incomplete.
 const COMPARED_MAX: usize = 4096;
 
 /// The documents in doubt, by `seq`, each with its place and the fingerprint of its id. None is ever removed, because the

@@ -43,14 +43,16 @@ impl Existing {
 
     /// Returns whether the id holds exactly this content, or the text of exactly this page.
     pub(crate) fn holds(&self, made: &Made) -> bool {
-        // Another extractor may find another text in the same page. The page has not changed for all that.
+        // Another extractor may find another text in the same page. That does not mean that the page has changed.
         if made.page.is_some_and(|page| self.record.page.is_some_and(|held| held.hash == page.hash)) {
             return true;
         }
-        match made.content {
+        // A client may have given the content hash together with the signature, so one of them proves nothing.
+        let is_same_text = match made.content {
             Some(content) => !self.record.given && self.record.content == content,
-            None => self.record.given && self.record.signature == made.signature,
-        }
+            None => self.record.given,
+        };
+        is_same_text && self.record.signature == made.signature
     }
 
     /// Returns the revisit of its capture, if its payload has this digest.

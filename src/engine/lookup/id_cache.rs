@@ -4,9 +4,9 @@
 //! and an entry may be gone at any time. An entry is never wrong: an open collection gives each `seq` to one document.
 //!
 //! All collections share one limit of bytes. Entries lie one after another in segments. If the limit is reached, the
-//! oldest segment is dropped. Those of its entries that lookups asked for are copied to a new segment, which they may
-//! fill by half. If more than a quarter of the bytes are of documents that are gone, the oldest segment is dropped too, and
-//! all others of its entries are copied.
+//! oldest segment is dropped. Its entries that lookups asked for are copied to a new segment, of which they may fill
+//! half. If more than a quarter of the bytes are of documents that are gone, the oldest segment is dropped too, and all
+//! entries of documents that are not gone are copied.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -143,7 +143,7 @@ struct Shard {
     table: HashTable<At>,
     /// The bytes that the documents of each open collection take.
     bytes: HashMap<u32, usize>,
-    /// What documents cost that are gone, or whose collections are, until their segments are dropped.
+    /// The bytes of documents that are gone, or whose collections are gone, until their segments are dropped.
     gone_bytes: usize,
 }
 
@@ -203,7 +203,8 @@ impl Shard {
         }
     }
 
-    /// Drops the oldest segment. Copies those of its entries that `keeps` says to the newest one, up to this many bytes.
+    /// Drops the oldest segment. Copies the entries that `keeps` selects to the newest segment, until that has this
+    /// many bytes.
     fn drop_oldest(&mut self, bytes_max: usize, keeps: impl Fn(Mark) -> bool, hasher: &DefaultHashBuilder) {
         let mut at = self.log.oldest();
         while let Some(entry) = at {

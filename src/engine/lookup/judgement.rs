@@ -28,8 +28,8 @@ pub(crate) struct Judgement {
     cost: Cost,
     /// Present if the query asked for it.
     examined: Option<Box<Examined>>,
-    /// The most similar of the candidates below the threshold, if the query asked for them: by their signatures, and of
-    /// those that shingles were compared with.
+    /// The most similar of the candidates below the threshold, if the query asked for them: those that their signatures
+    /// exclude, and those that their shingles exclude.
     below: Vec<Ranked>,
 }
 

@@ -1,4 +1,4 @@
-//! What a merge reads: whole stored documents, to insert them elsewhere, and its reports.
+//! The reads of a merge: whole stored documents, to insert them elsewhere, and its reports.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! How far the candidates of lookups are from those that the S-curve predicts. The prediction rests on pairs of sampled
-//! documents: each pair agrees in some share of its slots, and independent slots would make it a candidate with the
-//! probability of the curve. More candidates than predicted, and less similar ones, mean that the slots of a band agree
-//! together: boilerplate.
+//! Measures how far the candidates of lookups are from those that the S-curve predicts. The prediction rests on pairs
+//! of sampled documents: each pair agrees in some share of its slots, and independent slots would make it a candidate
+//! with the probability of the curve. More candidates than predicted, and less similar ones, mean that the slots of a
+//! band agree together: boilerplate.
 
 use hapax_core::{Banding, SignatureShape, tuning, verify};
 

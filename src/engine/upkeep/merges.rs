@@ -114,7 +114,7 @@ impl Merges {
         let store = source.writes.lookup().records().store();
         let mut records = match store.whole_records(merge.after, STEP_DOCUMENTS, STEP_BYTES) {
             Ok(records) => records,
-            // It would stop this merge and those after it for ever.
+            // The damage would stop this merge and those after it for ever.
             Err(error @ StoreError::Damaged { .. }) => {
                 let aborted = Some(format!("`hapax verify --repair` mends what is damaged: {error}"));
                 return self.end(Merge { aborted, ..merge }).await.map(|()| true);

@@ -1,4 +1,4 @@
-//! What the background threads remember of each open collection from one round to the next.
+//! The facts about each open collection that the background threads remember from one round to the next.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -78,11 +78,6 @@ impl Clusters {
         !self.documents.is_empty() && (self.joined.contains_key(&seq) || self.documents.contains_key(&(seq, seq)))
     }
 
-    /// Returns whether a document was promoted: it represents its cluster now but did not found it.
-    pub(super) fn is_promoted(&self, seq: Seq) -> bool {
-        self.joined.get(&seq).is_some_and(|&cluster| self.first(cluster, None).is_some_and(|(first, _)| first == seq))
-    }
-
     /// Returns the match whose cluster a new document joins: the best match that is a representative once `leaving` has
     /// left.
     pub(super) fn choose(&self, ranked: &[Ranked], leaving: Option<Seq>) -> Option<(Seq, Place)> {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::commit_window::CommitPace;
-use super::effects::promote;
 use super::order::{Alone, LastSeenTimes, QueuedWrite, Step, Work};
 use super::undo::{alone_failed, refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
@@ -308,21 +307,13 @@ impl Committer {
         self.publish_jobs(decisions);
         self.publish_updates(decisions);
         self.publish_labels(decisions);
-        // The promotions are on disk, so lookups may find these documents now. A check that no longer sees the document
-        // before them must find them.
-        for &left in decisions.iter().flat_map(|decision| decision.step.left()) {
-            if left.promoted().is_some() {
-                // The index allows one writer at a time.
-                let _order = self.writes.order();
-                promote(lookup, left);
-            }
-        }
+        let promoted = decisions.iter().flat_map(|decision| decision.step.left()).filter_map(|left| left.promoted());
+        let promoted: Vec<Place> =
+            promoted.inspect(|&(seq, _)| lookup.records().unlink(seq)).map(|(_, place)| place).collect();
         // Checks see the batch from here on. Documents that it removed wait for the checks that began before.
         lookup.set_durable(last);
         let gone = self.count(decisions);
-        if !gone.is_empty() {
-            lookup.index().gone(gone);
-        }
+        lookup.index().gone(gone, promoted);
     }
 
     /// Notes jobs that are on disk, and lets no read list documents that are deleted by label.
@@ -390,8 +381,7 @@ impl Committer {
             }
         }
         documents -= gone.len() as i64;
-        let is_link = |place: &&Place| lookup.index().peek(**place).is_some_and(|occupant| occupant.linked);
-        links -= gone.iter().filter(is_link).count() as i64;
+        links -= gone.iter().filter(|&&place| lookup.index().is_link(place)).count() as i64;
         lookup.counts().add(documents, links);
         lookup.records().settle(lookup.durable());
         gone

@@ -1,6 +1,7 @@
 //! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync: a
-//! transaction begins when as many writes wait for it as for the recent ones, or when a window has passed since the last
-//! one began. So a crowd syncs no more often than once a window, unless all of it is back earlier.
+//! transaction begins when as many writes wait for it as for the recent ones, or when a window has passed since the
+//! last one began. So many clients cause no more than one sync in each window, unless as many writes wait again before
+//! its end.
 
 use std::time::{Duration, Instant};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::decision::{self, Departure, Effect};
 use super::effects::{heir_is_link, held, remove};
 use super::holder::Holder;
 use super::id_turn::WriteTurn;
 use super::lock::OpenOrder;
 use super::order::{Order, Step};
+use super::rules::{self, Departure, Effect};
 use super::ticket::Ticket;
 use super::writes::Writes;
 use crate::engine::long_work::beside;
@@ -20,10 +20,11 @@ use crate::verdicts::{Result, empty_verdict};
 pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<bool>> {
     let turn = writes.turns().take(&id).await?;
     beside(writes, move |writes| {
-        // Opened even if there is nothing to delete: if writes are refused, an insert that failed may still be on disk.
+        // The commit order is opened even if there is nothing to delete. This fails if writes are refused, because then
+        // an insert that failed may still be on disk.
         let (existing, mut order) = found_and_open(writes, &id)?;
         let leaves = existing.as_ref().map(|existing| heir_is_link(writes.lookup(), &order, existing.record.seq));
-        Ok(match (decision::of_delete(leaves), existing) {
+        Ok(match (rules::of_delete(leaves), existing) {
             (Effect::Remove(departure), Some(existing)) => {
                 decide_removal(writes, &mut order, &existing, departure, turn)
             }
@@ -55,7 +56,7 @@ fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket
     let lookup = writes.lookup();
     let threshold = lookup.policy().settings.threshold;
     let (existing, mut order) = found_and_open(writes, &id)?;
-    let plan = decision::of_empty(OnExisting::Replace, held(lookup, &order, existing.as_ref()));
+    let plan = rules::of_empty(OnExisting::Replace, held(lookup, &order, existing.as_ref()));
     let replaced = existing.as_ref().map(|existing| existing.record.first_seen);
     let outcome = plan.result.expect("an empty document is never refused");
     let verdict = empty_verdict(Some(id), outcome, threshold, replaced);
@@ -88,7 +89,7 @@ pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> 
         return Ok(None);
     }
     let leaves = heir_is_link(writes.lookup(), &order, existing.record.seq);
-    let Effect::Remove(departure) = decision::of_delete(Some(leaves)) else {
+    let Effect::Remove(departure) = rules::of_delete(Some(leaves)) else {
         unreachable!("an existing document is removed")
     };
     Ok(Some(decide_removal(writes, &mut order, existing, departure, turn)))

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hapax_core::ContentHash;
 
 use super::clusters::Left;
-use super::decision::{Departure, Held};
 use super::insertion::Insertion;
 use super::order::{Order, Step};
+use super::rules::{Departure, Held};
 use crate::engine::lookup::{Existing, Lookup, Ranked};
 use crate::index::{Entry, LabelSet, PLACES_MAX, Place};
 use crate::store::{Additions, Change, Record, StoredMatch, StoredVerdict, id_fingerprint};
@@ -50,7 +50,8 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
     if let Some(existing) = existing {
         leave_labels(lookup, &existing.record);
     }
-    let left = replaces.map(|(existing, departure)| leave_cluster(lookup, order, existing.record.seq, departure));
+    let left =
+        replaces.map(|(existing, departure)| leave_cluster(lookup, order, (existing.record.seq, seq), departure));
     let cluster = joins.map(|found| order.clusters_mut().join(seq, place, found));
     let record = Arc::new(record(new, entry, cluster.unwrap_or_default()));
     let kept = insertion.made.kept.clone();
@@ -114,7 +115,7 @@ pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, de
     let seq = order.next();
     lookup.index().leave(place, seq);
     leave_labels(lookup, record);
-    let left = leave_cluster(lookup, order, record.seq, departure);
+    let left = leave_cluster(lookup, order, (record.seq, seq), departure);
     lookup.records().leaves(Arc::clone(record));
     (Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() }, Step::Removed { place, left })
 }
@@ -129,17 +130,16 @@ pub(super) fn held(lookup: &Lookup, order: &Order, existing: Option<&Existing>) 
 /// Returns whether a document represents a cluster whose next document is a link.
 pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, seq: Seq) -> bool {
     let heir = order.clusters().heir(seq);
-    heir.and_then(|(_, place)| lookup.index().peek(place)).is_some_and(|occupant| occupant.linked)
+    heir.is_some_and(|(_, place)| lookup.index().is_link(place))
 }
 
-/// Removes a document from its cluster. If a link is next to represent the cluster, it gets postings at once, because
-/// otherwise a lookup might find nothing of the cluster. Until the disk has it as an ordinary document, checks ignore
-/// it like any change that is not durable.
-pub(super) fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq, departure: Departure) -> Left {
+/// Removes a document from its cluster, at a place in the commit order. If a link is next to represent the cluster, it
+/// becomes an ordinary document at the same place, because otherwise a lookup might find nothing of the cluster.
+pub(super) fn leave_cluster(lookup: &Lookup, order: &mut Order, (seq, at): (Seq, Seq), departure: Departure) -> Left {
     let (left, next) = order.clusters_mut().leave(seq);
     let promoted = next.filter(|_| departure.promotes);
     if let Some((_, place)) = promoted {
-        lookup.index().set_findable(place, true);
+        lookup.index().promote(place, at);
     }
     left.promoting(promoted)
 }
@@ -147,7 +147,7 @@ pub(super) fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq, depart
 /// Undoes [`leave_cluster`], if the decision is undone.
 pub(super) fn rejoin_cluster(lookup: &Lookup, order: &mut Order, left: Left) {
     if let Some((_, place)) = left.promoted() {
-        lookup.index().set_findable(place, false);
+        lookup.index().demote(place);
     }
     order.clusters_mut().rejoin(left);
 }
@@ -159,13 +159,6 @@ pub(super) fn withdraw(lookup: &Lookup, order: &mut Order, place: Place) {
     let seq = lookup.index().withdraw(place);
     order.clusters_mut().leave(seq);
     lookup.records().forget(seq);
-}
-
-/// Makes a promoted link an ordinary document for all lookups, after the promotion has reached the disk.
-pub(super) fn promote(lookup: &Lookup, left: Left) {
-    let Some((seq, place)) = left.promoted() else { return };
-    lookup.index().set_linked(place, false);
-    lookup.records().unlink(seq);
 }
 
 /// Notes that a document was seen now. The caller holds its id's latch or the decision lock, so the document stays at

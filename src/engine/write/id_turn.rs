@@ -46,7 +46,7 @@ impl WriteTurns {
                 "the write waited too long for {} others, or for an earlier write of the same id; nothing was written; try again",
                 self.taken()
             ),
-            retry_after: self.wait_max.max(retry_after::SOON),
+            retry_after: retry_after::after_waiting(self.wait_max),
         })
     }
 

@@ -1,16 +1,16 @@
-//! Check-and-insert: gathers the facts for a decision, asks `decision` for the plan, and carries it out. There is no
+//! Check-and-insert: gathers the facts for a decision, asks `rules` for the plan, and carries it out. There is no
 //! I/O under the decision lock: data from the disk is fetched before the lock is taken. If the decision turns out to
 //! need more data, it releases the lock first.
 
 use std::sync::Arc;
 
-use super::decision::{self, BestMatch, Duplicates, Effect, Held, Named, Plan, Refusal};
 use super::effects::{NewDocument, held, remove, store, stored_verdict, touch};
 use super::holder::Holder;
 use super::id_turn::WriteTurn;
 use super::insertion::Insertion;
 use super::order::{Order, Step};
 use super::repeat::repeat;
+use super::rules::{self, BestMatch, Duplicates, Effect, Held, Named, Plan, Refusal};
 use super::ticket::Ticket;
 use super::writes::Writes;
 use crate::engine::long_work::beside;
@@ -97,7 +97,7 @@ fn decide_once(
             return Ok(repeat(writes, (&holder, existing), insertion, turn)?.map(Some));
         }
         let other = Held::Other { heir_is_link: false };
-        if let Some(Plan { result: Err(refusal), .. }) = decision::before_lookup(insertion.terms(false), other) {
+        if let Some(Plan { result: Err(refusal), .. }) = rules::before_lookup(insertion.terms(false), other) {
             return Err(refused(refusal, &insertion.id));
         }
     }
@@ -363,7 +363,7 @@ impl<'a> Deciding<'a> {
             },
         };
         let held = held(self.lookup(), order, self.holder.existing.as_ref());
-        decision::after_lookup(self.insertion.terms(policy.settings.touch), held, duplicates)
+        rules::after_lookup(self.insertion.terms(policy.settings.touch), held, duplicates)
     }
 
     /// Notes the documents that count as seen again.
@@ -421,9 +421,7 @@ fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, que
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);
     // Lookups do not find links. A link that this decision may promote is not promoted yet, so it is not added either.
-    unfound.retain(|&(seq, place)| {
-        order.clusters().is_promoted(seq) || !index.peek(place).is_some_and(|occupant| occupant.linked)
-    });
+    unfound.retain(|&(_, place)| !index.is_link(place));
     if !unfound.is_empty() {
         index.consider(search, query, &unfound);
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hapax_core::ContentHash;
 
-use super::decision::WriteTerms;
 use super::merge_place::MergePlace;
+use super::rules::WriteTerms;
 use crate::engine::lookup::Room;
 use crate::store::Additions;
 use crate::types::{DocId, Merged, PayloadDigest, Verdict};
@@ -53,7 +53,7 @@ impl Insertion {
         if kept == 0 && metadata <= METADATA_BYTES_FREE { 0 } else { kept + metadata }
     }
 
-    /// Returns the options that `decision` needs.
+    /// Returns the options that `rules` needs.
     pub(super) fn terms(&self, touch: bool) -> WriteTerms {
         let InsertOptions { on_duplicate, on_existing, .. } = self.options;
         WriteTerms { on_duplicate, on_existing, touch }

@@ -8,9 +8,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::decision::{self, Departure, Effect};
 use super::effects::{heir_is_link, leave_cluster, rejoin_cluster};
 use super::order::{DoomedDocuments, Order, Step};
+use super::rules::{self, Departure, Effect};
 use super::ticket::Ticket;
 use super::writes::Writes;
 use crate::engine::jobs::Part;
@@ -66,9 +66,9 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
         if !order.clusters().has(seq) {
             continue;
         }
-        let leaves = decision::of_delete(Some(heir_is_link(lookup, order, seq)));
+        let leaves = rules::of_delete(Some(heir_is_link(lookup, order, seq)));
         let promotes = matches!(leaves, Effect::Remove(Departure { promotes: true }));
-        left.push(leave_cluster(lookup, order, seq, Departure { promotes }));
+        left.push(leave_cluster(lookup, order, (seq, number), Departure { promotes }));
     }
     DoomedDocuments { number, documents, left }
 }

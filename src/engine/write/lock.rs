@@ -1,23 +1,67 @@
-//! The decision lock of a collection, which a write holds while it is decided. It measures how long it is held.
+//! The decision lock of a collection, which a write holds while it is decided, and which guards the commit order. It
+//! measures how long decisions hold it, and says in advance if that will be long.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use metrics::Histogram;
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::order::Order;
+use crate::verdicts::Result;
 
-/// The decision lock, held.
+/// The decision lock of one collection.
+pub(super) struct DecisionLock {
+    order: Mutex<Order>,
+    /// The number of threads that hold it for long, or are about to.
+    held_long: AtomicU64,
+    /// How long decisions hold it.
+    seconds: Histogram,
+}
+
+/// The decision lock, held for a decision.
 pub(super) struct OpenOrder<'a> {
     order: MutexGuard<'a, Order>,
     since: Instant,
     seconds: &'a Histogram,
 }
 
-impl<'a> OpenOrder<'a> {
-    pub(super) fn new(order: MutexGuard<'a, Order>, seconds: &'a Histogram) -> Self {
-        Self { order, since: Instant::now(), seconds }
+/// While it exists, the decision lock is held for long.
+pub(super) struct HoldsLong<'a>(&'a AtomicU64);
+
+impl DecisionLock {
+    pub(super) fn new(order: Order, seconds: Histogram) -> Self {
+        Self { order: Mutex::new(order), held_long: AtomicU64::new(0), seconds }
+    }
+
+    /// Takes it, even if the collection is closed.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Order> {
+        self.order.lock()
+    }
+
+    /// Takes it for a decision. Returns an error if no write can be taken.
+    pub(super) fn open(&self) -> Result<OpenOrder<'_>> {
+        let order = OpenOrder { order: self.order.lock(), since: Instant::now(), seconds: &self.seconds };
+        order.open()?;
+        Ok(order)
+    }
+
+    /// Tells others that it will be held for long, until the answer is dropped.
+    pub(super) fn hold_long(&self) -> HoldsLong<'_> {
+        self.held_long.fetch_add(1, Ordering::Release);
+        HoldsLong(&self.held_long)
+    }
+
+    /// Returns whether a thread that serves requests should not wait for it.
+    pub(super) fn is_held_long(&self) -> bool {
+        self.held_long.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for HoldsLong<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 

@@ -1,13 +1,12 @@
 //! Writing: one commit order per collection.
 //!
-//! A write takes its id's latch and a place in the queue (`turn`). It is decided under one lock (`insert`, `repeat`,
-//! `delete`, with the rules in `decision`) and changes index and clusters (`effects`). It is answered once the
+//! A write takes its id's latch and a place in the queue (`id_turn`). It is decided under one lock (`lock`) by
+//! `insert`, `repeat` or `delete`, with the rules in `rules`, and changes index and clusters (`effects`). It is answered once the
 //! committer has written it to disk (`commit`), or it is undone if the disk refuses (`undo`).
 
 mod clusters;
 mod commit;
 mod commit_window;
-pub(crate) mod decision;
 mod delete;
 mod effects;
 mod holder;
@@ -22,6 +21,7 @@ mod merge_place;
 mod order;
 mod payload_room;
 mod repeat;
+pub(crate) mod rules;
 mod ticket;
 mod undo;
 mod writes;

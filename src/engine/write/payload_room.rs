@@ -49,7 +49,7 @@ impl PayloadRoom {
             Err(_) => Err(CollectionError::Overloaded {
                 detail: "the queue for the disk is full (`commit.payload_bytes_max`); nothing was written; try again"
                     .into(),
-                retry_after: self.wait_max.max(retry_after::SOON),
+                retry_after: retry_after::after_waiting(self.wait_max),
             }),
         }
     }

@@ -1,12 +1,12 @@
 //! Inserting the content that the id already holds: at most, its metadata, labels and capture change, and the
 //! page that it came from.
 
-use super::decision::{self, Effect, Held, Plan, SeenAgain, SentBeside};
 use super::effects::touch;
 use super::holder::Holder;
 use super::id_turn::WriteTurn;
 use super::insertion::Insertion;
 use super::order::{Relabelling, Step};
+use super::rules::{self, Effect, Held, Plan, SeenAgain, SentBeside};
 use super::ticket::Ticket;
 use super::writes::Writes;
 use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
@@ -35,7 +35,7 @@ pub(super) fn repeat(
         return Ok(None);
     }
     let terms = insertion.terms(lookup.policy().settings.touch);
-    let plan = decision::before_lookup(terms, Held::Same { sent, was_duplicate });
+    let plan = rules::before_lookup(terms, Held::Same { sent, was_duplicate });
     let Some(Plan { result: Ok(outcome), effect, seen_again, .. }) = plan else {
         unreachable!("content that is held is answered before the lookup")
     };
@@ -71,7 +71,7 @@ pub(super) fn repeat(
     Ok(Some(writes.enqueue_noted(&mut order, verdict, (Some(change), step), merged, turn.take())))
 }
 
-/// Returns how what was sent with the content compares with what is held, if `merged` is both together.
+/// Compares the data sent with the content with the data that is held. `merged` is both together.
 fn sent_beside(sent: &Attached, merged: &Additions, held: &Additions) -> SentBeside {
     let Attached { metadata, labels, capture } = sent;
     if metadata.is_none() && labels.is_none() && capture.is_empty() {

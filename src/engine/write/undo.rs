@@ -29,7 +29,8 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     for (at, decision) in decisions.iter().enumerate().rev() {
         undo_step(writes, &mut order, &decision.step, uncertain && at < tried);
     }
-    // Last, because others look without the lock for what may come back: who has seen a part of this looks again.
+    // Last, because other threads look without the lock for documents that may come back: a thread that has seen a part
+    // of this looks again.
     writes.note_undone();
     // Every decision up to here is settled. Their numbers are not assigned again.
     lookup.set_durable(order.last());

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::id_turn::{WriteTurn, WriteTurns};
-use super::lock::OpenOrder;
+use super::lock::{DecisionLock, HoldsLong, OpenOrder};
 use super::merge_place::MergePlace;
 use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
@@ -29,7 +29,7 @@ pub(crate) type Written = oneshot::Receiver<Result<()>>;
 /// Everything that writes need.
 pub(crate) struct Writes {
     lookup: Arc<Lookup>,
-    order: Mutex<Order>,
+    order: DecisionLock,
     /// Notified when the queue has work.
     work: Condvar,
     turns: WriteTurns,
@@ -39,8 +39,6 @@ pub(crate) struct Writes {
     jobs: Jobs,
     /// How often decisions were undone.
     undone: AtomicU64,
-    /// Those who hold the decision lock for long, or will do so at once.
-    held_long: AtomicU64,
     statistics: LabelStatistics,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -52,15 +50,6 @@ pub(crate) struct QueueGauges {
     pub payload_bytes: usize,
     /// The bytes of the clusters in memory.
     pub cluster_bytes: u64,
-}
-
-/// While it exists, the decision lock is held for long.
-pub(super) struct HoldsLong<'a>(&'a AtomicU64);
-
-impl Drop for HoldsLong<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
 }
 
 impl Writes {
@@ -75,19 +64,18 @@ impl Writes {
         let limits = lookup.limits();
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
-        let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
+        let order = DecisionLock::new(order, lookup.meters().decision_seconds.clone());
         Self {
             lookup,
             order,
-            work,
+            work: Condvar::new(),
             turns,
             payload_room,
             disk,
             jobs,
             undone: AtomicU64::new(0),
-            held_long: AtomicU64::new(0),
             statistics,
-            committer,
+            committer: Mutex::new(None),
         }
     }
 
@@ -132,9 +120,7 @@ impl Writes {
 
     /// Takes the decision lock. Returns an error if no write can be taken.
     pub(super) fn open_order(&self) -> Result<OpenOrder<'_>> {
-        let order = OpenOrder::new(self.order.lock(), &self.lookup.meters().decision_seconds);
-        order.open()?;
-        Ok(order)
+        self.order.open()
     }
 
     /// The same for a document of a merge. Returns an error also if decisions were undone since its step began: an earlier
@@ -152,13 +138,12 @@ impl Writes {
 
     /// Tells others that the decision lock will be held for long, until the answer is dropped.
     pub(super) fn hold_long(&self) -> HoldsLong<'_> {
-        self.held_long.fetch_add(1, Ordering::Release);
-        HoldsLong(&self.held_long)
+        self.order.hold_long()
     }
 
     /// Returns whether a thread that serves requests should not wait for the decision lock.
     pub(super) fn is_held_long(&self) -> bool {
-        self.held_long.load(Ordering::Acquire) > 0
+        self.order.is_held_long()
     }
 
     /// Runs `work` under the decision lock, with the last `seq` assigned. Returns `None` if the collection is closed.

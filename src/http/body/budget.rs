@@ -55,7 +55,7 @@ impl Units {
 
     fn give_back(&self, units: usize) {
         self.free.fetch_add(units, Ordering::SeqCst);
-        // Whoever waits sets this before it looks at `free`, so one of the two sees the other's change.
+        // A request that waits sets this before it looks at `free`, so one of the two sees the other's change.
         if self.awaited.load(Ordering::SeqCst) {
             self.freed.notify_waiters();
         }
@@ -162,7 +162,7 @@ impl Budget {
     }
 }
 
-/// While it exists, units that are given back are told of.
+/// While it exists, requests that wait are told when units are given back.
 struct Awaited<'a>(&'a Units);
 
 impl<'a> Awaited<'a> {

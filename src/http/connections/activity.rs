@@ -1,6 +1,5 @@
-//! The state of one connection, and how long it may stay in that state.
-//! Comes in: bytes, requests, ends of answers. Goes out: the time at which the connection must end. Knows nothing of
-//! sockets or of HTTP.
+//! The state of one connection, and how long it may stay in that state. In: bytes, requests, ends of answers. Out: the
+//! time at which the connection must end. Knows nothing of sockets or of HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::http::sending::Unread;
 
-/// How long a connection may still take after it was told to end and answers nothing any more.
+/// How long a connection may stay open after it was told to end and has no request to answer.
 pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-//! One connection, from its opening to its end. Comes in: an accepted stream and its place. Goes out: answers.
-//! It ends the connection when it has waited long enough, when its place is needed, or when the server stops. If
-//! possible it shuts down gracefully, so that no answer and no request that the server has begun to read is lost.
+//! One connection, from its opening to its end. In: an accepted stream and its place. Out: answers. It ends the
+//! connection when it has waited long enough, when its place is needed, or when the server stops. If possible it shuts
+//! down gracefully, so that no answer and no request that the server has begun to read is lost.
 
 use std::future::{poll_fn, ready};
 use std::net::IpAddr;
@@ -43,9 +43,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// The limit on all headers of a request. An id in the query may take 6 KiB of it.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// The same of HTTP/2, where one connection may send many requests and hold back the body of each.
+/// The same limit for HTTP/2, where one connection may send many requests and hold back the body of each.
 const HTTP_2_HEADER_BYTES_MAX: u32 = 16 * 1024;
-/// What a client may send of one HTTP/2 request before the server reads it, and of all requests of a connection.
+/// The bytes that a client may send of one HTTP/2 request before the server reads them, and of all requests of a
+/// connection.
 const HTTP_2_STREAM_BYTES: u32 = 64 * 1024;
 const HTTP_2_CONNECTION_BYTES: u32 = 128 * 1024;
 
@@ -281,8 +282,9 @@ fn count(reason: &'static str) {
     metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(1);
 }
 
-/// Returns a place for an HTTP/2 request on a connection with this many others, if it needs one: the first has the
-/// connection's. `None`: it must leave as many free as the connection has, so that one client cannot take them all.
+/// Returns a place for an HTTP/2 request on a connection with this many others, if it needs one: the first request has
+/// the connection's own place. `None`: fewer places are free than the connection has requests. This rule keeps one
+/// client from taking all places.
 fn stream_place(places: &Arc<Semaphore>, others: usize) -> Option<Option<OwnedSemaphorePermit>> {
     match others {
         0 => Some(None),

@@ -1,5 +1,5 @@
-//! A signal to connections, which they look for whenever they do something. Polling a token takes two locks, so a signal
-//! has a flag beside its token. Knows nothing of what it is given for.
+//! A signal to connections, which they look for whenever they do something. Polling a token takes two locks, so a
+//! signal has a flag next to its token. Knows nothing of its meaning.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hapax_core::{IllFormed, Spec};
+use hapax_core::{ContentHash, IllFormed, Spec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{capture, values};
+use super::{capture, signed_text, values};
 use crate::collections::{Attached, Prepared};
 use crate::extract;
 use crate::http::caller::Caller;
@@ -90,7 +90,8 @@ pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) ->
         .transpose()?;
     let labels = labels(&mut object)?;
     let capture = capture::of_fields(&mut object, extra == Extra::Ignore)?;
-    let content = content(&mut object, invalid, caller)?;
+    let mut content = content(&mut object, invalid, caller)?;
+    signed_text::add(&mut content, &mut object, extra == Extra::Ignore, caller)?;
     extra.finish(object)?;
     let content = content.ok_or_else(|| nothing("text, html, set and signature"))?;
     Ok(DocumentInput { id, content, attached: Attached { metadata, labels, capture } })
@@ -175,10 +176,10 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     let fingerprint = fingerprint
         .map(|raw| {
             let text = json::string("fingerprint", raw)?;
-            text.parse().map_err(|_| Problem::invalid("fingerprint", "must be 32 lower-case hex digits"))
+            text.parse().map_err(|_| Problem::invalid("fingerprint", signed_text::HEX_DIGITS))
         })
         .transpose()?;
-    Ok(Some(Content::Signature { bytes, fingerprint }))
+    Ok(Some(Content::Signature { bytes, fingerprint, text: None }))
 }
 
 /// 422 for an object without content.
@@ -325,6 +326,8 @@ pub struct Signature {
     empty_slots: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shingles: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_hash: Option<String>,
     spec: String,
     fingerprint: String,
 }
@@ -339,6 +342,7 @@ impl Signature {
             ranks: prepared.ranks().map(|all| STANDARD.encode(ranks(all))),
             empty_slots: prepared.empty_slots(),
             shingles: prepared.shingles(),
+            content_hash: prepared.content().map(|ContentHash(hash)| format!("{hash:032x}")),
             spec: spec.to_string(),
             fingerprint: spec.fingerprint().to_string(),
         }

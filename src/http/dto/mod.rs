@@ -18,4 +18,5 @@ pub mod summary;
 pub mod tune;
 pub mod verdict;
 
+mod signed_text;
 mod values;

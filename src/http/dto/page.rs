@@ -45,12 +45,13 @@ impl ExtractedBody {
         Self { text, page: facts.into(), extractor: crate::extract::EXTRACTOR_VERSION }
     }
 
-    /// Returns the most bytes of it as JSON, for a page of so many bytes: a control character becomes six.
+    /// Returns an upper bound on the size of such an answer as JSON, for a page of so many bytes: a control character
+    /// becomes six.
     pub fn bytes_max(page_bytes: usize) -> usize {
         6 * page_bytes + PageFacts::JSON_BYTES_MAX
     }
 
-    /// Returns the most bytes of this one as JSON.
+    /// Returns an upper bound on the size of this one as JSON.
     pub fn json_bytes(&self) -> usize {
         json_bytes(&self.text) + PageFacts::JSON_BYTES_MAX
     }

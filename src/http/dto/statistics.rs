@@ -1,4 +1,4 @@
-//! Statistics as JSON: what became of the documents that were sent to be inserted.
+//! Statistics as JSON: counts of the outcomes of inserts.
 
 use serde::Serialize;
 

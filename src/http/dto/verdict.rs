@@ -146,8 +146,8 @@ impl VerdictBody {
 }
 
 impl VerdictBody {
-    /// Returns the part that a key may see. With [`Scores::Verdict`] that is a list of fields, and not all but some: a
-    /// field that is added later stays hidden until it is added here too.
+    /// Returns the part that a key may see. With [`Scores::Verdict`] these are the fields that are listed here. A field
+    /// that is added to the struct later stays hidden until it is added to this list too.
     pub fn seen_with(self, scores: Scores) -> Self {
         match scores {
             Scores::Full => self,

@@ -2,9 +2,9 @@
 //!
 //! Each request has [`BEGUN_BYTES`] for a line that has begun. A longer line needs one of a few places for long lines,
 //! and then all the memory that it can need, at once. A request that holds memory never waits for more, so none waits
-//! for ever; the memory of its decoder is apart from what lines can wait for. Without the places, 32 lines that never end
-//! would take nearly all memory. Without taking it at once, a line as long as all memory would wait for the part that it
-//! holds itself.
+//! for ever. (The memory of its decoder is counted separately, and no line waits for it.) Without the places, 32 lines
+//! that never end would take nearly all memory. If a line took its memory bit by bit, a line as long as all memory
+//! would wait for the part that it holds itself.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -89,7 +89,7 @@ pub(crate) struct DocumentWork {
     gates: Gates,
 }
 
-/// Where documents wait for each other.
+/// The gates at which documents wait for each other.
 #[derive(Clone)]
 struct Gates {
     /// The places of which each document takes one while it is worked on. `None`: the request itself has a place.

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::bounded::Bounded;
-use super::client_limits::{Owner, Share};
 use super::meters::Meters;
+use super::share::{Owner, Share};
 use crate::config::AddressLimits;
 use crate::keys::KeyLimits;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::bucket::Nanos;
-use super::client_limits::Share;
+use super::share::Share;
 
 /// Maps with a lock each, so that clients do not wait for each other.
 const PARTS: usize = 16;
@@ -67,8 +67,8 @@ impl<K: Hash + Eq> Bounded<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::quota::client_limits::Owner;
     use crate::http::quota::meters::Meters;
+    use crate::http::quota::share::Owner;
     use crate::keys::KeyLimits;
 
     fn bounded(limits: KeyLimits) -> Bounded<u32> {
@@ -89,7 +89,8 @@ mod tests {
         let answered: Vec<_> = (0..200_000).filter_map(|number| clients.share(&number).begin().ok()).collect();
         let kept: usize = clients.parts.iter().map(|part| part.lock().shares.len()).sum();
         assert_eq!(kept, PARTS * CLIENTS_MAX);
-        // Each client that is kept has one request in flight, and so has the entry of all others of a map.
+        // Each client that is kept has one request in flight, and so has the entry that all other clients of a map
+        // share.
         assert_eq!(answered.len(), kept + PARTS);
     }
 }

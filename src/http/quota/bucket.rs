@@ -30,7 +30,7 @@ impl Nanos {
     }
 }
 
-/// One rate and what is left of it.
+/// One rate and its rest.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     /// Units a second; 0: no limit.
@@ -80,7 +80,7 @@ impl Bucket {
         (u128::from(since) * u128::from(self.rate().unwrap_or(0)) / u128::from(SECOND)) as u64
     }
 
-    /// Whether no unit has been taken within the last second, or none that is not there again.
+    /// Whether the bucket is full: all units that were taken are there again.
     pub(super) fn is_full(&self, now: Nanos) -> bool {
         self.empty_at.load(Ordering::Relaxed) <= now.0 - SECOND
     }

@@ -1,15 +1,17 @@
-//! What is left of a client's limits -> the fields `RateLimit-Policy` and `RateLimit` of its answer, as defined by
+//! A client's limits and their rests -> the fields `RateLimit-Policy` and `RateLimit` of its answer, as defined by
 //! draft-ietf-httpapi-ratelimit-headers-11 (May 2026).
 //!
-//! Each limit is a policy, named after its setting. The draft registers no unit for documents; ours is called so.
+//! Each limit is a policy, named after its setting. The draft registers no unit for documents; ours is called
+//! `documents`.
 
 use std::fmt::Write;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::bucket::Nanos;
-use super::client_limits::Share;
 use super::limit::Limit;
+use super::share::Share;
+use crate::types::retry_after;
 
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -43,8 +45,8 @@ pub(crate) fn write(share: &Share, headers: &mut HeaderMap) {
         let Some((bucket, rate)) = share.bucket(limit).and_then(|bucket| Some((bucket, bucket.rate()?))) else {
             continue;
         };
-        // Rounded up, like `Retry-After`: what is left is for at least a second, or until the debt is paid.
-        let seconds = bucket.wait(now).as_millis().div_ceil(1000).max(1) as u64;
+        // What is left is for at least a second, or until the debt is paid.
+        let seconds = retry_after::seconds(bucket.wait(now));
         item(limit, rate, bucket.left(now), Some(seconds));
     }
     if let Some((max, rest)) = share.places() {
@@ -61,8 +63,8 @@ pub(crate) fn write(share: &Share, headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client_limits::Owner;
     use super::super::meters::Meters;
+    use super::super::share::Owner;
     use super::*;
     use crate::keys::KeyLimits;
 

@@ -1,13 +1,13 @@
-//! The shares of key names. Comes in: the name of a key and its limits. They are found without a lock, because every
-//! request looks for one.
+//! The shares of key names. In: the name of a key and its limits. Out: its share. Shares are found without a lock,
+//! because every request looks for one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::client_limits::{Owner, Share};
 use super::meters::Meters;
+use super::share::{Owner, Share};
 use crate::keys::{Key, KeyLimits};
 use crate::telemetry::{names::label, recorder};
 

@@ -1,22 +1,22 @@
 //! Limits of clients: of each key name, of each address without a valid key, and of each source of documents.
-//! A request takes from its client's [`Share`](client_limits::Share) before work on it begins, or is answered 429. Work
+//! A request takes from its client's [`Share`](share::Share) before work on it begins, or is answered 429. Work
 //! that has begun waits instead. `docs/rate-limits.md` has the rules.
 
 mod addresses;
 mod bounded;
 mod bucket;
-mod client_limits;
-mod clients;
 mod fields;
 mod key_shares;
 mod limit;
 mod meters;
 #[expect(clippy::module_inception, reason = "the handle is the module's main item")]
 mod quota;
+mod share;
+mod shares;
 mod sources;
 
-pub(super) use client_limits::{Place, Share};
-pub(super) use clients::Shares;
 pub(super) use fields::{RATE_LIMIT, RATE_LIMIT_POLICY, write as write_fields};
 pub(super) use quota::{Arriving, Quota};
+pub(super) use share::{Place, Share};
+pub(super) use shares::Shares;
 pub(super) use sources::Sources;

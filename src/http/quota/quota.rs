@@ -9,8 +9,8 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use super::client_limits::Share;
 use super::limit::Limit;
+use super::share::Share;
 use crate::http::error::Problem;
 
 /// The longest sleep of a slowed stream, so that it learns of other limits.

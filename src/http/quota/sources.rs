@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bounded::Bounded;
-use super::client_limits::{Owner, Share};
 use super::limit::Limit;
 use super::meters::Meters;
+use super::share::{Owner, Share};
 use crate::http::error::Problem;
 use crate::keys::KeyLimits;
 use crate::types::CollectionName;

@@ -1,5 +1,5 @@
-//! A WARC file (ISO 28500) -> its pages, as documents in the form of the API. Comes in: units of a file. Goes out: for each
-//! record a document, or the reason why there is none. Damage costs the records that it touches: reading goes on with the
+//! A WARC file (ISO 28500) -> its pages, as documents in the form of the API. In: units of a file. Out: for each record
+//! a document, or the reason why there is none. Only the records that are damaged are lost: reading goes on with the
 //! next gzip member, or the next line that begins with `WARC/`. Memory is bounded: a record is at most
 //! [`RECORD_BYTES_MAX`], and so is its page after decompression. It must never know how documents are sent.
 //!

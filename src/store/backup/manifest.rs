@@ -181,7 +181,7 @@ pub(super) fn sum_of(path: &Path, pace: &Pace) -> io::Result<(u64, String)> {
 }
 
 /// Copies a file to a new one, on disk. Calls `written` with the number of bytes so far, and returns the length and the
-/// checksum of what was read.
+/// checksum of the bytes that were read.
 pub(super) fn copy_summed(from: &Path, to: &Path, mut written: impl FnMut(u64)) -> io::Result<(u64, String)> {
     let (mut target, mut bytes) = (File::create_new(to)?, 0);
     let summed = read_summed(&mut File::open(from)?, |piece| {

@@ -50,7 +50,7 @@ fn copy(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
     // known as an unfinished backup.
     let mark = || {
         let mut marker = File::create_new(to.join(WRITING))?;
-        // Until the end, so that nobody takes these files for leftovers.
+        // Locked until the end, so that no other process takes these files for leftovers.
         marker.try_lock()?;
         marker.write_all(&manifest.to_bytes())?;
         marker.sync_all()?;

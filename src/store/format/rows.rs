@@ -137,7 +137,7 @@ pub(in crate::store) struct DocumentRow<'a> {
     pub(in crate::store) page: Option<PageMark>,
     /// Absent if the client gave none, as in all rows of formats 1 to 4.
     pub(in crate::store) capture_date: Option<&'a [u8]>,
-    /// As `capture_date`.
+    /// Absent in the same cases as `capture_date`.
     pub(in crate::store) payload_digest: Option<&'a [u8]>,
 }
 

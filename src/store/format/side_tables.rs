@@ -1,5 +1,5 @@
-//! Tables beside those of documents. Each has a line in the ledger that documents do not touch, which is changed with its
-//! rows.
+//! The tables that are not about single documents. Each has a line in the ledger that documents do not touch, which is
+//! changed with its rows.
 
 use rusqlite::{Connection, Row, params};
 

@@ -25,7 +25,7 @@ use crate::store::format::upgrade::upgrade_open;
 use crate::store::format::version::check_format;
 use crate::store::format::{golden, jobs, statistics};
 use crate::store::settings::Meta;
-use crate::store::write::promotion;
+use crate::store::write::unlink;
 use crate::types::{CollectionName, Job, LabelDeletion, Seq, TimestampMs};
 
 /// The positions of the commit order to skip if the last assigned one is unknown: no number may ever name two
@@ -37,7 +37,7 @@ const REPAIRING: &str = "repairing it";
 /// The result of [`repair`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// What the new file holds, and what it does not.
+    /// The counts of the documents that the new file holds and of those that it lacks.
     pub rebuilt: Rebuilt,
     /// The present path of the damaged file. Its log is next to it.
     pub kept_as: PathBuf,
@@ -303,7 +303,7 @@ fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Res
     Ok(set_aside)
 }
 
-/// What a repair did with jobs.
+/// The effects of a repair on jobs.
 struct Finished {
     /// The documents that it removed.
     removed: u64,
@@ -380,7 +380,7 @@ fn promote_the_first(new: &Connection) -> rusqlite::Result<()> {
     )?;
     let firsts: Vec<i64> = firsts.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for seq in firsts {
-        promotion::unlink(new, Seq(seq as u64))?;
+        unlink::unlink(new, Seq(seq as u64))?;
     }
     Ok(())
 }

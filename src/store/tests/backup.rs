@@ -50,7 +50,7 @@ fn a_copy_is_of_the_moment_it_began() {
     let manifest = backup.finish(TimestampMs(0)).unwrap();
     let [entry] = &manifest.collections[..] else { panic!("{manifest:?}") };
     assert!(last.load(Ordering::Relaxed) > 4000, "nothing was written meanwhile");
-    // Commits from before the first row was read may be included.
+    // The copy may include commits that were made after the backup began, but before its first row was read.
     assert_eq!(entry.documents, entry.last_seq);
     assert!((4000..last.load(Ordering::Relaxed)).contains(&entry.last_seq), "{entry:?}");
     let (copy, _writer, opened) = Store::open(&dir.join("pages.sqlite")).unwrap();

@@ -1,7 +1,8 @@
 //! Flips bits and cuts files at every kind of place. Each answer must stay the same, or be an error that names the
 //! collection; it must never be another answer.
 //!
-//! `HAPAX_FLIPS` sets the number of flipped bits over all states and files. `HAPAX_SEED` repeats a run.
+//! `HAPAX_FLIPS` sets the number of flipped bits over all states and files, and `HAPAX_CUT_EVERY` after how many bytes
+//! files are cut. `HAPAX_SEED` repeats a run.
 #![allow(clippy::print_stdout)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -300,7 +301,7 @@ fn sweep(flips: usize, cut_every: usize) {
     for (base, suffix, bytes) in
         [(0, "", 0..100), (1, "", 0..100), (1, "-wal", 0..56), (2, "-wal", 0..56), (1, "-shm", 0..136)]
     {
-        for at in bytes.step_by(if cut_every > 512 { 20 } else { 1 }) {
+        for at in bytes.step_by(if flips < 1000 { 20 } else { 1 }) {
             cases.extend((0..8).map(|bit| (base, suffix, Damage::Flip { at, bit })));
         }
     }
@@ -320,8 +321,8 @@ fn damage_is_refused_by_name_or_changes_no_answer() {
 #[test]
 #[ignore = "takes minutes without optimisation"]
 fn damage_anywhere_is_refused_by_name_or_changes_no_answer() {
-    let flips = std::env::var("HAPAX_FLIPS").map_or(6000, |flips| flips.parse().unwrap());
-    sweep(flips, 512);
+    let set = |name, usual| std::env::var(name).map_or(usual, |set| set.parse().unwrap());
+    sweep(set("HAPAX_FLIPS", 6000), set("HAPAX_CUT_EVERY", 512));
 }
 
 /// Flips every bit of the header of the frame that ends the last but one transaction. That transaction was

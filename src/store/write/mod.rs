@@ -8,7 +8,7 @@ mod documents;
 mod emptying;
 pub(in crate::store) mod log_bound;
 mod poison;
-pub(in crate::store) mod promotion;
 mod touch;
+pub(in crate::store) mod unlink;
 mod update;
 pub(in crate::store) mod writer;

@@ -1,5 +1,5 @@
-//! Writes what is stored with the content of a document (metadata, labels, its capture, the mark of a page) to its rows, and updates
-//! the checksums and the ledger.
+//! Writes the data that is stored with the content of a document (metadata, labels, its capture, the mark of a page) to
+//! its rows, and updates the checksums and the ledger.
 
 use rusqlite::params;
 

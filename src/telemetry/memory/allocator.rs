@@ -14,7 +14,7 @@ pub(super) fn give_back_free_pages() {
     call(c"arena.4096.purge");
 }
 
-/// Calls a control of jemalloc that has no value. In its name, 4096 stands for all heaps (`MALLCTL_ARENAS_ALL`).
+/// Calls a control of jemalloc that has no value. In its name, 4096 means all heaps (`MALLCTL_ARENAS_ALL`).
 #[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
 fn call(control: &std::ffi::CStr) {
     use std::ptr::null_mut;

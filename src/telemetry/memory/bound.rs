@@ -1,7 +1,7 @@
-//! The bound of the process's anonymous memory (`memory.max_bytes`), and whether it is reached.
-//! In: the memory that the process takes, looked at a few times a second. Out: whether work that takes more memory may
-//! begin. Budgets for bodies, answers and the index keep the process below its bound in what they count. This is for
-//! what they do not count: connections, SQLite, the allocator's own.
+//! The bound of the process's anonymous memory (`memory.max_bytes`), and whether it is reached. In: the memory that the
+//! process takes, looked at a few times a second. Out: whether work that takes more memory may begin. Budgets limit
+//! bodies, answers and the index. This bound also covers memory that no budget counts: connections, SQLite, the
+//! allocator's own.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};

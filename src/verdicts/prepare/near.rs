@@ -1,6 +1,6 @@
-//! A stored document -> near-duplicates of it at a known similarity, so that lookups can be tested with them.
-//! Of a text, some shingles are replaced and the rest is signed again. If no text is stored, slots of the signature are
-//! replaced instead: each stays with the probability that it would stay in a text of this similarity.
+//! A stored document -> near-duplicates of it at a known similarity, so that lookups can be tested with them. If there
+//! is a text, some of its shingles are replaced, and the result is signed. If no text is stored, slots of the signature
+//! are replaced instead: each stays with the probability with which it would stay in a text of this similarity.
 
 use std::cell::RefCell;
 use std::sync::Arc;

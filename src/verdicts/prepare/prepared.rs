@@ -84,7 +84,8 @@ impl Prepared {
         Self { made, page: Some(Box::new(facts)), ..self }
     }
 
-    /// Returns the same document for a lookup in another collection of the same spec, without what is stored with it.
+    /// Returns the same document for a lookup in another collection of the same spec, without the data that is stored
+    /// with it.
     pub(crate) fn for_lookup(&self) -> Self {
         let made = self.made.as_ref().map(|made| Made {
             signature: made.signature.clone(),

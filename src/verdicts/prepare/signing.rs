@@ -15,7 +15,7 @@ use super::page_meters::PageMeters;
 use super::prepared::{Made, PrepareOptions, Prepared, Purpose};
 use super::sign_meters::SignMeters;
 use crate::extract::{self, Page};
-use crate::types::{CollectionName, Content, Extract, Html, Keep, SetElement, Verify};
+use crate::types::{CollectionName, Content, Extract, Html, Keep, SetElement, SignedText, Verify};
 use crate::verdicts::error::{CollectionError, Result};
 
 thread_local! {
@@ -137,10 +137,13 @@ impl Signing {
             Content::Text(text) => self.text("text", &text, options, verify)?,
             Content::Html(html) => self.html(&html, options, verify)?,
             Content::Set(elements) => self.set(&elements, options, verify)?,
-            Content::Signature { bytes, fingerprint } => {
+            Content::Signature { bytes, fingerprint, text } => {
                 self.check_given(options, verify)?;
                 self.check_made_here(fingerprint)?;
-                return self.given(bytes);
+                if text.is_some() {
+                    self.pipeline_for("content_hash")?;
+                }
+                return self.given(bytes, text);
             }
         };
         Ok(prepared.with_content_bytes(bytes))
@@ -267,7 +270,7 @@ impl Signing {
     }
 
     /// Accepts a signature if it has the collection's shape.
-    fn given(&self, signature: Vec<u8>) -> Result<Prepared> {
+    fn given(&self, signature: Vec<u8>, text: Option<SignedText>) -> Result<Prepared> {
         let (SignatureShape { k, bits }, bytes) = (self.shape, self.shape.bytes());
         if signature.len() != bytes {
             let given_bytes = signature.len();
@@ -279,8 +282,9 @@ impl Signing {
         // of each other.
         let slot_bytes = (bits / 8) as usize;
         let empty = signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes]);
-        let made = (!empty).then_some(Made { signature, content: None, kept: None, page: None });
-        Ok(Prepared::new(made, None))
+        let content = text.map(|text| text.content);
+        let made = (!empty).then_some(Made { signature, content, kept: None, page: None });
+        Ok(Prepared::new(made, text.map(|text| text.shingles)))
     }
 }
 

@@ -67,7 +67,7 @@ impl World {
 
     pub fn content(self, of: Of) -> Content {
         match self {
-            Self::Signatures => Content::Signature { bytes: signature(of), fingerprint: None },
+            Self::Signatures => Content::Signature { bytes: signature(of), fingerprint: None, text: None },
             Self::Sets => Content::Set(set(of).into_iter().map(SetElement::Integer).collect()),
         }
     }
@@ -75,7 +75,7 @@ impl World {
     pub fn empty(self) -> Content {
         match self {
             // A sketch of nothing has equal slots.
-            Self::Signatures => Content::Signature { bytes: vec![0; SHAPE.bytes()], fingerprint: None },
+            Self::Signatures => Content::Signature { bytes: vec![0; SHAPE.bytes()], fingerprint: None, text: None },
             Self::Sets => Content::Set(Vec::new()),
         }
     }

@@ -96,7 +96,7 @@ const OTHER_CRATES: [(&str, &str); 17] = [
 
 /// The beginnings of paths of files that judge and decide: pure functions of data in memory.
 const DECIDING: [&str; 4] =
-    ["src/index/", "src/engine/lookup/judge", "src/engine/write/decision", "src/verdicts/comparing"];
+    ["src/index/", "src/engine/lookup/judge", "src/engine/write/rules", "src/verdicts/comparing"];
 
 /// Crates that wait, read a disk or count.
 const WAITING: [&str; 3] = ["tokio", "rusqlite", "metrics"];

@@ -10,7 +10,7 @@ use crate::support::client::{Client, words};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
-const ALL: [&str; 8] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain"];
+const ALL: [&str; 9] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load"];
 
 /// Starts a server with a key for each scope, called as the scope, one for all, and one for each without one.
 fn server(dir: &crate::support::library::Dir) -> Local {
@@ -127,6 +127,11 @@ fn what_shows_or_removes_more_needs_a_second_scope() {
     Client::of(&server).key("all").post(&format!("{base}/documents"), &text).ok();
     let compare = json!({"a": {"id": "a"}, "b": {"text": words(2)}});
     let ids = json!({"op": "check", "documents": []});
+    let signed = Client::of(&server).key("all").post(&format!("{base}/sign"), &json!({"text": words(1)})).ok();
+    let mut hashed = json!({"id": "a"});
+    for field in ["signature", "fingerprint", "content_hash", "shingles"] {
+        hashed[field] = signed[field].clone();
+    }
     for (missing, target, body) in [
         ("read", format!("{base}/check?with=metadata"), &text),
         ("read", format!("{base}/documents?with=metadata"), &text),
@@ -135,6 +140,8 @@ fn what_shows_or_removes_more_needs_a_second_scope() {
         ("delete", format!("{base}/documents?on_existing=replace"), &text),
         ("explain", format!("{base}/check?explain=true"), &text),
         ("explain", format!("{base}/documents?explain=true"), &text),
+        ("load", format!("{base}/check"), &hashed),
+        ("load", format!("{base}/documents"), &hashed),
     ] {
         let problem = Client::of(&server).key(&format!("no{missing}")).post(&target, body).problem(403, "forbidden");
         assert!(problem["detail"].as_str().unwrap().contains(&format!("the scope `{missing}`")), "{problem}");
@@ -197,8 +204,8 @@ fn a_star_is_all_collections() {
 
 #[test]
 fn every_scope_opens_a_route() {
-    // It opens a parameter.
-    for scope in Scope::ALL.into_iter().filter(|scope| *scope != Scope::Explain) {
+    // These open a parameter and fields of documents.
+    for scope in Scope::ALL.into_iter().filter(|scope| ![Scope::Explain, Scope::Load].contains(scope)) {
         assert!(ROUTES.iter().any(|route| route.requires.scopes().contains(&scope)), "{scope}");
     }
     let open: Vec<_> =

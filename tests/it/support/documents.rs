@@ -34,7 +34,7 @@ impl IntoContent for &String {
 
 impl<const BYTES: usize> IntoContent for &[u8; BYTES] {
     fn into_content(self) -> Content {
-        Content::Signature { bytes: self.to_vec(), fingerprint: None }
+        Content::Signature { bytes: self.to_vec(), fingerprint: None, text: None }
     }
 }
 

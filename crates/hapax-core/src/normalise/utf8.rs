@@ -1,6 +1,6 @@
 //! The handling of bytes that are not UTF-8.
 
-/// What to do with bytes that are not UTF-8.
+/// The treatment of bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IllFormed {
     /// Refuse the text.

@@ -1,5 +1,5 @@
-//! The hot loops over text and over batches with AVX2. The AVX-512 level has its own forms of those that multiply, in
-//! `avx512`, and uses the others from here.
+//! The hot loops over text and over batches with AVX2. The AVX-512 level has its own forms of the loops that multiply,
+//! in `avx512`, and uses the others from here.
 
 use std::arch::x86_64::*;
 

@@ -13,9 +13,9 @@ const NODES: [(f64, f64); 5] = [
     (0.906_179_845_938_664, 0.236_926_885_056_189_1),
 ];
 
-/// Returns the bands and rows for which the sum of both areas is smallest:
-/// `∫ 1 - (1 - s^r)^b ds` from 0 to the threshold, and `∫ (1 - s^r)^b ds` from there to 1. Both count the same, as by
-/// default in datasketch. Of equals it is the one with the fewest bands, and then the fewest rows.
+/// Returns the bands and rows for which the sum of both areas is smallest: `∫ 1 - (1 - s^r)^b ds` from 0 to the
+/// threshold, and `∫ (1 - s^r)^b ds` from there to 1. Both count the same, as by default in datasketch. If several sums
+/// are equal, it is the banding with the fewest bands, and then the fewest rows.
 ///
 /// # Panics
 /// If `slots` is 0.

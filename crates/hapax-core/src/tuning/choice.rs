@@ -130,9 +130,9 @@ pub struct NoBanding(pub String);
 
 /// Chooses the banding for signatures of this shape, compared at this threshold.
 ///
-/// Among the bandings that meet the targets, it takes the rows of the one with the fewest candidates at `s_lo`, and
-/// then as many bands of these rows as are wanted. If no target is given and the defaults cannot be met (at very low
-/// thresholds), it takes the banding that finds the most.
+/// Among the bandings that meet the targets, it finds the one with the fewest candidates at `s_lo`, and keeps its rows.
+/// Then it adds bands up to the number wanted, if the slots and the limit on candidates allow them. If no target is
+/// given and the defaults cannot be met (at very low thresholds), it takes the banding that finds the most.
 pub fn choose(asked: Asked, threshold: f64, shape: SignatureShape) -> Result<Choice, NoBanding> {
     choose_among(asked, threshold, shape, &Unrelated::alike(asked.targets(threshold).s_bg))
 }
@@ -154,7 +154,8 @@ pub fn choose_among(
     }
 }
 
-/// Returns the banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
+/// Returns the banding that meets the targets with the fewest candidates at `s_lo`; among equals, the one with fewer
+/// bands.
 pub(super) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
     cheapest_of(Scales { targets, shape, unrelated: &Unrelated::alike(targets.s_bg) })
 }

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::addresses::Addresses;
-use super::client_limits::Share;
 use super::key_shares::KeyShares;
+use super::share::Share;
 use super::sources::Sources;
 use crate::config::AddressLimits;
 use crate::keys::{Key, KeyLimits};

@@ -1,5 +1,5 @@
-//! The limits of one client: one key name, or one address. Requests take from it before they are worked on.
-//! Knows nothing of headers, and not where its limits come from.
+//! The share of one client, that is one key name, one address or one source: what its limits allow it. Requests take from
+//! it before they are worked on. Knows nothing of headers, and not where its limits come from.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

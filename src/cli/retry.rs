@@ -1,4 +1,4 @@
-//! Repeats a request to a server that is busy or restarts.
+//! Repeats a request to a server that is busy or restarts: which statuses are tried again, when, and for how long.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,26 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 const RANDOM_PART: f64 = 0.5;
 /// How often a pause looks whether it is interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Returns whether the same request may succeed a little later.
+pub(super) fn may_pass(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } | ClientError::Broken { .. } => true,
+        // A quota, a proxy whose server restarts, a full queue.
+        ClientError::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
+        ClientError::Url { .. }
+        | ClientError::KeyFile { .. }
+        | ClientError::Key
+        | ClientError::Trust(_)
+        | ClientError::Handshake { .. } => false,
+    }
+}
+
+/// Returns whether a refused line of a bulk request may succeed a little later.
+pub(super) fn line_may_pass(status: u16) -> bool {
+    // A slow client, a quota, a full queue.
+    matches!(status, 408 | 429 | 503)
+}
 
 /// The pauses between requests that fail one after another.
 pub struct Patience<'a> {
@@ -80,7 +100,7 @@ pub(super) fn patiently<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> R
     loop {
         let last = patience.is_over();
         match ask() {
-            Err(error) if error.is_passing() && !last => {
+            Err(error) if may_pass(&error) && !last => {
                 patience.wait(if let ClientError::Refused { retry_after, .. } = error { retry_after } else { None });
             }
             answer => return answer,

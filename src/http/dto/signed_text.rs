@@ -1,0 +1,53 @@
+//! The facts about the text that a given signature was made of, as JSON: `content_hash` and `shingles`.
+
+use hapax_core::ContentHash;
+use serde_json::value::RawValue;
+
+use crate::http::caller::Caller;
+use crate::http::error::Problem;
+use crate::http::json::{self, Object};
+use crate::keys::Scope;
+use crate::types::{Content, SignedText};
+
+/// What a fingerprint and a content hash must be.
+pub(super) const HEX_DIGITS: &str = "must be 32 lower-case hex digits";
+/// More than any text has that fits into memory.
+const SHINGLES_MAX: u64 = 1 << 40;
+const FIELDS: [&str; 2] = ["content_hash", "shingles"];
+
+/// Adds them to a signature. They need a scope of their own: with them, a document can pass for a copy of any text. With
+/// `ignores_others`, they may also be next to another content, where they mean nothing.
+pub(super) fn add(
+    content: &mut Option<Content>,
+    object: &mut Object<'_>,
+    ignores_others: bool,
+    caller: &Caller,
+) -> Result<(), Problem> {
+    let fields = FIELDS.map(|name| object.raw(name));
+    let given = || fields.iter().zip(FIELDS).find(|(field, _)| field.is_some()).map(|(_, name)| name);
+    match (content, given()) {
+        (Some(Content::Signature { text, .. }), _) => {
+            *text = signed_text(fields)?;
+            text.map_or(Ok(()), |_| caller.require_for(Scope::Load, "a `content_hash`"))
+        }
+        // Corpora have such fields of their own.
+        (_, Some(name)) if !ignores_others => Err(Problem::invalid(name, "is only allowed together with `signature`")),
+        _ => Ok(()),
+    }
+}
+
+fn signed_text(fields: [Option<&RawValue>; 2]) -> Result<Option<SignedText>, Problem> {
+    let (hash, shingles) = match fields {
+        [None, None] => return Ok(None),
+        [Some(hash), Some(shingles)] => (json::string("content_hash", hash)?, shingles),
+        [None, Some(_)] => return Err(Problem::invalid("content_hash", "is required together with `shingles`")),
+        [Some(_), None] => return Err(Problem::invalid("shingles", "is required together with `content_hash`")),
+    };
+    let is_hash = hash.len() == 32 && hash.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let content = u128::from_str_radix(&hash, 16).ok().filter(|_| is_hash);
+    let content = ContentHash(content.ok_or_else(|| Problem::invalid("content_hash", HEX_DIGITS))?);
+    let shingles = serde_json::from_str(shingles.get()).ok().filter(|shingles| (1..=SHINGLES_MAX).contains(shingles));
+    let shingles =
+        shingles.ok_or_else(|| Problem::invalid("shingles", format!("must be an integer from 1 to {SHINGLES_MAX}")))?;
+    Ok(Some(SignedText { content, shingles }))
+}

@@ -1,0 +1,37 @@
+//! Links that become ordinary documents, each with its place in the commit order.
+//! A deletion makes a link represent its cluster. A view from before that place must not find the link, and a later one
+//! must. The arena has one bit for both, so the places are here until all earlier readers have left. Few links are
+//! promoted at the same time.
+
+use std::collections::HashMap;
+
+use parking_lot::RwLock;
+
+use super::place::Place;
+use crate::types::Seq;
+
+/// Promoted links that the arena still calls links.
+#[derive(Default)]
+pub(super) struct Promotions(RwLock<HashMap<Place, Seq>>);
+
+impl Promotions {
+    /// Returns the place in the commit order at which the link is promoted; `None` if it is not, or if the arena calls it
+    /// an ordinary document already.
+    pub(super) fn at(&self, link: Place) -> Option<Seq> {
+        self.0.read().get(&link).copied()
+    }
+
+    pub(super) fn add(&self, link: Place, at: Seq) {
+        let before = self.0.write().insert(link, at);
+        debug_assert!(before.is_none(), "a link is promoted once");
+    }
+
+    pub(super) fn remove(&self, link: Place) {
+        let mut all = self.0.write();
+        all.remove(&link);
+        if all.is_empty() {
+            // A deletion by label may have promoted millions.
+            all.shrink_to_fit();
+        }
+    }
+}
