@@ -74,7 +74,7 @@ def install(python, *what, **options):
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what, **options)
 
 
-def check(where, python, package, libraries):
+def check(where, python, package, libraries, with_server):
     """Installs a package in a fresh environment, and runs the tests in an empty directory."""
     where.mkdir()
     inside = environment(where / "venv", python)
@@ -85,7 +85,23 @@ def check(where, python, package, libraries):
     shutil.copy(ROOT / "crates/hapax-core/tests/vectors.json", where / "tests")
     shutil.copy(ROOT / "docs/python.md", where / "tests")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    run(inside, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", where, "tests", cwd=where, env=clean)
+    if not with_server:
+        clean.pop("HAPAX_BINARY", None)
+    run(
+        inside,
+        "-B",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        where,
+        "--durations=6",
+        "tests",
+        cwd=where,
+        env=clean,
+    )
 
 
 def lint(where, tools, wheel):
@@ -133,7 +149,7 @@ def main():
         jobs += [(".".join(map(str, version)), python, wheel, LIBRARIES) for version, python in found.items()]
         for name, python, package, libraries in jobs:
             print(f"check: {package.name} on {name}", flush=True)
-            check(where / name, python, package, libraries)
+            check(where / name, python, package, libraries, with_server=python == found[min(found)])
     print(f"check: {wheel.name}, {size:,} bytes, on {', '.join('.'.join(map(str, v)) for v in found)}")
 
 

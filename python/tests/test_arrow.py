@@ -82,6 +82,7 @@ def test_pandas_columns_are_read(signer, rows, expected):
     assert same_rows(signer.sign_batch(pd.Series(rows, dtype=pd.ArrowDtype(pa.string()))), expected)
     assert same_rows(signer.sign_batch(pd.Series(rows, dtype=pd.ArrowDtype(pa.large_string()))), expected)
     assert same_rows(signer.sign_batch(pd.Series(rows, dtype=object)), expected)
+    assert same_rows(signer.sign_batch([pd.NA if text is None else text for text in rows]), expected)
     frame = pd.DataFrame({"text": pd.Series(rows, dtype=pd.ArrowDtype(pa.string()))})
     assert same_rows(signer.sign_batch(frame), expected)
 

@@ -107,7 +107,7 @@ def test_signatures_are_as_good_as_texts():
 
 
 def test_deduplicate_names_the_row_that_is_kept():
-    texts = [FOX, "another text of several words that stands for itself", FOX + " x", "", None, FOX.upper()]
+    texts = [FOX, "another text of several words that is like no other one", FOX + " x", "", None, FOX.upper()]
     assert pyhapax.deduplicate(texts) == [None, None, 0, None, None, 0]
     index = pyhapax.Index()
     ids = ["a", "b", "c", "d", "e", "f"]
@@ -115,6 +115,8 @@ def test_deduplicate_names_the_row_that_is_kept():
     assert index.deduplicate([FOX + " y"], ["g"]) == ["a"]
     with pytest.raises(ValueError, match="need ids"):
         index.deduplicate(texts)
+    with pytest.raises(ValueError, match='ids, row 1: the id "x" has another text already'):
+        pyhapax.Index().deduplicate(texts[:2], ["x", "x"])
     with pytest.raises(ValueError, match="no id for row 1"):
         index.deduplicate(texts, ["x"])
     with pytest.raises(ValueError, match="more ids than texts"):

@@ -1,5 +1,6 @@
 """Signers, their specs and keys, and what they return."""
 
+import importlib.metadata
 import os
 import pickle
 import subprocess
@@ -21,6 +22,10 @@ def test_a_signer_without_arguments_has_the_default_spec():
     )
     assert signer.signature_bytes == 256
     assert signer == pyhapax.Signer(signer.spec)
+
+
+def test_the_version_is_that_of_the_package():
+    assert pyhapax.__version__ == importlib.metadata.version("pyhapax")
 
 
 def test_parts_make_a_spec():

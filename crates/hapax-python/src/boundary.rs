@@ -1,5 +1,6 @@
 //! The two protocols that hand over memory: Arrow's PyCapsules and Python's buffers. All unsafe code of this crate is
-//! here. Memory is never copied: an Arrow array keeps its owner alive, and so does a view.
+//! here, and in the methods of classes with a buffer, which call it. Memory is never copied: an Arrow array keeps its
+//! owner alive, and so does a view.
 
 use std::any::Any;
 use std::ffi::{CStr, c_int, c_void};

@@ -187,9 +187,28 @@ fn match_of(spec: &SharedSpec, id: String, Found { matching, same_content, .. }:
     Match { id, similarity: similarity(matching, spec.shape()), low, high, exact: false }
 }
 
+/// A reason why a document is not inserted.
+enum Refused {
+    /// The id has another text.
+    Taken,
+    Full,
+}
+
+impl Refused {
+    /// Returns the exception; `place` says where the id was given.
+    fn exception(&self, id: &str, place: &str) -> PyErr {
+        match self {
+            Self::Taken => PyValueError::new_err(format!(
+                "{place}the id {id:?} has another text already; give this one another id"
+            )),
+            Self::Full => PyOverflowError::new_err("the index is full"),
+        }
+    }
+}
+
 impl Documents {
     /// Looks a document up and stores it, unless it is a duplicate to skip.
-    fn insert(&mut self, id: &str, query: &Query, on_duplicate: OnDuplicate, limit: usize) -> PyResult<Judged> {
+    fn insert(&mut self, id: &str, query: &Query, on_duplicate: OnDuplicate, limit: usize) -> Result<Judged, Refused> {
         let compared = query.compared();
         if let Some(doc) = self.ids.find(id) {
             let stored = self.near.compared(doc);
@@ -199,9 +218,7 @@ impl Documents {
                 let looked = Looked { found: others, ..looked };
                 return Ok(Judged::of(&looked, &self.ids, "unchanged", limit));
             }
-            return Err(PyValueError::new_err(format!(
-                "the id {id:?} has another text already; give this one another id"
-            )));
+            return Err(Refused::Taken);
         }
         let looked = self.near.look_up(compared);
         let outcome = match (looked.found.is_empty(), on_duplicate) {
@@ -210,7 +227,9 @@ impl Documents {
             (_, OnDuplicate::Skip) => "skipped",
         };
         if outcome != "skipped" {
-            self.near.is_full().then(|| PyOverflowError::new_err("the index is full")).map_or(Ok(()), Err)?;
+            if self.near.is_full() {
+                return Err(Refused::Full);
+            }
             self.near.insert(compared, outcome == "linked");
             self.ids.push(id);
         }
@@ -321,7 +340,9 @@ impl Index {
         let query = self.query(py, text)?;
         let judged = match &query {
             None => Judged::empty("skipped"),
-            Some(query) => self.with(py, |documents| documents.insert(id, query, on_duplicate, limit))?,
+            Some(query) => self
+                .with(py, |documents| documents.insert(id, query, on_duplicate, limit))
+                .map_err(|refused| refused.exception(id, ""))?,
         };
         self.verdict(py, judged, query.as_ref())
     }
@@ -329,7 +350,8 @@ impl Index {
     /// Inserts texts in their order, and returns the row that each duplicates: None for a text that is unique, empty or null.
     ///
     /// A row is compared with the rows before it that are kept. ids are by default the numbers of the rows, so the index must
-    /// then be empty. A text that duplicates a document from before this call has that document's id.
+    /// then be empty. A text that duplicates a document from before this call has that document's id. After an exception,
+    /// texts before the row that it names may have been inserted.
     #[pyo3(signature = (texts, ids=None, *, threads=None))]
     fn deduplicate<'py>(
         &self,
@@ -430,7 +452,9 @@ impl Documents {
                 Some(names) => names[row].clone(),
                 None => number.to_string(),
             };
-            let judged = self.insert(&id, &query, OnDuplicate::Skip, 1)?;
+            let judged = self
+                .insert(&id, &query, OnDuplicate::Skip, 1)
+                .map_err(|refused| refused.exception(&id, &format!("ids, row {number}: ")))?;
             let cited = judged.cited.into_iter().next().map(|(id, _)| id);
             all.push(cited.map(|id| match (names, id.parse()) {
                 (None, Ok(row)) => Cited::Row(row),

@@ -214,6 +214,9 @@ pub(crate) struct Signals {
 impl Signals {
     /// Returns whether a signal handler has raised an exception.
     pub(crate) fn stop(&mut self) -> bool {
+        if self.raised.is_some() {
+            return true;
+        }
         let looked = *self.looked.get_or_insert_with(Instant::now);
         if looked.elapsed() < SIGNALS_EVERY {
             return false;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! This crate turns Python's objects into the core's and back, and runs the core on several threads while the
-//! interpreter is free. Everything unsafe is in `boundary`. A panic never leaves a thread: it becomes a Python exception.
+//! interpreter is free. Memory of others is handled in `boundary` alone. A panic becomes a Python exception.
 
 mod arguments;
 mod batch;

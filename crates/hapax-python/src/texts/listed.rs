@@ -77,9 +77,10 @@ fn text_of(item: &Bound<'_, PyAny>, row: usize) -> PyResult<Option<Held>> {
     if let Ok(text) = item.cast::<PyString>() {
         return held(text, || format!("texts, row {row}")).map(Some);
     }
-    if item.is_none() {
+    let kind = item.get_type().name()?;
+    // The second one is a missing value of pandas.
+    if item.is_none() || kind == "NAType" {
         return Ok(None);
     }
-    let kind = item.get_type().name()?;
     Err(PyTypeError::new_err(format!("texts, row {row}: a text must be a str or None, not {kind}")))
 }
