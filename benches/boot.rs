@@ -1,7 +1,7 @@
 //! The speed of a restart: `make bench-boot` writes a collection of many documents and times its opening.
 //!
-//! A restart reads every signature, checks every sum, and rebuilds the index. The file has just been written, so it is
-//! in the system's cache as far as there is room; everything else is timed.
+//! A restart reads every signature, checks every checksum, and rebuilds the index. The file has just been written, so
+//! as much of it as fits is in the system's cache. All other work is timed.
 
 #![allow(clippy::print_stdout)]
 
@@ -18,7 +18,7 @@ use hapax::store::{self, Change, Record, Store, StoredVerdict};
 use hapax::types::{CollectionName, DocId, Seq, TimestampMs, VerdictKind};
 use hapax_core::{Banding, ContentHash, Spec, SplitMix64, fmix64};
 
-/// Documents in one transaction.
+/// The number of documents in one transaction.
 const BATCH: u64 = 10_000;
 
 /// Measures how fast a collection is opened.
@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let config = config(dir.path(), settings, 0);
 
-    // The service makes the file, and then documents are written to it directly: in transactions of thousands this
-    // takes seconds.
+    // The service makes the file. Then documents are written to it directly, because this takes only seconds in
+    // transactions of thousands.
     open(&config)?.close();
     let path = store::path_of(&dir.path().join("collections"), &CollectionName::default_collection());
     let (_store, mut writer, _) = Store::open(&path)?;
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Three documents in ten are like an earlier one.
+/// Makes a document. Three documents in ten are similar to an earlier one.
 fn record(seq: u64, bytes: usize) -> Record {
     let random = fmix64(seq);
     let of = if random % 10 < 3 { (random >> 8) % seq } else { seq };
@@ -110,7 +110,7 @@ fn record(seq: u64, bytes: usize) -> Record {
     }
 }
 
-/// Reads a line of `/proc/self/status`, in KiB.
+/// Reads a number of KiB from a line of `/proc/self/status`.
 fn memory(line: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));

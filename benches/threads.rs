@@ -1,9 +1,9 @@
-//! Whether checks get in each other's way: two threads of one process against two processes with a thread each, which
-//! share nothing. `make bench-threads`.
+//! Whether checks slow each other down: two threads of one process are compared with two processes of one thread each,
+//! which share nothing. `make bench-threads`.
 //!
-//! Both processes have the same documents and ask the same things; they take turns within a run: two threads in the
-//! first, then one thread in each at the same time. A check is what a request asks of a collection: sign a text, look it
-//! up, make a verdict. Without HTTP, whose threads share little.
+//! Both processes have the same documents and run the same checks. They take turns within a run: two threads in the
+//! first process, then one thread in each process at the same time. A check is the work of a request on a collection:
+//! sign a text, look it up, make a verdict. HTTP is left out, because its threads share little.
 
 #![allow(clippy::print_stdout)]
 
@@ -27,9 +27,9 @@ const SPEC: &str = "hapax1;unicode=17;fold=nfkc_casefold;marks=keep;digits=keep;
 /// The first argument of a process that answers commands.
 const WORKER: &str = "worker";
 const WORDS: usize = 300;
-/// Different texts to ask about.
+/// The number of different texts to check.
 const QUERIES: u64 = 4096;
-/// One query in so many is like a stored document.
+/// One query in this many is similar to a stored document.
 const NEAR_EVERY: u64 = 3;
 
 /// Compares checks by two threads with checks by two processes.
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 struct Worker {
     child: Child,
-    /// Absent once the worker is to end.
+    /// Absent after the worker was told to end.
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
@@ -112,7 +112,8 @@ impl Drop for Worker {
     }
 }
 
-/// Fills a collection, says so with a line, and answers each line of threads and seconds with checks a second.
+/// Fills a collection, and prints a line when this is done. Then it answers each line of threads and seconds with the
+/// number of checks per second.
 fn work(documents: u64) -> Result<(), Box<dyn Error>> {
     let _metrics = Metrics::install()?;
     let spec = Spec::parse(SPEC)?;
@@ -151,7 +152,7 @@ async fn fill(collection: &Collection, documents: u64) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// Returns checks a second.
+/// Returns the number of checks per second.
 fn checks(
     runtime: &tokio::runtime::Handle,
     collection: &Collection,
@@ -201,7 +202,7 @@ fn queries(documents: u64, thread: u64) -> Vec<String> {
     (0..QUERIES).map(query).collect()
 }
 
-/// About 2 KB of made-up words.
+/// Makes about 2 KB of invented words.
 fn text(number: u64) -> String {
     let mut random = SplitMix64::new(fmix64(number));
     let mut text = String::with_capacity(WORDS * 8);

@@ -1,5 +1,5 @@
-//! hapax: near-duplicate lookup as a service. The modules are in the order of their floors: each imports only from
-//! floors above its line here, or from its own folder.
+//! hapax: near-duplicate lookup as a service. The modules are in the order of their floors, F1 to F8. A module imports
+//! only from floors with a lower number, or from its own folder.
 
 // F1
 mod plain_file;

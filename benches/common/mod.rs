@@ -1,4 +1,4 @@
-//! A collection of documents in a directory, opened as the server opens it, without a server.
+//! A collection of documents in a directory, opened in the same way as by the server, but without a server.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ use hapax::collections::{BackupSettings, Collections, CollectionsConfig, Limits,
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::types::LabelLimits;
 
-/// The writes that may be under way at a time.
+/// The largest number of writes in progress at a time.
 pub(crate) const WRITES_MAX: usize = 1024;
 
 pub(crate) fn open(config: &CollectionsConfig) -> Result<Collections, Box<dyn Error>> {

@@ -1,16 +1,19 @@
-//! An index and a plan -> figures: the work of every contender's process, of hapax and of the others.
+//! An index and a plan -> figures. This is the work of every contender's process, that of hapax and those of the
+//! others.
 //!
 //! A process makes one pass, which builds one index, so that its memory is that of this index. It prints a line of
 //! figures, `name=value` separated by spaces. After the pass [`Pass::Insert`] it keeps the index and answers each line
 //! on stdin with another line of figures:
 //!
-//! - `check THREADS FIRST COUNT`: queries from FIRST on in one go. `ns` and `matches`, per check.
-//! - `latency FIRST COUNT`: one by one. `p50`, `p99` and `max` in nanoseconds of wall time.
-//! - `hot FIRST COUNT`: the CPU times of queries that share the rows of one band, before and after the insertion of
-//!   documents that share them too (a fifth as many as there are), and of other queries after that.
+//! - `check THREADS FIRST COUNT`: runs queries from FIRST on in one go. Returns `ns` and `matches`, per check.
+//! - `latency FIRST COUNT`: runs queries one by one. Returns `p50`, `p99` and `max` in nanoseconds of wall time.
+//! - `hot FIRST COUNT`: inserts documents that share the rows of one band, one for every five stored documents. Returns
+//!   the CPU times of queries that share these rows too, before and after the insertion, and of other queries
+//!   afterwards.
 //!
 //! It ends when its stdin ends. Signatures are made outside the timed part. Work of a single thread is timed by its CPU
-//! time, which leaves out waiting for other processes; work of two threads, and latencies, by wall time.
+//! time, which does not include waiting for other processes. Work of two threads, and latencies, are timed by wall
+//! time.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -27,21 +30,23 @@ use crate::documents::{self, Documents};
 pub(crate) const THREADS: usize = 2;
 /// The similarity from which a candidate is a match.
 pub(crate) const THRESHOLD: f64 = 0.8;
-/// One hot document is inserted for this many stored ones.
+/// The number of stored documents for each hot document that is inserted.
 pub(crate) const STORED_PER_HOT: u32 = 5;
 
 const SEED: u64 = 2017;
 const BLOCK: u32 = 1024;
-/// The inserts after which an index has its upkeep: as many as a collection writes to disk at a time for 64 clients.
+/// The number of inserts after which an index does its upkeep: as many as a collection writes to disk at a time for 64
+/// clients.
 const UPKEEP_EVERY: u32 = 64;
 /// The documents that threads insert between two barriers: enough to make the cost of starting threads negligible.
 const SHARED_BLOCK: u32 = 16 * BLOCK;
 const SLOW: Duration = Duration::from_millis(1);
 const HISTOGRAM_MAX_NS: u64 = 1_000_000_000_000;
-/// A query whose candidates are a large bucket takes long in an index without a bound.
+/// The time limit for measuring latencies. In an index without a bound, a query whose candidates are a large bucket
+/// takes long.
 const LATENCY_FOR_MAX: Duration = Duration::from_millis(500);
-/// Checks with and without a hot bucket are measured in this many batches. The smallest percentiles count, because
-/// other processes can only add to them.
+/// The number of batches in which checks with and without a hot bucket are measured. The smallest percentiles count,
+/// because other processes can only make a batch slower.
 const HOT_BATCHES: usize = 5;
 
 /// The index to build, and the way to build it.
@@ -49,29 +54,29 @@ const HOT_BATCHES: usize = 5;
 pub(crate) struct Plan {
     pub(crate) pass: Pass,
     pub(crate) documents: u32,
-    /// Slots of a signature, 8 bits each.
+    /// The number of slots of a signature, 8 bits each.
     pub(crate) k: usize,
     pub(crate) bands: usize,
     pub(crate) rows: usize,
-    /// The documents read of one bucket, if the index has such a bound.
+    /// The largest number of documents read from one bucket, if the index has such a bound.
     pub(crate) bucket_read_max: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// One by one from one thread.
+    /// Inserts documents one by one from one thread.
     Insert,
-    /// The same, with every insert timed by itself.
+    /// Inserts documents in the same way, and times every insert separately.
     Grow,
-    /// From two threads at a time.
+    /// Inserts documents from two threads at a time.
     Shared,
-    /// All at once, in the way that the index offers for this.
+    /// Inserts all documents at once, in the way that the index offers for this.
     Build,
 }
 
-/// Inserts a document by its number and signature.
+/// Inserts a document, given its number and signature.
 pub(crate) type InsertShared<I> = fn(&I, u32, &mut Vec<u8>);
-/// Inserts documents at once on [`THREADS`] threads, and returns the time.
+/// Inserts documents at once on [`THREADS`] threads, and returns the time that this takes.
 pub(crate) type Build<I> = fn(&mut I, &mut dyn Iterator<Item = (u32, Vec<u8>)>) -> Duration;
 
 /// The work that another thread does between inserts.
@@ -80,9 +85,9 @@ pub(crate) type Upkeep = Box<dyn FnMut() + Send>;
 pub(crate) trait Index: Sync + Sized {
     /// The buffers that a thread keeps from one check to the next.
     type Scratch: Default + Send;
-    /// Inserts from two threads at a time, if the index can.
+    /// Inserts a document while another thread inserts too, if the index can do this.
     const INSERT_SHARED: Option<InsertShared<Self>> = None;
-    /// Inserts all documents at once, if the index can.
+    /// Inserts all documents at once, if the index can do this.
     const BUILD: Option<Build<Self>> = None;
 
     fn new(plan: &Plan) -> Self;
@@ -91,13 +96,13 @@ pub(crate) trait Index: Sync + Sized {
     fn upkeep(&self) -> Option<Upkeep> {
         None
     }
-    /// The number of slots of a signature that it uses, from the first.
+    /// The number of slots of a signature that the index uses, from the first slot on.
     fn slots(plan: &Plan) -> usize {
         plan.k
     }
-    /// Inserts a document. The signature is a vector without spare room, which may be taken.
+    /// Inserts a document. The signature is a vector without spare room, and the index may keep it.
     fn insert(&mut self, number: u32, signature: &mut Vec<u8>);
-    /// Returns the number of documents at or above [`THRESHOLD`]; each candidate is compared, and the matches are
+    /// Returns the number of documents at or above [`THRESHOLD`]. Each candidate is compared, and the matches are
     /// sorted.
     fn check(&self, scratch: &mut Self::Scratch, query: &[u8]) -> usize;
 }
@@ -136,13 +141,13 @@ fn answer(figures: &Figures) -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// Returns `insert_ns` per document; `early_ns` and `late_ns` in a window near the beginning and in the last twentieth;
-/// `rss` and `peak`, resident bytes per document after and during the pass.
+/// Returns `insert_ns` per document; `early_ns` and `late_ns` for a window near the beginning and for the last
+/// twentieth; and `rss` and `peak`, the resident bytes per document after and during the pass.
 fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
     let early = plan.early();
     let late = plan.documents - plan.documents / 20..plan.documents;
     let [mut all_time, mut early_time, mut late_time] = [Spent::default(); 3];
-    // Allocated before memory is measured: the buffer of signatures does not count.
+    // This is allocated before memory is measured, so that the buffer of signatures does not count.
     source.fill(0..BLOCK, &mut Vec::new());
     let before = resident("VmRSS");
 
@@ -181,10 +186,10 @@ fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
     (index, figures)
 }
 
-/// Returns figures of single inserts from the first to the last, while another thread does the upkeep: `p50`, `p99` and `max` in nanoseconds of wall time,
-/// `cpu_max` of CPU time, and `slow.NUMBER`, the CPU time of each that took [`SLOW`] or longer. CPU time includes time
-/// in which the host of a virtual machine took the processor away; an insert that is slow in one pass only is such a
-/// case.
+/// Returns figures of single inserts from the first to the last, while another thread does the upkeep: `p50`, `p99` and
+/// `max` in nanoseconds of wall time, `cpu_max` of CPU time, and `slow.NUMBER`, the CPU time of each insert that took
+/// [`SLOW`] or longer. CPU time includes time in which the host of a virtual machine took the processor away. An insert
+/// that is slow in only one pass is such a case.
 fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
     let mut index = I::new(plan);
     let upkeep = index.upkeep().map(on_thread);
@@ -206,7 +211,7 @@ fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
             if let Some(due) = &upkeep
                 && number % UPKEEP_EVERY == 0
             {
-                // If it is busy, the next call comes soon.
+                // If the thread is busy, the next call comes soon.
                 let _ = due.try_send(());
             }
         }
@@ -217,15 +222,15 @@ fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
     slow
 }
 
-/// Starts a thread that works whenever it is told to, until the process ends.
+/// Starts a thread that does the work each time it is asked to, until the process ends.
 fn on_thread(mut work: Upkeep) -> SyncSender<()> {
     let (sender, due) = sync_channel(1);
     std::thread::spawn(move || due.into_iter().for_each(|()| work()));
     sender
 }
 
-/// Returns `insert_ns` of wall time per document with each of [`THREADS`] threads inserting its share; nothing if the
-/// index has no such way.
+/// Returns `insert_ns`, the wall time per document if each of [`THREADS`] threads inserts its share. Returns nothing if
+/// the index cannot do this.
 fn shared<I: Index>(plan: &Plan, source: Source) -> Figures {
     let Some(insert) = I::INSERT_SHARED else { return Vec::new() };
     let index = I::new(plan);
@@ -252,7 +257,7 @@ fn shared<I: Index>(plan: &Plan, source: Source) -> Figures {
     figures([("insert_ns", ns(wall) / f64::from(plan.documents))])
 }
 
-/// Returns `build_ns` of wall time per document; nothing if the index has no such way.
+/// Returns `build_ns`, the wall time per document. Returns nothing if the index cannot do this.
 fn build<I: Index>(plan: &Plan, source: Source) -> Figures {
     let Some(build) = I::BUILD else { return Vec::new() };
     let mut documents = (0..plan.documents).map(|number| {
@@ -332,7 +337,7 @@ fn hot<I: Index>(index: &mut I, plan: &Plan, source: Source, queries: &[Vec<u8>]
     ])
 }
 
-/// Nanoseconds of CPU time: the smallest 50th and the smallest 99th percentile of the batches.
+/// Returns nanoseconds of CPU time: the smallest 50th and the smallest 99th percentile of the batches.
 fn cpu_quantiles<I: Index>(index: &I, queries: &[Vec<u8>]) -> [f64; 2] {
     let batches = queries.chunks(queries.len().div_ceil(HOT_BATCHES));
     let for_max = LATENCY_FOR_MAX / HOT_BATCHES as u32;
@@ -364,7 +369,7 @@ struct Source {
 }
 
 impl Source {
-    /// Makes the signatures of stored documents; those in the block are overwritten.
+    /// Makes the signatures of stored documents. The earlier signatures in the block are overwritten.
     fn fill(self, numbers: std::ops::Range<u32>, block: &mut Vec<Vec<u8>>) {
         block.resize_with(numbers.len(), Vec::new);
         for (number, signature) in numbers.zip(block) {
@@ -383,7 +388,7 @@ impl Source {
     }
 }
 
-/// The CPU time of inserts, and the number of them.
+/// The CPU time of inserts, and the number of inserts.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     time: Duration,
@@ -402,8 +407,8 @@ impl Spent {
 }
 
 impl Plan {
-    /// The documents whose inserts count as early: from 100,000 on, or from a tenth on if there are fewer than a
-    /// million, as many again.
+    /// The documents whose inserts count as early. They begin at 100,000, or at a tenth if there are fewer than a
+    /// million. There are as many of them as there are documents before them.
     pub(crate) fn early(&self) -> std::ops::Range<u32> {
         let from = (self.documents / 10).min(100_000);
         from..2 * from
@@ -446,7 +451,7 @@ fn ns(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
-/// Returns the CPU time of this thread, which leaves out waiting for others.
+/// Returns the CPU time of this thread, which does not include waiting for others.
 fn cpu_time() -> Duration {
     time(ClockId::ThreadCPUTime)
 }
@@ -456,7 +461,7 @@ fn time(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Returns `VmRSS` or `VmHWM` (its maximum) of this process in bytes; NaN without `/proc`.
+/// Returns `VmRSS`, or its maximum `VmHWM`, of this process in bytes; NaN without `/proc`.
 fn resident(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));

@@ -1,8 +1,8 @@
 //! Document number -> synthetic signature: the same from the same seed in every program that includes this file. Slots
-//! have 8 bits. Three documents in ten are near-duplicates of an earlier one: its slots, each replaced with a
-//! probability from 0 to 0.2; one near-duplicate in sixteen is equal. Knows nothing of measurements.
+//! have 8 bits. Three documents in ten are near-duplicates of an earlier one: they have its slots, each replaced with a
+//! probability from 0 to 0.2. One near-duplicate in sixteen is equal to its original. Knows nothing of measurements.
 
-/// Near-duplicates in ten documents or queries.
+/// The number of near-duplicates in ten documents or queries.
 const COPIES_IN_TEN: u64 = 3;
 /// One near-duplicate in this many is equal.
 const EQUAL_ONE_IN: u64 = 16;
@@ -28,12 +28,13 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// The signature of a stored document; a shorter one is the beginning of a longer one.
+    /// Makes the signature of a stored document. A shorter signature is the beginning of a longer one.
     pub(crate) fn stored(self, number: u64, signature: &mut [u8]) {
         self.write(Kind::Stored, number, number, signature);
     }
 
-    /// Makes a query against the first `stored` documents: as often as these, it is a near-duplicate of one of them.
+    /// Makes a query against the first `stored` documents. It is a near-duplicate of one of them as often as a document
+    /// is one of an earlier document.
     pub(crate) fn query(self, number: u64, stored: u64, signature: &mut [u8]) {
         self.write(Kind::Query, number, stored, signature);
     }
@@ -55,9 +56,9 @@ impl Documents {
         }
     }
 
-    /// Copies are made of originals only, so that the similarity to them is the drawn one.
+    /// Copies are made only of originals, so that their similarity is the one that was drawn.
     fn original(self, mut number: u64) -> u64 {
-        // Ends: a copied document has a smaller number, and 0 copies nothing.
+        // The loop ends: a copied document has a smaller number, and document 0 copies nothing.
         while let Some(earlier) = copied(self.key(Kind::Stored, number), number) {
             number = earlier;
         }
@@ -74,7 +75,7 @@ pub(crate) fn boilerplate(rows: &mut [u8]) {
     rows.fill(BOILERPLATE);
 }
 
-/// Returns the one of the first `earlier` documents that the document with this key copies, if any.
+/// Returns the document, among the first `earlier`, that the document with this key copies, if any.
 fn copied(key: u64, earlier: u64) -> Option<u64> {
     (earlier > 0 && key % 10 < COPIES_IN_TEN).then(|| ((key >> 32) * earlier) >> 32)
 }

@@ -1,8 +1,8 @@
-//! The index compared with gaoya's and a plain map: `make bench-index` builds them and prints the tables.
+//! Compares the index with gaoya's and with a plain map: `make bench-index` builds them and prints the tables.
 //!
 //! Every pass of every contender is a separate process, so that its memory is that of one index. Builds run one after
-//! the other. For checks the index of hapax stays, and takes turns with one other contender at a time: in each round
-//! the other is measured between two measurements of hapax and compared with their mean.
+//! the other. For checks, the index of hapax stays, and takes turns with one other contender at a time. In each round,
+//! the other contender is measured between two measurements of hapax and compared with their mean.
 
 #![allow(clippy::print_stdout)]
 
@@ -23,7 +23,7 @@ use contender::{Pass, Plan};
 use process::{Figures, Process, Program};
 use report::Measured;
 
-/// The variable in which the Makefile gives gaoya's program.
+/// The environment variable in which the Makefile names gaoya's program.
 const GAOYA: &str = "HAPAX_PEERS_INDEX";
 /// The first argument of a contender's process.
 const CONTENDER: &str = "contender";
@@ -148,7 +148,7 @@ fn measure(plan: &Plan, contenders: &[(&'static str, Program)]) -> Result<(Measu
     let mut own = measured.remove(0);
     let (mut own_process, figures) = Process::start(&contenders[0].1, plan)?;
     own.insert = figures;
-    // All get the same queries, and the pages of the index are in memory already.
+    // All contenders get the same queries, and the pages of the index are already in memory.
     let same = format!("check 1 0 {count}");
     own.matches = own_process.ask(&same)?["matches"];
     for (one, (_, program)) in others.iter_mut().zip(&contenders[1..]) {
@@ -183,7 +183,7 @@ fn measure(plan: &Plan, contenders: &[(&'static str, Program)]) -> Result<(Measu
     Ok((own, others))
 }
 
-/// The next queries: each is asked once, so that no answer is in a cache.
+/// The next queries. Each is asked only once, so that no answer is in a cache.
 struct Queries {
     next: u32,
     count: u32,

@@ -1,5 +1,5 @@
-//! hapax's index as a contender, through the interface that collections use. An insert is the part of a decision to
-//! store that changes the index; a check is a whole search.
+//! hapax's index as a contender, used as collections use it. An insert is the part of a decision to store that changes
+//! the index. A check is a whole search.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct Own {
     bounds: Bounds,
 }
 
-/// Empty: the index keeps its own buffers for each thread.
+/// The index keeps its own buffers for each thread.
 #[derive(Default)]
 pub(crate) struct Scratch {
     mistaken: HashSet<Seq>,
@@ -45,9 +45,10 @@ fn entry(number: u32, signature: &[u8]) -> Entry<'_> {
 
 impl Index for Own {
     type Scratch = Scratch;
-    /// A collection changes its index from one thread at a time. The tables allow several, if signatures differ.
+    /// A collection changes its index from one thread at a time. If signatures differ, the tables allow several
+    /// threads.
     const INSERT_SHARED: Option<InsertShared<Self>> = Some(|index, number, signature| index.put(number, signature));
-    /// As at boot: the documents are loaded, the postings are missing.
+    /// The same situation as at boot: the documents are loaded, and the postings are missing.
     const BUILD: Option<Build<Self>> = Some(|own, documents| {
         for (number, signature) in documents {
             own.index.load(entry(number, &signature));
@@ -93,7 +94,7 @@ impl Index for Own {
     }
 }
 
-/// Cannot fail: our own plans are valid.
+/// This cannot fail, because the plans of this program are valid.
 pub(crate) fn shape_and_banding(plan: &Plan) -> (SignatureShape, Banding) {
     let shape = SignatureShape { k: plan.k as u32, bits: 8 };
     let banding = Banding::new(plan.bands as u32, plan.rows as u32, shape).expect("the banding fits the signature");

@@ -1,5 +1,5 @@
-//! The solution that one would write in an afternoon: one concurrent map from band keys to documents, signatures in one
-//! vector. Band keys and comparison are those of hapax; there are no ids.
+//! A solution that could be written in an afternoon: one concurrent map from band keys to documents, and the signatures
+//! in one vector. Band keys and comparison are those of hapax. There are no ids.
 
 use std::cmp::Reverse;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,9 +13,9 @@ use crate::contender::{Index, InsertShared, Plan, THRESHOLD};
 use crate::own::shape_and_banding;
 
 pub(crate) struct Plain {
-    /// A vector with room for four is no larger than one with room for one.
+    /// A vector with room for four numbers is no larger than one with room for one.
     postings: DashMap<u64, SmallVec<[u32; 4]>, BuildHasherDefault<KeyHasher>>,
-    /// One after the other, in the order of their documents.
+    /// The signatures one after the other, in the order of their documents.
     signatures: RwLock<Vec<u8>>,
     shape: SignatureShape,
     banding: Banding,

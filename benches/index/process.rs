@@ -1,4 +1,4 @@
-//! A contender's process: started with a plan, it answers with figures. `contender.rs` describes the protocol.
+//! A contender's process: it is started with a plan and answers with figures. `contender.rs` describes the protocol.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::contender::{Plan, THREADS};
 
-/// Ten million documents take minutes to build.
+/// The wait is long, because ten million documents take minutes to build.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3600);
 
 pub(crate) type Figures = BTreeMap<String, f64>;

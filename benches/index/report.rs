@@ -1,17 +1,17 @@
-//! Measurements -> a table of all contenders, and the limits that hold.
+//! Measurements -> a table of all contenders, and the limits that must hold.
 
 use std::process::Command;
 
 use crate::contender::{Plan, STORED_PER_HOT, THREADS};
 use crate::process::Figures;
 
-/// The machine for which capacity is given.
+/// The memory of the machine for which capacity is shown.
 const MACHINE_BYTES: f64 = 24.0 * 1024.0 * 1024.0 * 1024.0;
 const CPU_MAX_NS: f64 = 5e6;
 const GROWTH_MAX: f64 = 2.5;
 const HOT_MAX: f64 = 4.0;
 
-/// The figures of one contender; times in nanoseconds. A pass that it does not make is empty.
+/// The figures of one contender; times are in nanoseconds. A pass that the contender does not make is empty.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) name: &'static str,
@@ -20,13 +20,13 @@ pub(crate) struct Measured {
     pub(crate) grow: Vec<Figures>,
     pub(crate) shared: Figures,
     pub(crate) build: Figures,
-    /// A check by one thread and by two, one for each round.
+    /// The times of a check by one thread and by two, one for each round.
     pub(crate) checks: [Vec<f64>; THREADS],
-    /// The same divided by hapax's; empty for hapax.
+    /// These times divided by those of hapax; empty for hapax.
     pub(crate) ratios: [Vec<f64>; THREADS],
     pub(crate) latencies: Vec<Figures>,
     pub(crate) hot: Figures,
-    /// The documents at or above the threshold that a check finds.
+    /// The number of documents at or above the threshold that a check finds.
     pub(crate) matches: f64,
 }
 
@@ -47,7 +47,7 @@ impl Measured {
         self.insert["late_ns"] / self.insert["early_ns"]
     }
 
-    /// The greatest CPU time of an insert, each taken from the pass in which it was shorter.
+    /// The greatest CPU time of an insert. For each insert, the pass in which it was shorter counts.
     fn cpu_max(&self) -> f64 {
         let [first, second] = &self.grow[..] else { panic!("there are two passes") };
         let slow = first.iter().filter(|(name, _)| name.starts_with("slow."));
@@ -63,7 +63,7 @@ impl Measured {
         spread(&self.latencies.iter().map(|figures| figures[name]).collect::<Vec<_>>())[1]
     }
 
-    /// The 99th percentile with a hot bucket divided by that without.
+    /// The 99th percentile with a hot bucket, divided by the one without.
     fn hot(&self, name: &str) -> f64 {
         self.hot[&format!("{name}_p99")] / self.hot["before_p99"]
     }
@@ -187,7 +187,7 @@ fn table(own: &Measured, others: &[Measured], hot: u32) {
     row("matches a check", &|one| format!("{:.4}", one.matches));
 }
 
-/// The ratio to hapax for the table: how many times as large the figure is, or how many times as fast hapax is.
+/// Returns the ratio to hapax for the table: how many times as large the figure is, or how many times as fast hapax is.
 fn times(one: &Measured, own: &Measured, ratio: f64) -> String {
     if one.name == own.name { String::new() } else { format!(" ({ratio:.2}x)") }
 }

@@ -1,4 +1,4 @@
-//! The parts of answers that scenarios look at.
+//! The parts of answers that scenarios use.
 
 use std::borrow::Cow;
 

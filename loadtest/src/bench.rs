@@ -1,4 +1,4 @@
-//! Everything that a scenario works with: the server, this client's runtime, the documents and the report.
+//! Everything that a scenario uses: the server, this client's runtime, the documents and the report.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,29 +16,29 @@ use crate::report::{Report, Setting};
 use crate::server::{Launch, Server};
 use crate::texts::Texts;
 
-/// How long one request may take.
+/// The time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Clients of each step, when the capacity is measured.
+/// The number of clients in each step, when the capacity is measured.
 const RAMP: [usize; 4] = [8, 32, 64, 128];
-/// Seconds of each step; less in short runs.
+/// The seconds of each step; fewer in short runs.
 const RAMP_STEP_S: f64 = 1.5;
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) struct Bench {
     pub(crate) args: Args,
-    /// It ends with this.
+    /// The server. It ends when this is dropped.
     server: Server,
     pub(crate) runtime: Runtime,
     pub(crate) target: Arc<Target>,
     pub(crate) texts: Arc<Texts>,
     pub(crate) report: Report,
     pub(crate) sampler: Sampler,
-    /// The number of the next request, so that no phase repeats an id of another.
+    /// The number of the next request, so that no phase repeats an id of another phase.
     next: u64,
 }
 
 impl Bench {
-    /// Starts or finds the server. `settings` are environment variables, which `--set` overrides.
+    /// Starts a server, or uses a running one. `settings` are environment variables, which `--set` overrides.
     pub(crate) fn new(scenario: &str, args: &Args, settings: &[(&str, &str)]) -> Result<Self> {
         let split = args.pin.then(Split::half).transpose()?;
         let mut all: Vec<_> = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -54,9 +54,9 @@ impl Bench {
         Self::with(scenario, args, server, split.as_ref())
     }
 
-    /// Works with this server.
+    /// Works with the given server.
     pub(crate) fn with(scenario: &str, args: &Args, server: Server, split: Option<&Split>) -> Result<Self> {
-        // Threads inherit this: the runtime's, and the dispatcher.
+        // Threads that start later inherit this: those of the runtime, and the dispatcher.
         split.map(|split| pinning::bind(&split.client)).transpose()?;
         Ok(Self {
             target: target(&server, args)?,
@@ -84,13 +84,13 @@ impl Bench {
         counts.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
     }
 
-    /// Drives the work for a time, and adds it to the report.
+    /// Drives the work for some time, and adds the result to the report.
     pub(crate) fn phase<W: Work>(&mut self, name: &str, work: &Arc<W>, pace: Pace, seconds: f64) -> Result<Tally> {
         let connections = if matches!(pace, Pace::Closed) { self.clients() } else { self.args.connections };
         self.phase_with(name, work, pace, seconds, connections)
     }
 
-    /// The same, and every answer must be right.
+    /// Does the same, and requires that every answer is right.
     pub(crate) fn faultless<W: Work>(&mut self, name: &str, work: &Arc<W>, pace: Pace, seconds: f64) -> Result<Tally> {
         let tally = self.phase(name, work, pace, seconds)?;
         self.report.nothing_wrong(name, &tally);
@@ -126,12 +126,12 @@ impl Bench {
         tally
     }
 
-    /// Returns requests at this rate, with the intervals of the options.
+    /// Returns the pace for requests at this rate, with the intervals of the options.
     pub(crate) fn open(&self, rate: f64) -> Pace {
         Pace::Open { rate, arrivals: self.args.arrivals, seed: self.args.seed }
     }
 
-    /// Returns the pace that the options ask for, and measures the capacity first if they ask for a share of it.
+    /// Returns the pace that the options ask for. If they ask for a share of the capacity, measures the capacity first.
     pub(crate) fn pace<W: Work>(&mut self, work: &Arc<W>) -> Result<Pace> {
         if self.args.clients.is_some() {
             return Ok(Pace::Closed);
@@ -145,7 +145,7 @@ impl Bench {
         }
     }
 
-    /// Returns how many requests a second are answered if enough clients wait for answers.
+    /// Returns how many requests per second are answered if enough clients wait for answers.
     pub(crate) fn capacity<W: Work>(&mut self, work: &Arc<W>) -> Result<f64> {
         let (mut best, step_s) = (0.0, RAMP_STEP_S.min(self.args.seconds / 4.0).max(0.4));
         for clients in RAMP {
@@ -176,7 +176,7 @@ impl Bench {
         self.runtime.block_on(connection.send(request))
     }
 
-    /// Sends a request that must be answered with a status of success.
+    /// Sends a request that must be answered with a success status.
     pub(crate) fn must(&self, request: &Request) -> Result<Answer> {
         let answer = self.ask(request)?;
         if !(200..300).contains(&answer.status) {
@@ -191,7 +191,7 @@ impl Bench {
         String::from_utf8(answer.body).context("metrics are text")
     }
 
-    /// Requires the recall that the theory expects, at every level that was asked for.
+    /// Requires the recall that theory predicts, at every level that was used.
     pub(crate) fn expect_recall(&mut self, recall: Vec<crate::queries::RecallAt>) {
         for level in &recall {
             let what = format!("{} at J {:.2}: found share and expected share differ by", level.group, level.jaccard);
@@ -200,7 +200,7 @@ impl Bench {
         self.report.recall.extend(recall);
     }
 
-    /// Requires that this latency is at most so many milliseconds, if the run is strict.
+    /// Requires that this latency is at most this many milliseconds, if the run is strict.
     pub(crate) fn expect_ms(&mut self, what: &str, latencies: &Latencies, quantile: f64, bound_ms: f64) {
         self.report.at_most(what, latencies.value_at_quantile(quantile) as f64 / 1e3, bound_ms, true);
     }
@@ -217,7 +217,7 @@ pub(crate) fn runtime(threads: Option<usize>, nice: i32) -> Result<Runtime> {
     let threads = threads.unwrap_or(processors.div_ceil(2)).max(1);
     let lower = move || {
         if nice > 0 {
-            // On Linux this is the priority of the thread alone. If it fails, the figures are only less sharp.
+            // On Linux this is the priority of the thread alone. If it fails, the figures are only less precise.
             let _ = rustix::process::setpriority_process(None, nice);
         }
     };

@@ -1,6 +1,6 @@
-//! Writes the bodies of requests for another load generator, such as wrk. `make bench-http` sends them to hapax and to its
-//! peers. A line is a JSON document. Lines that are sent have the same length, so that a program can find line n
-//! without an index.
+//! Writes the bodies of requests for another load generator, such as wrk. `make bench-http` sends them to hapax and to
+//! its peers. A line is a JSON document. All lines have the same length, so that a program can find line n without an
+//! index.
 
 use std::io::{BufWriter, Write};
 
@@ -10,15 +10,15 @@ use crate::queries::NEW;
 use crate::texts::{Nearness, Random, Texts, words_to_replace};
 use crate::works::{check_body, document_body};
 
-/// The length of a line that is sent, with its line break. Spaces after the JSON fill it up.
+/// The length of a line that is sent, with its line break. The JSON is followed by spaces up to this length.
 const LINE_BYTES: usize = 2304;
-/// The length of a piece of text, with its line break. Ten make a text.
+/// The length of a piece of text, with its line break. Ten pieces make a text.
 const PIECE_BYTES: usize = 205;
 /// The similarity of a check to the document that it resembles.
 const JACCARD: f64 = 0.95;
-/// Checks in ten of a mix that resemble a stored document.
+/// The number of checks in ten of a mix that resemble a stored document.
 const NEAR_OF_TEN: u64 = 3;
-/// The documents of a group of near-duplicates.
+/// The number of documents in a group of near-duplicates.
 const GROUP: u64 = 10;
 /// The purposes of random numbers.
 const DRAW: u8 = 20;
@@ -85,7 +85,8 @@ impl Args {
                 let original = texts.fresh(draw.below(self.documents));
                 check(near(texts, nearness, original, JACCARD, &mut draw))
             }
-            // All are near-duplicates of the same original, and so resemble each other less than it.
+            // All are near-duplicates of the same original, so each resembles the original more than it resembles the
+            // others.
             Kind::Tens => check(texts.fresh(draw.below(self.documents / GROUP))),
             Kind::Pieces => {
                 let mut piece = String::new();
@@ -102,7 +103,7 @@ fn near(texts: &Texts, nearness: &mut Nearness, original: String, jaccard: f64, 
     texts.near(&original, words.max(1), random)
 }
 
-/// Returns the JSON of a check, as long as that of others.
+/// Returns the JSON of a check. All checks have the same length.
 fn check(text: String) -> Result<Vec<u8>> {
     let mut line = check_body(text.as_bytes()).to_vec();
     if line.len() >= LINE_BYTES {

@@ -1,5 +1,5 @@
-//! Load scenarios. At a rate, latency counts from the time when a request was due, not from the time when it was sent.
-//! If the server stalls, every request that had to wait counts (no coordinated omission).
+//! Load scenarios. At a given rate, latency counts from the time when a request was due, not from the time when it was
+//! sent. If the server stalls, every request that had to wait counts (no coordinated omission).
 
 mod answers;
 mod attacks;

@@ -14,11 +14,11 @@ pub(crate) struct Memory {
     pub(crate) at_s: f64,
     /// Resident memory, in bytes.
     pub(crate) rss: u64,
-    /// The part of it that no file backs, in bytes.
+    /// The part of the resident memory that no file backs, in bytes.
     pub(crate) anonymous: u64,
 }
 
-/// Samples in the background until it is dropped.
+/// Takes samples in the background until it is dropped.
 pub(crate) struct Sampler {
     samples: Arc<Mutex<Vec<Memory>>>,
     stop: Arc<AtomicBool>,
@@ -27,7 +27,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Samples this process; without one, there will be no samples.
+    /// Samples the process `pid`. If it is `None`, there are no samples.
     pub(crate) fn start(pid: Option<u32>, interval: Duration) -> Self {
         let (samples, stop, begun) = (Arc::default(), Arc::new(AtomicBool::new(false)), Instant::now());
         let thread = pid.map(|pid| {

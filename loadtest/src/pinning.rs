@@ -1,4 +1,4 @@
-//! Processors for the server and for this program, so that neither takes time from the other.
+//! Divides the processors between the server and this program, so that neither takes time from the other.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub(crate) struct Split {
 impl Split {
     /// Gives the first half of the processors that this process may use to the server.
     pub(crate) fn half() -> Result<Self> {
-        // Read once: later this thread may be bound to a part of them.
+        // This is read once, because later this thread may be bound to only some of them.
         static ALL: OnceLock<Vec<usize>> = OnceLock::new();
         let now = allowed()?;
         let all = ALL.get_or_init(|| now);
@@ -27,7 +27,7 @@ impl Split {
     }
 }
 
-/// Binds this thread, and the threads and processes that it starts from now on.
+/// Binds this thread, and the threads and processes that it starts from now on, to these processors.
 pub(crate) fn bind(processors: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     processors.iter().for_each(|&processor| set.set(processor));

@@ -1,5 +1,5 @@
-//! Prepared checks whose right answer is known, and the count of right answers. Some texts are new to the collection,
-//! the others are near-duplicates of imported documents at known similarities.
+//! Prepared checks whose right answers are known, and the count of right answers. Some texts are new to the collection.
+//! The others are near-duplicates of imported documents at known similarities.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use crate::texts::{Nearness, Texts, words_to_replace};
 
 /// The similarities of near-duplicates, around the default threshold of 0.8.
 const LEVELS: [f64; 6] = [0.95, 0.9, 0.85, 0.8, 0.7, 0.6];
-/// The first levels, which are missed once in thousands of times.
+/// The number of levels, from the first, at which only one match in thousands is missed.
 const CLEAR: usize = 1;
 const THRESHOLD: f64 = 0.8;
-/// Texts that no document has begin here.
+/// The numbers of texts that no document has begin here.
 pub(crate) const NEW: u64 = 1 << 40;
 
 /// The right answer to a query.
@@ -25,7 +25,7 @@ pub(crate) const NEW: u64 = 1 << 40;
 pub(crate) enum Truth {
     /// Nothing resembles it.
     New,
-    /// It resembles this document, with the similarity of this level.
+    /// The query resembles this document, with the similarity of this level.
     Near { original: u64, level: usize },
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Query {
 /// One level of similarity.
 #[derive(Default)]
 struct Level {
-    /// Queries that were prepared.
+    /// The number of prepared queries.
     prepared: u64,
     jaccard_sum: f64,
     expected_sum: f64,
@@ -51,13 +51,13 @@ struct Level {
 pub(crate) struct RecallAt {
     pub(crate) group: String,
     pub(crate) asked: u64,
-    /// Different texts among them.
+    /// The number of different texts among them.
     pub(crate) texts: u64,
     /// The mean exact similarity.
     pub(crate) jaccard: f64,
     /// The share that was reported with the right document.
     pub(crate) found: f64,
-    /// The share that the banding and the sketch let expect.
+    /// The share that theory predicts for the banding and the sketch.
     pub(crate) expected: f64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Queries {
 }
 
 impl Queries {
-    /// Prepares `count` queries about the first `documents` documents; every second one is new.
+    /// Prepares `count` queries about the first `documents` documents; every second query is new.
     pub(crate) fn prepare(texts: &Texts, documents: u64, count: u64) -> Self {
         let mut made = Self {
             all: Vec::with_capacity(count as usize),
@@ -90,7 +90,7 @@ impl Queries {
             let shingles = nearness.shingles(&document);
             let text = texts.near(&document, words_to_replace(shingles, LEVELS[level]), &mut random);
             let jaccard = nearness.jaccard(&document, &text);
-            // Similarities that differ by less than this have the same expectation.
+            // Similarities that differ by less than this have the same prediction.
             let rounded = (jaccard * 2_000.0).round() as u64;
             let expected = *theory.entry(rounded).or_insert_with(|| expected(jaccard, shingles));
             let counts = &mut made.levels[level];
@@ -102,7 +102,7 @@ impl Queries {
         made
     }
 
-    /// Returns query `n`, from the beginning again after the last.
+    /// Returns query `n`. After the last query, the first one follows again.
     pub(crate) fn get(&self, n: u64) -> &Query {
         &self.all[(n % self.all.len() as u64) as usize]
     }
@@ -116,8 +116,8 @@ impl Queries {
         self.all.iter().filter_map(clear).collect()
     }
 
-    /// Counts an answer. A wrong one is no error: some near-duplicates are missed and some are reported by chance, so
-    /// only the shares can be judged.
+    /// Counts an answer. A wrong answer is not an error, because some near-duplicates are missed and some texts are
+    /// reported by chance. Only the shares can be judged.
     pub(crate) fn count(&self, truth: Truth, verdict: &Verdict<'_>) {
         match truth {
             Truth::New => {
@@ -132,7 +132,7 @@ impl Queries {
         }
     }
 
-    /// Returns recall by level, and then how many new texts were reported.
+    /// Returns the recall at each level, and then the share of new texts that were reported.
     pub(crate) fn recall(&self) -> Vec<RecallAt> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -157,7 +157,8 @@ impl Queries {
 }
 
 impl RecallAt {
-    /// Returns how far chance may move the share: five standard deviations, and half a percent for the theory itself.
+    /// Returns how far the share may differ by chance: five standard deviations, plus half a percent for the theory
+    /// itself.
     pub(crate) fn tolerance(&self) -> f64 {
         let variance = (self.expected * (1.0 - self.expected)).max(0.0) / self.texts.max(1) as f64;
         5.0 * variance.sqrt() + if self.jaccard > 0.0 { 0.005 } else { 0.0 }

@@ -1,4 +1,4 @@
-//! A rate -> the times at which requests are due. They depend on the seed alone, never on how fast answers come.
+//! A rate -> the times at which requests are due. They depend only on the seed, and not on how fast answers come.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) enum Arrivals {
     Uniform,
 }
 
-/// Due times, counted from the beginning, without end.
+/// Due times, counted from the beginning. They never end.
 pub(crate) struct Schedule {
     arrivals: Arrivals,
     rate: f64,
@@ -22,7 +22,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Makes a schedule of `rate` requests a second.
+    /// Makes a schedule of `rate` requests per second.
     pub(crate) fn new(arrivals: Arrivals, rate: f64, seed: u64) -> Self {
         Self { arrivals, rate, random: Random::of(seed, 0x005c_4ed0), at: 0.0 }
     }

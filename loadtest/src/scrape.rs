@@ -12,7 +12,7 @@ pub(crate) fn sum(scrape: &str, name: &str) -> f64 {
     values.sum()
 }
 
-/// Returns a histogram that has one series: upper bounds and cumulative counts, ascending.
+/// Returns a histogram with one series: upper bounds and cumulative counts, in ascending order.
 pub(crate) fn buckets(scrape: &str, name: &str) -> Vec<(f64, f64)> {
     let bucket = |line: &str| {
         let rest = line.strip_prefix(name)?.strip_prefix("_bucket{")?;
@@ -25,7 +25,7 @@ pub(crate) fn buckets(scrape: &str, name: &str) -> Vec<(f64, f64)> {
     scrape.lines().filter_map(bucket).collect()
 }
 
-/// Returns the upper bound of the bucket that this share of the observations does not exceed.
+/// Returns the upper bound that this share of the observations does not exceed.
 pub(crate) fn size_at(buckets: &[(f64, f64)], share: f64) -> f64 {
     let total = buckets.last().map_or(0.0, |(_, count)| *count);
     buckets.iter().find(|(_, count)| *count >= share * total).map_or(0.0, |(bound, _)| *bound)

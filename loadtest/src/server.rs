@@ -1,4 +1,4 @@
-//! The server under load: one that is started here on an empty directory, or one that is already running.
+//! The server under load: one that this program starts on an empty directory, or one that is already running.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,32 +10,32 @@ use anyhow::{Context, Result, bail};
 
 use crate::pinning;
 
-/// A server to send requests to. A server that was started here ends when this is dropped.
+/// A server to send requests to. If this program started it, it ends when this is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    /// Its process, if known.
+    /// The process id of the server, if it is known.
     pub(crate) pid: Option<u32>,
     own: Own,
 }
 
-/// The part of a server that ends with it.
+/// The parts of a server that end when it is dropped.
 enum Own {
-    /// It was running before.
+    /// The server was already running.
     Nothing,
-    /// It was started here, with a directory of its own.
+    /// This program started the server, with its own directory.
     Process(Box<Started>),
-    /// It runs in this process.
+    /// The server runs in this process.
     Threads(tokio::runtime::Runtime),
 }
 
 /// How to start a server.
 pub(crate) struct Launch {
     pub(crate) binary: PathBuf,
-    /// The directory in which its own is made.
+    /// The directory in which the server's own directory is made.
     pub(crate) parent: PathBuf,
     /// Settings as environment variables.
     pub(crate) settings: Vec<(String, String)>,
-    /// The processors that it may use; empty: all.
+    /// The processors that the server may use. If the list is empty, it may use all.
     pub(crate) processors: Vec<usize>,
 }
 
@@ -65,14 +65,14 @@ impl Server {
     /// Starts a server on a free port and an empty directory, and waits for its ready line.
     pub(crate) fn start(launch: Launch) -> Result<Self> {
         let dir = tempfile::tempdir_in(&launch.parent).context("cannot make a directory")?;
-        // From here on it is ended even if something fails.
+        // From here on, the process is ended even if a later step fails.
         let mut started = Started { child: launch.start(dir.path())?, dir, launch };
         let (address, pid) = (started.address()?, Some(started.child.id()));
         Ok(Self { address, pid, own: Own::Process(Box::new(started)) })
     }
 
-    /// Ends the server, and starts it again on its directory. Afterwards its index is in memory and nothing else:
-    /// neither it nor the system has the contents of its files in a cache.
+    /// Ends the server, and starts it again on its directory. Afterwards only its index is in memory: neither the
+    /// server nor the system has the contents of its files in a cache.
     pub(crate) fn restart_cold(&mut self) -> Result<()> {
         let Own::Process(started) = &mut self.own else {
             bail!("this scenario starts its server again, so it cannot use a running one");
@@ -119,7 +119,7 @@ impl Launch {
     }
 }
 
-/// Writes all files in the directory to the disk, and makes the system forget their contents.
+/// Writes all files in the directory to the disk, and makes the system drop their contents from its cache.
 fn forget_pages(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
         let path = entry?.path();

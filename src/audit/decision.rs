@@ -1,4 +1,4 @@
-//! A decision -> its line. Texts and metadata never come in here, except as metadata of matches, which are left out.
+//! A decision -> its line. A line never contains a text or metadata: the metadata of matches is left out.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use jiff::Timestamp;
 use super::line::{AuditLine, AuditMatch};
 use crate::types::{CollectionName, DocId, LabelDeletion, Match, Merge, TimestampMs, Verdict, fitting, ratio};
 
-/// Most bytes of the matches in a line. The best match is always in it.
+/// The most bytes of the matches in a line. The best match is always in the line, even if it is longer.
 const MATCHES_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of a match without its id.
+/// An upper bound of the size of a match without its id, in bytes.
 const MATCH_BYTES: usize = 160;
 
 /// A decision, and the settings under which it was made.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
-    /// When it was made. Its document is not stored later than that.
+    /// The time of the decision. Its document was stored at this time or earlier.
     pub at: Timestamp,
     pub request_id: &'a str,
     /// The name of the API key.
@@ -29,7 +29,7 @@ pub struct Decision<'a> {
     pub decided: Decided<'a>,
 }
 
-/// The answer of a decision, whole: before a key sees a part of it.
+/// The whole answer of a decision, before parts of it are hidden from a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Decided<'a> {
     Checked(&'a Verdict),
@@ -38,16 +38,16 @@ pub enum Decided<'a> {
         id: &'a DocId,
         was_there: bool,
     },
-    /// All documents with a label.
+    /// All documents with a label were deleted.
     LabelDeleted(&'a LabelDeletion),
-    /// A merge has begun. Its documents have no lines.
+    /// A merge has begun. The log has no lines for its documents.
     MergeBegun(&'a Merge),
 }
 
 impl<'a> Decision<'a> {
-    /// Adds its line to `out`, with a line feed.
+    /// Adds the decision's line to `out`, with a line feed.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        // A write into memory fails only if a value cannot be JSON, and all of these can.
+        // Writing into memory fails only if a value cannot be written as JSON, and all of these can.
         serde_json::to_writer(&mut *out, &self.line()).expect("a line is always JSON");
         out.push(b'\n');
     }
@@ -136,7 +136,7 @@ fn evidence(found: &Match) -> AuditMatch<'_> {
     }
 }
 
-/// The form in which answers have times, so that texts can be compared.
+/// Formats a time as in answers, so that the two can be compared as text.
 fn stored_at(at: TimestampMs) -> String {
     Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }

@@ -1,5 +1,5 @@
-//! The files of one directory: begins and ends them, and removes the oldest, so that all together stay within their
-//! bounds. Knows nothing of threads, or of what a line says.
+//! The files of one directory. Begins and ends files, and removes the oldest, so that all files together stay within
+//! their limits. Knows nothing of threads, or of the contents of lines.
 //!
 //! The name of a file is the time at which it was begun, so names sort by time. A file is never appended to by a later
 //! run of the server.
@@ -21,28 +21,28 @@ use crate::plain_file::lock_within;
 const LOCK_FILE: &str = "audit.lock";
 const BEGINNING: &str = "audit-";
 const ENDING: &str = ".jsonl";
-/// A file is ended after this time, or after an eighth of the retention, so that its lines do not outlive others for
-/// long.
+/// A file is ended after this time, or after an eighth of the retention if that is shorter. A file is removed as a
+/// whole, so its oldest lines are kept only a little longer than the retention.
 const AGE_MAX: Duration = Duration::from_secs(86_400);
 
-/// The files of a directory that no other process writes to.
+/// The files of a directory to which no other process writes.
 pub(super) struct Files {
     dir: PathBuf,
     _lock: File,
     file_bytes_max: u64,
     bytes_max: u64,
     retention: Option<Duration>,
-    /// The oldest first.
+    /// The ended files, the oldest first.
     ended: VecDeque<Ended>,
     current: Option<Current>,
-    /// When the newest file was begun.
+    /// The time in the name of the newest file.
     newest: Timestamp,
 }
 
 struct Ended {
     path: PathBuf,
     bytes: u64,
-    /// When its last line was written.
+    /// The time at which the last line was written.
     at: SystemTime,
 }
 
@@ -54,7 +54,8 @@ struct Current {
 }
 
 impl Files {
-    /// Takes a directory, and creates it if it is missing. Waits for at most `wait` for another process to leave it.
+    /// Takes a directory, and creates it if it is missing. If another process uses the directory, waits at most `wait`
+    /// until that process leaves it.
     pub(super) fn take(settings: &AuditSettings, wait: Duration) -> Result<Self, AuditError> {
         let dir = settings.dir.clone();
         let failed = |cause| AuditError::Dir { dir: dir.clone(), cause };
@@ -79,12 +80,12 @@ impl Files {
         &self.dir
     }
 
-    /// The bytes of all files together.
+    /// The number of bytes of all files together.
     pub(super) fn bytes(&self) -> u64 {
         self.ended.iter().map(|file| file.bytes).sum::<u64>() + self.current.as_ref().map_or(0, |file| file.bytes)
     }
 
-    /// Writes whole lines. Returns how many bytes of them are written, and the error that kept it from the rest.
+    /// Writes whole lines. Returns how many of their bytes are written, and the error that prevented the rest.
     pub(super) fn append(&mut self, lines: &[u8]) -> (usize, io::Result<()>) {
         let mut written = 0;
         while written < lines.len() {
@@ -96,7 +97,7 @@ impl Files {
         (written, Ok(()))
     }
 
-    /// Writes as many lines as fit into one file, at least one.
+    /// Writes as many lines as fit into one file, but at least one.
     fn append_some(&mut self, lines: &[u8]) -> io::Result<usize> {
         self.end_if_removed();
         let room = |file: &Current| self.file_bytes_max.saturating_sub(file.bytes);
@@ -110,7 +111,7 @@ impl Files {
                 self.end_current();
                 return Ok(0);
             }
-            // A line that is longer than a file has a file of its own.
+            // A line that is longer than a file gets its own file.
             (0, None) => lines.iter().position(|&byte| byte == b'\n').map_or(lines.len(), |at| at + 1),
             (fitting, _) => fitting,
         };
@@ -130,23 +131,23 @@ impl Files {
         Ok(fitting)
     }
 
-    /// A file that was removed or renamed meanwhile takes no further lines: they would be lost.
+    /// Ends a file that was removed or renamed since the last line, because further lines in it would be lost.
     fn end_if_removed(&mut self) {
         if let Some(current) = self.current.take_if(|current| matches!(current.path.try_exists(), Ok(false))) {
-            // It may have been renamed. If this fails, a power failure may lose lines.
+            // The file may have been renamed. If this sync fails, a power failure may lose lines.
             let _ = current.file.sync_data();
         }
     }
 
     fn end_current(&mut self) {
         if let Some(Current { file, path, bytes, .. }) = self.current.take() {
-            // If this fails, a power failure may lose lines that a crash of the process does not.
+            // If this sync fails, a power failure may lose lines. A crash of the process alone does not.
             let _ = file.sync_data();
             self.ended.push_back(Ended { path, bytes, at: SystemTime::now() });
         }
     }
 
-    /// Removes the oldest files until `bytes` more are within the limit.
+    /// Removes the oldest files until there is room for `bytes` more bytes.
     fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         while self.bytes() + bytes > self.bytes_max && !self.ended.is_empty() {
             self.remove_oldest()?;
@@ -227,7 +228,7 @@ fn name_of(begun: Timestamp) -> String {
     format!("{BEGINNING}{time}{ENDING}")
 }
 
-/// Creates a file whose name is after all others, even if the clock was set back.
+/// Creates a file whose name sorts after all other names, even if the clock was set back.
 fn begin(dir: &Path, newest: &mut Timestamp) -> io::Result<Current> {
     let next = Timestamp::from_millisecond(newest.as_millisecond() + 1).unwrap_or(*newest);
     let begun = Timestamp::now().max(next);

@@ -1,30 +1,30 @@
-//! The choice of lines. Pure; knows nothing of files.
+//! The choice of lines. Pure: knows nothing of files.
 
 use jiff::Timestamp;
 
 use super::line::AuditLine;
 
-/// The conditions that a line must meet; those that are absent are met by every line.
+/// The conditions that a line must meet. Absent conditions are met by every line.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub collection: Option<String>,
     /// The id in the request.
     pub id: Option<String>,
-    /// An id that the evidence names.
+    /// An id that must be in the evidence.
     pub matched: Option<String>,
     /// The name of the API key.
     pub key: Option<String>,
     pub verdict: Option<String>,
     pub op: Option<String>,
     pub request_id: Option<String>,
-    /// From this moment on.
+    /// Only lines from this moment on.
     pub since: Option<Timestamp>,
-    /// Before this moment.
+    /// Only lines before this moment.
     pub until: Option<Timestamp>,
 }
 
 impl Filter {
-    /// Whether a line is wanted.
+    /// Whether a line meets the conditions.
     pub fn takes(&self, line: &AuditLine<'_>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found.is_some_and(|found| found == wanted))
@@ -48,7 +48,7 @@ impl Filter {
     }
 }
 
-/// Whether the evidence names an id.
+/// Whether an id is in the evidence.
 fn names(line: &AuditLine<'_>, id: &str) -> bool {
     let others = [&line.duplicate_of, &line.representative];
     line.matches.iter().flatten().any(|found| found.id == id) || others.into_iter().flatten().any(|other| other == id)

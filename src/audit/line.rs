@@ -1,4 +1,4 @@
-//! A line of the log. The same types are written and read, so the two cannot differ.
+//! A line of the log. The same types are used for writing and for reading, so the formats cannot differ.
 //!
 //! Fields that do not apply are absent. A reader ignores fields that it does not know.
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// A decision as a line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AuditLine<'a> {
-    /// When the decision was made, in RFC 3339 with milliseconds.
+    /// The time of the decision, in RFC 3339 with milliseconds.
     #[serde(borrow)]
     pub time: Cow<'a, str>,
     #[serde(borrow)]
     pub request_id: Cow<'a, str>,
-    /// The name of the API key; null if the server asks for none.
+    /// The name of the API key; null if the server requires none.
     pub key: Option<Cow<'a, str>>,
     /// `check`, `insert`, `delete` or `merge`.
     #[serde(borrow)]
@@ -40,7 +40,7 @@ pub struct AuditLine<'a> {
     pub outcome: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<bool>,
-    /// Whether no limit may have hidden a match.
+    /// Whether the search was complete, so that no limit can have hidden a match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,19 +53,20 @@ pub struct AuditLine<'a> {
     /// The evidence: the matches of the answer, best first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matches: Option<Vec<AuditMatch<'a>>>,
-    /// Matches that are not in the line, because it or the answer would have been too long.
+    /// The number of matches that are not in the line, because the line or the answer would have been too long.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
     /// Whether a deleted id was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<bool>,
-    /// Of a deletion by label: the label.
+    /// The label, for a deletion by label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Cow<'a, str>>,
-    /// Of a deletion by label: how many documents it deletes. Of a merge: how many the other collection has.
+    /// For a deletion by label, how many documents it deletes. For a merge, how many documents the other collection
+    /// has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub documents: Option<u64>,
-    /// Of a merge: the other collection, and the options.
+    /// The other collection and the options, for a merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,8 @@ pub struct AuditMatch<'a> {
     /// `estimate` or `exact`.
     #[serde(borrow)]
     pub method: Cow<'a, str>,
-    /// When the match's content was first stored under its id. It tells the content from later ones of the same id.
+    /// The time at which the match's content was first stored under its id. It distinguishes this content from later
+    /// contents of the same id.
     #[serde(borrow)]
     pub first_seen: Cow<'a, str>,
 }

@@ -1,5 +1,5 @@
-//! The audit log of a server. In: decisions. It never makes a request wait. When it is closed, it writes all lines that still
-//! wait.
+//! The audit log of a server. In: decisions. The log never makes a request wait. When the log is closed, it writes all
+//! lines that still wait.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use super::settings::AuditSettings;
 use super::writer::Writer;
 use crate::telemetry::names;
 
-/// How long the end waits for decisions that are durable and have no line.
+/// The longest time that closing the log waits for decisions that are made but have no line yet.
 const OPEN_WAIT: Duration = Duration::from_secs(2);
 const OPEN_LOOK: Duration = Duration::from_millis(5);
 
 thread_local! {
-    /// The line that this thread makes.
+    /// The line that this thread is making.
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -30,12 +30,12 @@ thread_local! {
 pub struct AuditLog {
     settings: AuditSettings,
     queue: Arc<Queue>,
-    /// Decisions that are made and have no line.
+    /// The number of decisions that are made but have no line yet.
     open: Arc<AtomicUsize>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A decision that is made and has no line. The end of the log waits for it.
+/// A decision that is made but has no line yet. The end of the log waits for it.
 pub struct OpenDecision(Arc<AtomicUsize>);
 
 impl Drop for OpenDecision {
@@ -50,7 +50,8 @@ impl AuditLog {
         Arc::new(Self { settings, queue, open: Arc::default(), thread: Mutex::default() })
     }
 
-    /// Takes the directory and begins to write. Waits for at most `wait` for another process to leave the directory.
+    /// Takes the directory and begins to write. If another process uses the directory, waits at most `wait` until that
+    /// process leaves it.
     pub fn start(&self, wait: Duration) -> Result<(), AuditError> {
         let writer = Writer::new(Files::take(&self.settings, wait)?, Arc::clone(&self.queue));
         let thread = thread::Builder::new().name("hapax-audit".into()).spawn(move || writer.run());
@@ -58,12 +59,12 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Whether checks have lines, too.
+    /// Whether checks are logged too.
     pub fn has_checks(&self) -> bool {
         self.settings.checks
     }
 
-    /// Adds a line. If too many wait for the disk, the line is dropped and counted.
+    /// Adds a line. If too many lines wait for the disk, this line is dropped and counted.
     pub fn record(&self, decision: &Decision<'_>) {
         let added = LINE.with_borrow_mut(|line| {
             line.clear();
@@ -75,13 +76,13 @@ impl AuditLog {
         }
     }
 
-    /// Notes a decision whose line comes later.
+    /// Records a decision whose line will be added later.
     pub fn open(&self) -> OpenDecision {
         self.open.fetch_add(1, Ordering::AcqRel);
         OpenDecision(Arc::clone(&self.open))
     }
 
-    /// Writes all lines, and releases the directory. It blocks. Later lines are dropped.
+    /// Writes all lines, and releases the directory. Blocks the thread until that is done. Later lines are dropped.
     pub fn close(&self) {
         let since = Instant::now();
         while self.open.load(Ordering::Acquire) > 0 && since.elapsed() < OPEN_WAIT {

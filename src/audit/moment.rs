@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Reads `2026-11-23T21:00:00Z`, `2026-11-23`, or the time before now: `90s`, `30m`, `2h` or `7d`. `None` if it is none
-/// of these.
+/// Reads a time such as `2026-11-23T21:00:00Z`, a date such as `2026-11-23`, or a time before now such as `90s`, `30m`,
+/// `2h` or `7d`. Returns `None` for any other text.
 pub fn moment(text: &str) -> Option<Timestamp> {
     before(text, Timestamp::now())
 }

@@ -1,14 +1,14 @@
-//! Lines that wait for the disk, up to a limit in bytes. A line that does not fit is dropped and counted: no request
-//! waits for the disk of the log. Knows nothing of files.
+//! Lines that wait for the disk, up to a limit in bytes. A line that does not fit is dropped and counted, so that no
+//! request waits for the disk of the log. Knows nothing of files.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// Whole lines, one after another, and the lines that were lost.
+/// Whole lines, one after another, and the number of lines that were dropped.
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Woken when half of the room is taken, and at the end.
+    /// Woken when more than half of the room is taken, and at the end.
     due: Condvar,
     bytes_max: usize,
 }
@@ -16,7 +16,7 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     lines: Vec<u8>,
-    /// Bytes that were taken and are not on disk.
+    /// The number of bytes that were taken out but are not on disk yet.
     taken: usize,
     dropped: u64,
     ended: bool,
@@ -24,9 +24,9 @@ struct State {
 
 /// The state of the queue after a wait.
 pub(super) struct Waited {
-    /// Lines that were dropped since the last time.
+    /// The number of lines that were dropped since the last wait.
     pub dropped: u64,
-    /// Whether no further lines come.
+    /// Whether no further lines will come.
     pub ended: bool,
 }
 
@@ -35,7 +35,7 @@ impl Queue {
         Self { state: Mutex::default(), due: Condvar::new(), bytes_max }
     }
 
-    /// Adds a line. False: it was dropped, because there is no room or the log has ended.
+    /// Adds a line. Returns false if the line was dropped, because there is no room or the log has ended.
     pub(super) fn push(&self, line: &[u8]) -> bool {
         let mut state = self.state.lock();
         let before = state.lines.len();
@@ -53,8 +53,8 @@ impl Queue {
         true
     }
 
-    /// Waits for `wait`, or until the end; with `or_due`, also until half of the room is taken. That may be so for long
-    /// while the disk refuses lines.
+    /// Waits for `wait`, or until the log ends. With `or_due`, the wait also ends once more than half of the room is
+    /// taken. While the disk refuses lines, that may be the case for a long time.
     pub(super) fn wait(&self, wait: Duration, or_due: bool) -> Waited {
         let mut state = self.state.lock();
         let until = Instant::now() + wait;
@@ -63,7 +63,8 @@ impl Queue {
         Waited { dropped: std::mem::take(&mut state.dropped), ended: state.ended }
     }
 
-    /// Moves all lines into `batch`, which must be empty. They count until [`written`](Self::written) is told.
+    /// Moves all lines into `batch`, which must be empty. Their bytes count until they are passed to
+    /// [`written`](Self::written).
     pub(super) fn take(&self, batch: &mut Vec<u8>) {
         debug_assert!(batch.is_empty(), "its lines would be mixed with later ones");
         let mut state = self.state.lock();
@@ -71,12 +72,12 @@ impl Queue {
         state.taken += batch.len();
     }
 
-    /// Gives back the room of lines that are on disk.
+    /// Frees the room of lines that are on disk.
     pub(super) fn written(&self, bytes: usize) {
         self.state.lock().taken -= bytes;
     }
 
-    /// The bytes of all lines that are not on disk.
+    /// Returns the number of bytes of all lines that are not on disk.
     pub(super) fn bytes(&self) -> usize {
         let state = self.state.lock();
         state.lines.len() + state.taken
@@ -109,7 +110,7 @@ mod tests {
         assert!(!queue.push(b"\n") && queue.wait(Duration::from_secs(60), false).ended);
     }
 
-    /// While the disk refused lines, a queue that was half full let its writer try again without a pause.
+    /// While the disk refused lines, a queue that was half full once let its writer try again without a pause.
     #[test]
     fn a_queue_that_is_half_full_wakes_its_writer_only_if_it_can_write() {
         const PAUSE: Duration = Duration::from_millis(50);

@@ -1,5 +1,5 @@
-//! Files of the log -> their lines, in order. A line that is not whole or not a line of the log is told with its place,
-//! and the others are read all the same.
+//! Files of the log -> their lines, in order. A line that is incomplete, or not a line of the log, is reported with its
+//! number, and reading continues.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,25 +8,26 @@ use super::files::list;
 use super::line::AuditLine;
 use crate::plain_file::open_plain_file;
 
-/// The longest line that is read. The server writes none that is longer.
+/// The longest line that is read. The server never writes a longer one.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// A line of a file.
 pub enum ReadLine<'a> {
-    /// The decision, and the line as it was written, without its line feed.
+    /// The decision, and its line as it was written, without the line feed.
     Decision(Box<AuditLine<'a>>, &'a str),
-    /// The last line has no line feed: the server was killed while it wrote the line, or is just writing it.
+    /// The last line has no line feed, because the server was killed while it wrote the line, or is writing it now.
     Torn,
-    /// Why it is not a line of the log.
+    /// The reason why the line is not a line of the log.
     Unreadable(String),
 }
 
-/// Returns the files that a path names: itself, or the files of the log in a directory, the oldest first.
+/// Returns the files that a path names: the path itself if it is a file, or the log files of a directory, the oldest
+/// first.
 pub fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if path.is_dir() { list(path) } else { Ok(vec![path.to_owned()]) }
 }
 
-/// Gives each line of a file, with its number from 1 on, to `each`, until that returns an error.
+/// Passes each line of a file to `each`, with its number from 1 on, until `each` returns an error.
 pub fn lines<E: From<io::Error>>(
     path: &Path,
     mut each: impl FnMut(u64, ReadLine<'_>) -> Result<(), E>,

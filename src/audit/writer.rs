@@ -1,5 +1,5 @@
-//! The thread that writes the log: takes lines from the queue a few times a second, and keeps the files within their
-//! bounds. If the disk refuses lines, it keeps them and tries again, and serving goes on.
+//! The thread that writes the log. It takes lines from the queue a few times a second, and keeps the files within their
+//! limits. If the disk refuses lines, the thread keeps them and tries again, and the server goes on serving.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,28 +8,28 @@ use super::files::Files;
 use super::queue::Queue;
 use crate::telemetry::names;
 
-/// How long a line waits for others. After a kill, the lines of this time are missing.
+/// How long a line may wait to be written together with others. After a kill, the lines of this time are missing.
 const TOGETHER: Duration = Duration::from_millis(250);
 /// The time between two attempts while the disk refuses lines.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The time between two looks at the age of files.
+/// The time between two checks of the age of files.
 const AGES: Duration = Duration::from_secs(1);
-/// The least time between two log lines about the same trouble.
+/// The least time between two messages about the same trouble.
 const TELL: Duration = Duration::from_secs(60);
-/// A batch larger than this gives its memory back.
+/// If a batch was larger than this, its memory is freed.
 const BATCH_BYTES_KEPT: usize = 1 << 20;
 
 pub(super) struct Writer {
     files: Files,
     queue: Arc<Queue>,
-    /// Lines that were taken and are not on disk.
+    /// Lines that were taken from the queue but are not on disk.
     batch: Vec<u8>,
     failing: bool,
     troubles: [Trouble; 2],
     aged: Instant,
 }
 
-/// Trouble that the log tells about now and then.
+/// A trouble that is reported, but not too often.
 #[derive(Default)]
 struct Trouble {
     told: Option<Instant>,
@@ -37,7 +37,8 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// Counts, and returns how often it happened since it was last told; `None` if that was a moment ago.
+    /// Counts the trouble. Returns how often it happened since the last report; `None` if there is nothing to report,
+    /// or if the last report was less than [`TELL`] ago.
     fn count(&mut self, times: u64) -> Option<u64> {
         self.since += times;
         if self.since == 0 || self.told.is_some_and(|at| at.elapsed() < TELL) {
@@ -54,14 +55,14 @@ impl Writer {
         Self { files, queue, batch: Vec::new(), failing: false, troubles: Default::default(), aged: Instant::now() }
     }
 
-    /// Writes until the queue has ended and is empty, or the disk refuses its last lines.
+    /// Writes until the queue has ended and is empty, or until the disk refuses its last lines.
     pub(super) fn run(mut self) {
         loop {
             let waited = self.queue.wait(if self.failing { AGAIN } else { TOGETHER }, !self.failing);
             self.tell_dropped(waited.dropped);
             self.write();
             if waited.ended {
-                // Lines that came while the others were written.
+                // Writes the lines that came while the others were written.
                 self.write();
                 break;
             }
@@ -96,7 +97,7 @@ impl Writer {
         self.note(outcome);
     }
 
-    /// Ends and removes old files.
+    /// Ends the current file if it is old, and removes expired files.
     fn age(&mut self) {
         if self.aged.elapsed() >= AGES {
             self.aged = Instant::now();

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use super::exit::ExitStatus;
 use super::{audit, backup, check, collection, export, health, import, keys, restore, serve, tune, verify};
 
-/// 2: the verb failed. clap exits with the same status if the arguments are wrong.
+/// The exit status of a verb that failed. clap uses the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
 
 /// Have we seen this document, or nearly this document, before?

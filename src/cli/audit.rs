@@ -108,13 +108,13 @@ impl Conditions {
     }
 }
 
-/// The output, and the counts so far.
+/// The output of the verb, and its counts so far.
 struct Printer {
     out: BufWriter<io::StdoutLock<'static>>,
     filter: Filter,
     table: Option<Table>,
     comparer: Option<Comparer>,
-    /// Lines that could not be read.
+    /// The number of lines that could not be read.
     unreadable: u64,
 }
 
@@ -126,7 +126,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let out = BufWriter::new(io::stdout().lock());
     let mut printer = Printer { out, filter, table, comparer, unreadable: 0 };
     match printer.print(&files) {
-        // The reader of the pipe has read enough, as `head` does.
+        // The reader of the pipe, for example `head`, has read enough.
         Err(error) if is_broken_pipe(&error) => return Ok(ExitStatus::Fine),
         printed => printed?,
     }
@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     Ok(if printer.unreadable > 0 || evidence_differs { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
-/// Returns the files of all paths, in their order.
+/// Returns the files of all paths, in the order of the paths.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
@@ -158,7 +158,7 @@ impl Printer {
         for file in files {
             let read = audit::lines::<anyhow::Error>(file, |number, line| self.line(file, number, line));
             match read {
-                // The server has removed it since the directory was listed.
+                // The server has removed the file since the directory was listed.
                 Err(error) if is_missing(&error) => note(&format!("{} was removed meanwhile", file.display())),
                 read => read.with_context(|| format!("cannot read {}", file.display()))?,
             }

@@ -1,5 +1,5 @@
-//! The evidence of a line of the audit log -> what a running server says about it now: the similarity of both documents,
-//! or which of them is gone. It must never know how lines are read or printed.
+//! The evidence of a line of the audit log -> its state in a running server: the similarity of both documents now, or
+//! which of them is gone. Knows nothing of how lines are read or printed.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use super::client::{Client, ClientError, encode};
 use super::retry::{may_pass, patiently};
 use crate::audit::{AuditLine, AuditMatch};
 
-/// Documents that are remembered. Many lines name the same matches.
+/// The most documents that are remembered, because many lines name the same matches.
 const KNOWN_MAX: usize = 100_000;
-/// Similarities that differ by less are the same: both are rounded to six decimals.
+/// Similarities that differ by less than this are the same, because both are rounded to six decimals.
 const SAME_WITHIN: f64 = 1.5e-6;
 
-/// How the evidence is now.
+/// The present state of the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
@@ -44,7 +44,7 @@ impl State {
         }
     }
 
-    /// The meaning of this, in a sentence.
+    /// The meaning of this state, in a sentence.
     fn detail(self) -> &'static str {
         match self {
             Self::Same => "both documents are as they were",
@@ -90,7 +90,7 @@ impl<'a> Compared<'a> {
 
 impl Serialize for Compared<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// Its form as JSON.
+        /// A comparison as JSON.
         #[derive(Serialize)]
         struct ComparedLine<'a> {
             time: &'a str,
@@ -124,16 +124,16 @@ impl Serialize for Compared<'_> {
     }
 }
 
-/// A stored document, as far as it matters here.
+/// The facts about a stored document that matter here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stored {
-    /// When its content was first stored under its id.
+    /// The time at which its content was first stored under its id.
     Since(String),
     Deleted,
     CollectionGone,
 }
 
-/// Asks a server.
+/// Asks a server about the evidence.
 pub(super) struct Comparer {
     client: Client,
     known: HashMap<(String, String), Stored>,
@@ -182,7 +182,7 @@ impl Comparer {
 
     pub(super) fn compare<'a>(&mut self, line: &'a AuditLine<'a>, found: &'a AuditMatch<'a>) -> Result<Compared<'a>> {
         let (state, now) = self.judge(line, found)?;
-        // The documents of checks and of skipped duplicates are never stored, so that is no difference.
+        // The documents of checks and of skipped duplicates are never stored. So a missing document is no difference.
         self.differs |= !matches!(state, State::Same | State::DocumentNotStored);
         Ok(Compared { line, found, now, state })
     }
@@ -198,14 +198,14 @@ impl Comparer {
         match self.stored(&line.collection, id)? {
             Stored::CollectionGone => return Ok((State::CollectionGone, None)),
             Stored::Deleted => return Ok((State::DocumentDeleted, None)),
-            // A line is written after its document is stored.
+            // A line is written only after its document is stored. So a document that was stored later has replaced it.
             Stored::Since(first_seen) if is_later(&first_seen, &line.time) => {
                 return Ok((State::DocumentReplaced, None));
             }
             Stored::Since(_) => {}
         }
         let Some(now) = self.similarity(line, id, found)? else {
-            // One of the two was deleted after the last look. Both are looked up again.
+            // One of the two documents was deleted after the last lookup, so both are looked up again.
             for id in [id, &found.id] {
                 self.known.remove(&(line.collection.clone().into_owned(), id.clone().into_owned()));
             }
@@ -215,8 +215,8 @@ impl Comparer {
         Ok((if same { State::Same } else { State::Changed }, Some(now)))
     }
 
-    /// Returns the similarity of both documents now, by the method of the line if the server still has it. `None`: one of
-    /// them is gone.
+    /// Returns the similarity of both documents now, by the method of the line if the server can still use it. `None`:
+    /// one of the documents is gone.
     fn similarity(&self, line: &AuditLine<'_>, id: &str, found: &AuditMatch<'_>) -> Result<Option<f64>> {
         let path = format!("/v1/collections/{}/compare", encode(&line.collection));
         let body = json!({ "a": { "id": id }, "b": { "id": found.id } }).to_string();
@@ -255,13 +255,13 @@ impl Comparer {
     }
 }
 
-/// Returns an error if the server is too busy for an answer.
+/// Returns an error if the server is too busy to answer.
 fn busy((status, text): (u16, String)) -> Result<(u16, String), ClientError> {
     let refused = ClientError::Refused { status, detail: "it is busy".into(), retry_after: None };
     if may_pass(&refused) { Err(refused) } else { Ok((status, text)) }
 }
 
-/// Whether a time is after another one. Times that cannot be read are not.
+/// Whether a time is after another one. False if a time cannot be read.
 fn is_later(time: &str, than: &str) -> bool {
     use crate::audit::moment;
     moment(time).zip(moment(than)).is_some_and(|(time, than)| time > than)

@@ -6,10 +6,10 @@ use super::audit_compare::Compared;
 use super::plural::plural;
 use crate::audit::AuditLine;
 
-/// The columns of a decision, and of a comparison.
+/// The column heads of decisions, and of comparisons.
 const OF_DECISIONS: [&str; 7] = ["TIME", "OP", "VERDICT", "OUTCOME", "SIMILARITY", "KEY", "ID AND BEST MATCH"];
 const OF_COMPARISONS: [&str; 5] = ["TIME", "WAS", "NOW", "STATE", "ID AND MATCH"];
-/// Their widths. The last column is as long as it is.
+/// The widths of the columns. The last column has no fixed width.
 const WIDTHS: [usize; 6] = [24, 6, 15, 9, 10, 12];
 const WIDTHS_COMPARED: [usize; 4] = [24, 8, 8, 19];
 
@@ -18,7 +18,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table of comparisons, or of decisions.
+    /// Makes a table of comparisons or of decisions.
     pub(super) fn new(compares: bool) -> Self {
         Self { compares }
     }
@@ -63,7 +63,7 @@ impl Table {
     }
 }
 
-/// `news: b ~ a`. Ids may have any characters, and those that would spoil the table are escaped.
+/// Returns a cell such as `news: b ~ a`. Ids may have any characters; those that would spoil the table are escaped.
 fn ids(collection: &str, id: Option<&str>, other: Option<&str>) -> String {
     let shown = |id: &str| id.escape_debug().to_string();
     let id = id.map_or_else(|| "-".to_owned(), shown);

@@ -18,11 +18,11 @@ use super::retry::may_pass;
 use crate::collections::BackupContents;
 use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
 
-/// Time between two requests for the progress.
+/// The time between two requests for the progress.
 const LOOK: Duration = Duration::from_millis(200);
-/// Failed requests for the progress, one after another, before the verb gives up.
+/// How many requests for the progress may fail in a row before the verb gives up.
 const LOOKS_MAX: u32 = 50;
-/// Steps of the progress bar.
+/// The number of steps of the progress bar.
 const STEPS: u64 = 1000;
 
 /// Make a backup: a consistent, checked copy of every collection.
@@ -84,7 +84,7 @@ impl MadeBackup {
         }
     }
 
-    /// Removes the older backups of the series, of which this is the newest.
+    /// Removes the older backups of the series. This backup is the newest one.
     fn prune(mut self, series: &str, keep: u32) -> Self {
         self.removed = offline::prune(Path::new(&self.path), series, keep);
         self
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<MadeBackup> {
-    // Taking the lock creates a missing directory, and that would hide a mistyped path.
+    // Without this check, taking the lock would create a missing directory, and that would hide a mistyped path.
     if !data_dir.is_dir() {
         bail!("--data-dir {}: there is no such directory", data_dir.display());
     }
@@ -139,7 +139,7 @@ pub(super) fn in_words(collections: usize, documents: u64, bytes: u64) -> String
     format!("{collections} collection{s}, {documents} document{documents_s}, {}", HumanBytes(bytes))
 }
 
-/// Runs the work on a thread of its own and shows a progress bar on stderr.
+/// Runs the work on a separate thread and shows a progress bar on stderr.
 pub(super) fn watched<T: Send>(what: &'static str, work: impl FnOnce(BackupProgress) -> T + Send) -> T {
     let (progress, bar) = (BackupProgress::default(), progress_bar(what));
     let done = std::thread::scope(|scope| {
@@ -205,7 +205,7 @@ fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     if target.canonicalize().is_ok_and(|target| from.canonicalize().is_ok_and(|from| from == target)) {
         return Ok(found);
     }
-    // The server's copy must not stay: its name would be taken, or there would be one more each night.
+    // The server's copy must not stay. Otherwise its name would be taken, or there would be one more copy each night.
     let both =
         || format!("the backup is at {}, but its original is still at {}; remove that one", found.path, made.path);
     match (backup.relocate(target), backup.remove()) {
@@ -228,7 +228,7 @@ fn online(args: &Args) -> Result<MadeBackup> {
             relocate(&by_server(args, name, None)?, target)
         }
         (Some(target), Some(keep)) => {
-            // The server must not remove any backup: the older ones of this series are in `target`'s folder.
+            // The server must not remove any backup, because the older backups of this series are in `target`'s folder.
             let made = by_server(args, name, Some(0))?;
             let next = next_of_series(target)?;
             Ok(relocate(&made, &next.path)?.prune(&next.series, keep))

@@ -1,5 +1,5 @@
 //! Sends one chunk in a bulk request, and sends lines again that may succeed later. Input: a [`Chunk`]. Output: an
-//! answer for each of its lines, in the order in which they come. It must never know what is done with the answers.
+//! answer for each of its lines, in the order in which the answers come. Knows nothing of the use of the answers.
 
 use std::io::{BufRead, BufReader};
 
@@ -9,17 +9,17 @@ use super::client::{Client, ClientError, Problem};
 use super::retry::{Patience, line_may_pass, may_pass};
 use crate::input::Chunk;
 
-/// The codes of errors that last until there is room again, on the disk or in the memory budget. Other errors with their
-/// status concern one document.
+/// The codes of errors that last until there is room again, on the disk or in the memory budget. Other errors with the
+/// same status concern one document only.
 const FULL: [&str; 2] = ["storage_full", "memory_budget_reached"];
 
 /// The order in which lines are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Any: a line that is sent again may be stored after later ones.
+    /// Any order: a line that is sent again may be stored after later ones.
     Any,
-    /// That of the chunk, in the end: with a line that is sent again, all later ones are too. So the last of several lines
-    /// with one id is kept.
+    /// In the end, the order of the chunk: if a line is sent again, all later lines are sent again too. So the last of
+    /// several lines with the same id is kept.
     Kept,
 }
 
@@ -38,7 +38,7 @@ pub enum BulkError {
     /// The request failed, and would fail again.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The stream ended before its summary.
+    /// The stream ended before its summary line.
     #[error("the answer from {url} ended early{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Truncated {
         url: String,
@@ -59,7 +59,7 @@ pub enum BulkError {
 }
 
 /// Sends all lines of `chunk` to `path`, and passes each answer line to `answered`, with its place in the chunk. Sends
-/// lines again until there is an answer or `patience` is over; that is safe, because inserts are idempotent.
+/// lines again until each has an answer, or until `patience` is over. That is safe, because inserts are idempotent.
 pub fn send(
     client: &Client,
     path: &str,
@@ -177,7 +177,7 @@ mod tests {
         lines.iter().chain([&summary]).map(|line| format!("{line}\n")).collect()
     }
 
-    /// Returns the bodies of the requests, and the places in the chunk in the order of their answers.
+    /// Returns the result, the bodies of the requests, and the places in the chunk in the order of their answers.
     fn sent(order: Order, answers: Vec<String>) -> (Result<(), BulkError>, Vec<String>, Vec<usize>) {
         let (client, server) = answering(answers);
         let mut places = Vec::new();
@@ -186,7 +186,7 @@ mod tests {
         (result, server.join().unwrap(), places)
     }
 
-    // With two versions of one document in a chunk, the older one was stored last.
+    // With two versions of one document in a chunk, the older one was once stored last.
     #[test]
     fn lines_behind_one_that_is_sent_again_are_sent_again_if_their_order_counts() {
         let first = stream(&[verdict(1), error(2, 503, "overloaded"), verdict(3)]);

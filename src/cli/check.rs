@@ -90,12 +90,12 @@ pub struct Args {
     extracted: bool,
 }
 
-/// The counts so far, and the output for verdicts.
+/// The counts so far, and the output for the verdicts.
 struct Report {
     out: BufWriter<io::StdoutLock<'static>>,
     duplicates: u64,
     failed: u64,
-    /// Lines that are not documents. Each is reported in its place.
+    /// The lines that are not documents. Each is reported at its place in the input.
     unreadable: VecDeque<(Origin, Reason)>,
     broken: Option<io::Error>,
 }
@@ -183,7 +183,7 @@ fn read_page(path: &Path) -> Result<Chunk> {
     Ok(Chunk::single(origin, document("html", &decode(&read_bytes(path)?, None))))
 }
 
-/// Prints the text of a page, as the collection extracts it: on the server or in a data directory.
+/// Prints the text that the collection extracts from a page: on the server or in a data directory.
 fn print_extracted(args: &Args) -> Result<ExitStatus> {
     let page = read_bytes(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let html = decode(&page, None);
@@ -216,7 +216,7 @@ fn read_text(path: &Path) -> Result<Chunk> {
     Ok(Chunk::single(origin, document("text", text)))
 }
 
-/// Returns a document with this content alone.
+/// Returns a document that has only this content.
 fn document(field: &str, content: &str) -> Vec<u8> {
     serde_json::to_vec(&serde_json::json!({ field: content })).expect("a string is JSON")
 }
@@ -245,7 +245,7 @@ fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Re
 }
 
 impl Report {
-    /// Writes one line of a bulk answer, with the place in the file instead of the chunk's.
+    /// Writes one line of a bulk answer. The place in the chunk is replaced by the place in the file.
     fn answer(&mut self, origin: &Origin, line: &str) {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(line) else {
             return self.failure(origin, Unreadable::answer());
@@ -275,7 +275,7 @@ impl Report {
         }
     }
 
-    /// Reports the unreadable lines and records before the one with this number.
+    /// Reports the unreadable lines and records that come before the line or record with this number.
     fn unreadable_before(&mut self, number: u64) {
         while let Some((origin, reason)) = self.unreadable.pop_front_if(|(origin, _)| origin.number() < number) {
             self.failure(&origin, Unreadable::from(&reason));
@@ -304,7 +304,7 @@ struct VerdictLine<'a> {
 
 impl Offline {
     fn open(args: &Args, dir: &Path) -> Result<Self> {
-        // Opening creates a missing directory, and that would hide a mistyped path.
+        // Without this check, opening would create a missing directory, and that would hide a mistyped path.
         if !dir.is_dir() {
             bail!("--data-dir {}: there is no such directory", dir.display());
         }

@@ -1,5 +1,5 @@
 //! The part of an HTTP client that the verbs need. Input: the URL of a server, and a key. Output: answers, or errors
-//! that say what to do. It must never know what a verb does with an answer.
+//! that say what to do. Knows nothing of the use of an answer.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -28,16 +28,16 @@ pub struct ServerArgs {
     pub ca: Option<PathBuf>,
 }
 
-/// The form of a URL.
+/// The form that a URL must have.
 const URL_FORM: &str = "must be a URL such as http://127.0.0.1:8080 or https://hapax.internal:8080";
 
-/// The form of a key that can be sent.
+/// The form that a key must have.
 const KEY_FORM: &str = "must be one line of printable ASCII characters";
 
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The URL is one that this client cannot use.
+    /// This client cannot use the URL.
     #[error("--server {url}: {detail}")]
     Url {
         url: String,
@@ -52,7 +52,7 @@ pub enum ClientError {
     Key,
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The server is not the one that the URL names, or this cannot be checked.
+    /// The server is not the one that the URL names, or this could not be checked.
     #[error("cannot connect to {url}: {detail}")]
     Handshake { url: String, detail: String },
     /// No server answers.
@@ -103,7 +103,8 @@ struct WrongField {
 }
 
 impl Problem {
-    /// Says what happened to people who do not see `errors`, which `detail` refers to if there are several.
+    /// Returns a sentence for people who do not see `errors`. If there are several errors, `detail` only refers to
+    /// them.
     pub(super) fn sentence(&self) -> String {
         match self.errors.as_slice() {
             [first, others @ ..] if !others.is_empty() => {
@@ -134,7 +135,7 @@ impl Client {
                 Some(bearer(&key).ok_or_else(|| refuse(KEY_FORM.to_owned()))?)
             }
             None => match std::env::var_os("HAPAX__AUTH__API_KEY") {
-                // Secrets that were made from files often end in a newline.
+                // Secrets that were read from files often end in a newline.
                 Some(key) => Some(key.to_str().and_then(|key| bearer(key.trim_end())).ok_or(ClientError::Key)?),
                 None => None,
             },
@@ -155,7 +156,7 @@ impl Client {
             agent = agent.tls_config(trust.settings()?);
         }
         let agent = agent
-            // Proxies in the environment are meant for the web, and a hapax server is usually nearby.
+            // Proxies in the environment are meant for the web, but a hapax server is usually nearby.
             .proxy(None)
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
@@ -167,12 +168,12 @@ impl Client {
         Ok(Self { agent, base, authorization: None })
     }
 
-    /// The server's URL.
+    /// Returns the server's URL.
     pub fn url(&self) -> &str {
         &self.base
     }
 
-    /// Fails at once if no server listens. Later requests are repeated while a server is gone, because it may be
+    /// Fails at once if no server listens. Later requests are repeated if the server is gone, because it may be
     /// restarting.
     pub fn reach(&self) -> Result<(), ClientError> {
         self.get("/livez").map(|_| ())
@@ -242,7 +243,7 @@ impl Client {
         self.whole(answer)
     }
 
-    /// Reads an answer of any length. Otherwise `ureq` would stop after 10 MiB.
+    /// Reads an answer of any length. Without the limit that is set here, `ureq` would stop after 10 MiB.
     fn whole(&self, answer: Response<Body>) -> Result<String, ClientError> {
         let text = answer.into_body().into_with_config().limit(u64::MAX).read_to_string();
         text.map_err(|error| self.transport(error))
@@ -289,7 +290,7 @@ impl Client {
     }
 }
 
-/// Returns the header that shows a key, if it can be sent.
+/// Returns the header that shows a key to the server, if the key can be sent.
 fn bearer(key: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("Bearer {key}")).ok()
 }
@@ -308,7 +309,7 @@ pub fn encode(value: &str) -> String {
     text
 }
 
-/// A server that gives the same answers whatever it is asked.
+/// A server that gives prepared answers, whatever it is asked.
 #[cfg(test)]
 pub(super) mod scripted {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -317,7 +318,8 @@ pub(super) mod scripted {
 
     use super::{Client, Trust};
 
-    /// Answers one request after another with these bodies. Returns a client of it, and the bodies of the requests.
+    /// Answers one request after another with these bodies. Returns a client of this server, and the bodies of the
+    /// requests.
     pub(in crate::cli) fn answering(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

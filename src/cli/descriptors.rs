@@ -1,19 +1,20 @@
 //! Divides the process's file descriptors between connections and the files of collections. Input: limits from the
-//! settings. Output: the number of connections that fit, so that many clients cannot take the descriptors that a
+//! settings. Output: the number of connections that fit. So even many clients cannot take the descriptors that a
 //! collection needs. Without this, 200 clients under `ulimit -n 200` leave no descriptor for a new collection or a
 //! backup.
 
 use crate::http;
 
-/// Descriptors of one busy collection: 8 readers, the writer, the checkpointer, a backup and a scrub, each with the
-/// database and its log; and the index of the log.
+/// The descriptors of one busy collection. It has 8 readers, the writer, the checkpointer, a backup and a scrub, each
+/// with the database and its log, and the index of the log.
 const PER_COLLECTION: u64 = 25;
-/// Standard streams, listeners, the async runtime, locks, directories being synced, files of a backup.
+/// The descriptors for standard streams, listeners, the async runtime, locks, directories that are being synced, and
+/// files of a backup.
 const RESERVE: u64 = 48;
-/// At least one descriptor in this many is for connections, even if all collections together would need more.
+/// At least one in this many descriptors is for connections, even if all collections together would need more.
 const CONNECTIONS_SHARE_MIN: u64 = 4;
 
-/// Raises the process's limit as far as it may, and returns it. `None`: there is no limit, or it is not known.
+/// Raises the process's limit as far as possible, and returns it. `None`: there is no limit, or it is not known.
 #[cfg(target_os = "linux")]
 pub fn raise_limit() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,13 +28,13 @@ pub fn raise_limit() -> Option<u64> {
     maximum
 }
 
-/// Raises the process's limit as far as it may, and returns it. `None`: there is no limit, or it is not known.
+/// Raises the process's limit as far as possible, and returns it. `None`: there is no limit, or it is not known.
 #[cfg(not(target_os = "linux"))]
 pub fn raise_limit() -> Option<u64> {
     None
 }
 
-/// Returns how many connections there are descriptors for, at most `connections_max`.
+/// Returns the number of connections for which there are descriptors, at most `connections_max`.
 pub fn connections_that_fit(limit: Option<u64>, connections_max: usize, collections_max: usize, probes: bool) -> usize {
     let Some(limit) = limit else { return connections_max };
     let others = RESERVE

@@ -1,4 +1,4 @@
-//! How a verb ended.
+//! The outcome of a verb.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {

@@ -1,5 +1,5 @@
-//! `hapax export`: writes a collection as JSON Lines, from a running server or from a data directory. It reads a page
-//! at a time, so memory stays bounded, however large the collection or one of its clusters is.
+//! `hapax export`: writes a collection as JSON Lines, from a running server or from a data directory. It reads one page
+//! at a time, so memory stays bounded even for a large collection or cluster.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -21,9 +21,9 @@ use crate::collections::offline::StoredCollection;
 use crate::http::dto::document::DocumentRecord;
 use crate::types::{CollectionName, ratio};
 
-/// Documents in one page.
+/// The number of documents in one page.
 const PAGE: usize = 1000;
-/// Ids in one line of `--clusters`. A larger cluster takes several lines.
+/// The most ids in one line of `--clusters`. A larger cluster takes several lines.
 const MEMBERS_PER_LINE: usize = 1000;
 /// Printed if --pairs or --clusters finds nothing.
 const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Duplicates are stored only if they are \
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let written = written.and_then(|note| Ok((lines.out.flush()?, note).1));
     lines.bar.finish_and_clear();
     match written {
-        // The reader of the pipe has read enough, as `head` does.
+        // The reader of the pipe, for example `head`, has read enough.
         Err(error) if is_broken_pipe(&error) => Ok(ExitStatus::Fine),
         Err(error) => Err(error.context("the export is incomplete")),
         Ok(note) => {
@@ -160,7 +160,7 @@ fn clusters(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>>
                 if let Some(cluster) = cluster.take() {
                     lines.write(&cluster)?;
                 }
-                // A part that does not begin with its representative continues an earlier line.
+                // A part that does not begin with its representative continues the cluster of an earlier line.
                 let continued = representative.is_some();
                 cluster = Some(Cluster { representative: stands.clone(), members: Vec::new(), continued });
             }
@@ -209,20 +209,20 @@ struct Lines {
 
 impl Lines {
     fn write(&mut self, line: &impl Serialize) -> Result<()> {
-        // Serialise to a buffer first: serde_json hides the kind of error that a failed write has.
+        // Serialise to a buffer first, because serde_json hides the kind of error of a failed write.
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         Ok(self.out.write_all(&bytes)?)
     }
 }
 
-/// Shows a bar on a terminal, unless the data goes to the terminal too.
+/// Shows a bar on a terminal, unless the data is written to the terminal too.
 fn progress_bar(args: &Args, to_stdout: bool, total: Option<u64>) -> ProgressBar {
     if !io::stderr().is_terminal() || to_stdout && io::stdout().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = |template| ProgressStyle::with_template(template).expect("the template is valid");
-    // How many documents are in clusters is not known in advance.
+    // The number of documents in clusters is not known in advance.
     let bar = match total.filter(|_| !args.pairs && !args.clusters) {
         Some(total) => ProgressBar::new(total)
             .with_style(style("{bar:30.cyan/dim} {percent:>3} %  {human_pos} documents, {per_sec}  {eta} left")),
@@ -246,7 +246,7 @@ struct Member {
     below_threshold: bool,
 }
 
-/// A collection, read page by page. `None` means that there are no further pages.
+/// A collection that is read page by page. `None` means that there are no further pages.
 trait Pages {
     /// Returns the number of documents, if it is known.
     fn documents_total(&self) -> Option<u64>;
@@ -265,7 +265,7 @@ struct OnlineSource {
     at: At<String>,
 }
 
-/// The place that the export has reached.
+/// The position that the export has reached.
 enum At<T> {
     Begin,
     Behind(T),
@@ -343,7 +343,7 @@ struct OfflineSource {
 
 impl OfflineSource {
     fn open(dir: &Path, collection: &str) -> Result<Self> {
-        // Opening creates a missing directory, and that would hide a mistyped path.
+        // Without this check, opening would create a missing directory, and that would hide a mistyped path.
         if !dir.is_dir() {
             bail!("--data-dir {}: there is no such directory", dir.display());
         }

@@ -1,4 +1,4 @@
-//! Arguments that name files of documents -> the files, and errors in the words of these arguments.
+//! Arguments that name files of documents -> the files, or errors in terms of these arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -18,15 +18,15 @@ pub(super) struct FieldArgs {
 }
 
 impl FieldArgs {
-    /// Lines with these fields.
+    /// Returns the form of lines with these fields.
     pub(super) fn wanted(&self, id_required: bool) -> Wanted {
         let form = LineForm { id_field: self.id_field.clone(), text_field: self.text_field.clone(), id_required };
         Wanted { form, originals: false }
     }
 }
 
-/// Replaces each pattern such as `*.warc.gz`, if no file has this name, by the files that match it, in the order of
-/// their names. The shell does the same, unless the pattern is quoted or matches too many files.
+/// Replaces each pattern such as `*.warc.gz` by the files that match it, in the order of their names. A pattern that is
+/// the name of a file is not replaced. The shell does the same, unless the pattern is quoted or matches too many files.
 pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
@@ -49,7 +49,8 @@ pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Opens each file and looks at its format, so that one that cannot be read is told before another is read to its end.
+/// Opens each file and looks at its format, so that an unreadable file is reported before other files are read to their
+/// end.
 pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
     if files.iter().filter(|file| *file == Path::new("-")).count() > 1 {
         bail!("- is given twice; stdin can be read only once");
@@ -57,7 +58,7 @@ pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
     files.iter().try_for_each(|file| look_at(file, wanted).map_err(|error| unreadable(error, file)))
 }
 
-/// Says how many files were not read because of an error.
+/// Adds to an error how many files were not read because of it.
 pub(super) fn with_unread(error: anyhow::Error, unread: &[PathBuf]) -> anyhow::Error {
     match unread {
         [] => error,
@@ -69,7 +70,7 @@ pub(super) fn with_unread(error: anyhow::Error, unread: &[PathBuf]) -> anyhow::E
     }
 }
 
-/// Says which argument helps, if one does.
+/// Adds to an error which argument helps, if one does.
 pub(super) fn unreadable(error: InputError, path: &Path) -> anyhow::Error {
     let error = match error {
         InputError::NoField(field) => anyhow!("{field}: use {}", flag(&field)),
@@ -78,7 +79,7 @@ pub(super) fn unreadable(error: InputError, path: &Path) -> anyhow::Error {
     error.context(format!("cannot read {}", path.display()))
 }
 
-/// The argument that names a field.
+/// Returns the argument that names a field.
 fn flag(field: &NoField) -> &'static str {
     if field.is_id { "--id-field" } else { "--text-field" }
 }

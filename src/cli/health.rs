@@ -46,8 +46,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let client = match &args.server {
         Some(server) => Client::without_key(server, &Trust::new(args.ca.as_deref()))?,
-        // The certificate is for the server's name, and this asks the machine's own address. The question contains no
-        // key, and the answer is only whether the server is ready.
+        // The certificate is for the server's name, but this asks the machine's own address. That is safe: the request
+        // contains no key, and the answer tells only whether the server is ready.
         None => Client::without_key(&configured(args)?, &Trust::Anyone)?,
     };
     let mut words = std::io::stderr().lock();

@@ -1,4 +1,4 @@
-//! Says what to do if another process uses the data directory. That depends on the verb, so the store does not know it.
+//! The advice if another process uses the data directory. It depends on the verb, so the store does not know it.
 
 use std::error::Error;
 
@@ -7,10 +7,10 @@ use anyhow::anyhow;
 use crate::collections::CollectionError;
 use crate::collections::offline::OfflineError;
 
-/// The advice for verbs that can ask a server too.
+/// The advice for verbs that can also ask a server.
 pub(super) const ASK_THE_SERVER: &str = "stop it, or leave out --data-dir to ask the running server instead";
 
-/// Returns the error with the advice if it says that another process uses the data directory, and any other error
+/// Adds the advice to an error which says that another process uses the data directory. Returns any other error
 /// unchanged.
 pub(super) fn advise(error: impl Into<anyhow::Error>, advice: &str) -> anyhow::Error {
     let error = error.into();

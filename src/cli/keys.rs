@@ -1,4 +1,4 @@
-//! `hapax keys`: adds, lists and revokes the keys of a keys file. A server that uses the file sees the change by itself.
+//! `hapax keys`: adds, lists and revokes the keys of a keys file. A server that uses the file notices the change.
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -108,17 +108,17 @@ fn add(args: &Add) -> Result<()> {
     };
     let (id, text) = keys::add(&args.place.keys_file, &new).map_err(|error| in_file(&args.place, &error))?;
     if let Err(error) = say(&text) {
-        // The key was not printed, so no client has it. It must not stay in the file.
+        // The key was not printed, so no client has it, and it must not stay in the file.
         keys::revoke(&args.place.keys_file, &id).map_err(|error| in_file(&args.place, &error))?;
         return Err(error.context("no key was added"));
     }
-    // The key alone is on stdout, so that it can go into a file.
+    // Only the key is on stdout, so that it can be redirected to a file.
     let note = format!("added the key {} with the id {id}; it is shown only once, and is stored nowhere", args.name);
     let _ = writeln!(std::io::stderr().lock(), "{note}");
     Ok(())
 }
 
-/// People write a space after a comma.
+/// Removes white space, because people write a space after a comma.
 fn trimmed(words: &[String]) -> Vec<String> {
     words.iter().map(|word| word.trim().to_owned()).collect()
 }
@@ -134,13 +134,13 @@ fn list(place: &Place) -> Result<()> {
     };
     let table: String = rows.iter().map(line).collect();
     match std::io::stdout().lock().write_all(table.as_bytes()) {
-        // The reader has seen enough, as with `| head`.
+        // The reader of the pipe, for example `head`, has read enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to stdout"),
     }
 }
 
-/// Returns the limits of a key, and whether it sees verdicts only.
+/// Returns the limits of a key, and whether it sees only verdicts.
 fn limits(key: &Key) -> String {
     let numbers = key.limits().named().map(|(name, limit)| format!("{name}={limit}"));
     let scores = (key.scores() == Scores::Verdict).then(|| "scores=verdict".to_owned());

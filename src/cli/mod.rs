@@ -1,5 +1,5 @@
 //! The command line: one file or folder for each verb. Input: arguments and the environment. Output: data on stdout,
-//! messages and progress bars on stderr, an exit status.
+//! messages and progress bars on stderr, and an exit status.
 
 mod arguments;
 pub mod audit;

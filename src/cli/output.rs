@@ -1,9 +1,9 @@
-//! Errors while output is written or files are read. An error of a request to a server does not count, even if one of
-//! them is its cause.
+//! Tells apart errors of output and of files. An error of a request to a server does not count, even if its cause is
+//! such an error.
 
 use std::io;
 
-/// Returns whether the reader of a pipe has left, as `head` does once it has read enough.
+/// Returns whether the reader of a pipe has gone, as `head` does once it has read enough.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     is_of_files(error, io::ErrorKind::BrokenPipe)
 }

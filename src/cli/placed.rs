@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::input::{Fields, Origin, Place, Reason};
 
-/// The place that a document came from, as fields of a line of output.
+/// The place in a file from which a document came, as fields of an output line.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct PlaceFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -18,7 +18,7 @@ pub(super) struct PlaceFields<'a> {
 }
 
 impl<'a> PlaceFields<'a> {
-    /// The place in the file, without the file's name.
+    /// Returns the place in the file, without the file's name.
     pub(super) fn in_file(origin: &Origin) -> Self {
         match origin.place {
             Place::Line(number) => Self { line: Some(number), ..Self::default() },
@@ -26,13 +26,13 @@ impl<'a> PlaceFields<'a> {
         }
     }
 
-    /// The place with the file's name.
+    /// Returns the place with the file's name.
     pub(super) fn of(origin: &'a Origin) -> Self {
         Self { file: Some(&origin.file), ..Self::in_file(origin) }
     }
 }
 
-/// Replaces the field `line`.
+/// Replaces the field `line` by the place.
 pub(super) fn placed(fields: &Fields<'_>, place: &PlaceFields<'_>) -> String {
     let place = serde_json::to_string(place).expect("a place is JSON");
     let mut text = String::new();
@@ -72,7 +72,7 @@ pub(super) struct Unreadable {
     detail: String,
 }
 
-/// The code for an answer that is not from hapax, or from a later version.
+/// The code for an answer that is not from hapax, or is from a later version.
 pub(super) const FOREIGN_ANSWER: &str = "foreign_answer";
 
 impl Unreadable {

@@ -8,11 +8,12 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// The size at which the picture is shown.
 const SIZE: (u32, u32) = (960, 600);
-/// The picture is drawn larger by this factor, because plotters rounds to whole dots and lines would have steps.
+/// The picture is drawn larger by this factor. Otherwise lines would have visible steps, because plotters rounds to
+/// whole dots.
 const SCALE: u32 = 8;
-/// Half the width of the text above the threshold, which must stay in the picture.
+/// Half the width of the label above the threshold. The label must stay in the picture.
 const LABEL_HALF: u32 = 190;
-/// Points of each line.
+/// The number of points of each line.
 const STEPS: u32 = 400;
 const CANDIDATE: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
 const VERDICT: RGBColor = RGBColor(0xC2, 0x4E, 0x0F);
@@ -39,7 +40,7 @@ pub fn draw(curve: &Curve<'_>) -> Result<String, Box<dyn std::error::Error>> {
         draw_on(&root, curve)?;
         root.present()?;
     }
-    // The drawing keeps its own measures in the viewBox. Only the size at which it is shown is set here.
+    // The size of the drawing stays in the viewBox. This changes only the size at which the picture is shown.
     let drawn = format!("width=\"{}\" height=\"{}\"", SIZE.0 * SCALE, SIZE.1 * SCALE);
     Ok(svg.replacen(&drawn, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1))
 }
@@ -143,7 +144,7 @@ fn draw_threshold_and_title(
         let dot = |style| Circle::new((curve.threshold, value), dots(5), style);
         chart.draw_series([dot(WHITE.filled()), dot(colour.stroke_width(dots(5) / 2))])?;
     }
-    // The label is above the frame, because inside it one of the curves is always in the way.
+    // The label is above the frame, because inside the frame a curve would always be in the way.
     let (x, y) = chart.backend_coord(&(curve.threshold, 1.0));
     let x = x.clamp(dots(LABEL_HALF) as i32, dots(SIZE.0 - LABEL_HALF) as i32);
     let centred = Pos::new(HPos::Center, VPos::Bottom);

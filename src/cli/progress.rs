@@ -7,10 +7,10 @@ use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, Prog
 
 use super::plural::plural;
 
-/// Time between two lines of progress if stderr is not a terminal.
+/// The time between two lines of progress if stderr is not a terminal.
 const WORDS_PERIOD: Duration = Duration::from_secs(10);
 
-/// Time between two steps of the spinner and of the clock.
+/// The time between two steps of the spinner and of the clock.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Shows a bar of `length` steps on a terminal, and nothing in logs.

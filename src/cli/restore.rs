@@ -1,4 +1,4 @@
-//! `hapax restore`: writes a backup into a new data directory, all of it or nothing.
+//! `hapax restore`: writes a backup into a new data directory, completely or not at all.
 
 use std::io::Write;
 use std::path::PathBuf;

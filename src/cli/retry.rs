@@ -1,4 +1,5 @@
-//! Repeats a request to a server that is busy or restarts: which statuses are tried again, when, and for how long.
+//! Repeats a request to a server that is busy or restarts. Decides which statuses are tried again, when, and for how
+//! long.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,22 +8,23 @@ use std::time::{Duration, Instant};
 
 use super::client::ClientError;
 
-/// How long a command waits for a server, if nothing else is said.
+/// How long a command waits for a server if no option says otherwise.
 const USUAL: Duration = Duration::from_secs(60);
-/// First pause before a request is repeated. It doubles each time.
+/// The first pause before a request is repeated. Each further pause is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// Longest pause, unless the server asks for a longer one.
+/// The longest pause, unless the server asks for a longer one.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// The random part of a pause, at most, as a part of the pause: clients that were refused together come back one by one.
+/// The largest random part that is added to a pause, as a share of the pause. So clients that were refused together
+/// come back at different times.
 const RANDOM_PART: f64 = 0.5;
-/// How often a pause looks whether it is interrupted.
+/// How often a pause checks whether it is interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Returns whether the same request may succeed a little later.
 pub(super) fn may_pass(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } | ClientError::Broken { .. } => true,
-        // A quota, a proxy whose server restarts, a full queue.
+        // The reason may be a quota, a proxy whose server restarts, or a full queue.
         ClientError::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
         ClientError::Url { .. }
         | ClientError::KeyFile { .. }
@@ -34,13 +36,13 @@ pub(super) fn may_pass(error: &ClientError) -> bool {
 
 /// Returns whether a refused line of a bulk request may succeed a little later.
 pub(super) fn line_may_pass(status: u16) -> bool {
-    // A slow client, a quota, a full queue.
+    // The reason may be a slow client, a quota, or a full queue.
     matches!(status, 408 | 429 | 503)
 }
 
-/// The pauses between requests that fail one after another.
+/// The pauses between requests that fail one after another, and when to give up.
 pub struct Patience<'a> {
-    /// How long the requests and the pauses may take together.
+    /// The longest time that the requests and the pauses may take together.
     max: Duration,
     since: Instant,
     pause: Duration,
@@ -58,12 +60,12 @@ impl<'a> Patience<'a> {
         Self::new(USUAL, None)
     }
 
-    /// Returns whether the next request is the last one.
+    /// Returns whether the next request will be the last one.
     pub(super) fn is_over(&self) -> bool {
         self.left().is_zero() || self.is_interrupted()
     }
 
-    /// Waits before the next request: as long as the server wants, or as long as there is patience.
+    /// Waits before the next request: as long as the server wants, but at most until the patience is over.
     pub(super) fn wait(&mut self, wanted: Option<Duration>) {
         let mut left = self.next_pause(wanted).min(self.left());
         while !left.is_zero() && !self.is_interrupted() {
@@ -72,7 +74,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Starts from the beginning, because something was answered.
+    /// Starts again from the beginning, because the server has answered something.
     pub(super) fn renew(&mut self) {
         (self.since, self.pause) = (Instant::now(), PAUSE_FIRST);
     }
@@ -80,7 +82,7 @@ impl<'a> Patience<'a> {
     fn next_pause(&mut self, wanted: Option<Duration>) -> Duration {
         let pause = wanted.unwrap_or(self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
-        // The keys of hash tables are random, and good enough to come at different times.
+        // The random keys of a hash table are random enough to make clients come at different times.
         let random = RandomState::new().hash_one(()) as f64 / u64::MAX as f64;
         pause.saturating_add(pause.min(self.max).mul_f64(RANDOM_PART * random))
     }
@@ -94,7 +96,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Returns the first answer, or the first error that a repetition cannot change.
+/// Returns the first success, or the first error that a repetition cannot change.
 pub(super) fn patiently<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
     let mut patience = Patience::usual();
     loop {
@@ -127,7 +129,7 @@ mod tests {
         patience.next_pause(Some(Duration::MAX));
     }
 
-    // Only the pauses counted, so that a server that took requests and answered none cost minutes for each of them.
+    // Once, only the pauses counted. A server that took requests but never answered then cost minutes for each request.
     #[test]
     fn patience_ends_during_a_request_too() {
         let max = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! TLS of a running server: the settings -> what makes the handshakes of each listener, and a task that renews it.
+//! TLS of a running server: the settings -> an acceptor for each listener, and a task that renews the certificate.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use crate::http::Listener;
 use crate::tls::{self, Acceptor};
 use tokio::net::TcpListener;
 
-/// TLS for the listener of the server, and for that of probes.
+/// The TLS acceptors of the listener for requests and of the listener for probes.
 #[derive(Default)]
 pub(super) struct Secure {
     server: Option<Acceptor>,
@@ -15,7 +15,7 @@ pub(super) struct Secure {
 }
 
 impl Secure {
-    /// Begins to look at the files. Without settings, both listeners speak plain HTTP.
+    /// Begins to watch the certificate's files. Without settings, both listeners speak plain HTTP.
     pub(super) fn start(tls: Option<Tls>) -> Self {
         let Some(Tls { files, certificate, admin_listen }) = tls else { return Self::default() };
         let acceptor = Acceptor::new(&certificate);

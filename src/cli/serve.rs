@@ -27,12 +27,12 @@ use crate::http::{Access, AppState, Boot, Wiring};
 use crate::keys::{self, KeyRing, KeysFile};
 use crate::telemetry::{logs, names, recorder::Metrics};
 
-/// Time between two looks at the progress of the start.
+/// The time between two checks of the progress of the start.
 const BOOT_LOOK: Duration = Duration::from_millis(100);
 
-/// Tasks that a thread runs before it looks for events. Tokio's default, 61, takes 30 ms with texts of 16 KB. The fewer they
-/// are, the fewer answers share one wake-up of a client that sleeps: checks are a tenth faster with 31. At ten times the
-/// capacity that refuses short checks late, and fewer requests get good answers.
+/// The number of tasks that a thread runs before it looks for events. Tokio's default, 61, takes 30 ms with texts of 16
+/// KB. With fewer tasks, fewer answers share one wake-up of a sleeping client: checks are a tenth faster with 31 than
+/// with 13. But at ten times the capacity, 31 refuses short checks late, and fewer requests get good answers.
 const EVENT_INTERVAL: u32 = 13;
 
 /// Run the server.
@@ -41,7 +41,7 @@ const EVENT_INTERVAL: u32 = 13;
 /// prints one line to stdout. All other messages go to stderr. After SIGINT or SIGTERM, it finishes open requests and
 /// stops. A second signal stops it at once.
 #[derive(Debug, clap::Args)]
-// If a flag is given twice, the last one wins, so that arguments after a wrapper's override its own.
+// If a flag is given twice, the last one wins. So the arguments of a caller override those of a wrapper script.
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:
   hapax serve
@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         return Ok(ExitStatus::Fine);
     }
     let mut config = loaded.config;
-    // Before the first thread starts, because it changes the environment.
+    // This must happen before the first thread starts, because it changes the environment.
     let given = Given::take()?;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
@@ -121,8 +121,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;
     let runtime = runtime(config.server.worker_threads).context("cannot start threads")?;
     let outcome = runtime.block_on(serve(config, metrics, given));
-    // The only work left is the start-up that a signal interrupted. It has acknowledged nothing, so it may end
-    // anywhere.
+    // Only a start-up that a signal interrupted may still be running. It has acknowledged nothing, so it may end at any
+    // point.
     runtime.shutdown_background();
     outcome.map(|()| ExitStatus::Fine)
 }
@@ -141,10 +141,11 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     if let Some(threads) = worker_threads {
         runtime.worker_threads(threads);
     }
-    // Blocking threads do short disk reads, and more threads would not make those faster. Further reads wait in a
-    // queue, and each thread costs some megabytes in the allocator.
+    // Blocking threads do short disk reads, and more threads would not make these faster. Further reads wait in a
+    // queue. Each thread costs some megabytes in the allocator.
     runtime.max_blocking_threads(cpu::cores() + 2);
-    // A thread looks for new requests after so many tasks, also while others wait: their waits count from then on.
+    // A thread looks for new requests after this many tasks, even if other tasks wait. The wait of a request counts
+    // from then on.
     runtime.event_interval(EVENT_INTERVAL);
     runtime.enable_all().thread_name("hapax-serve").on_thread_start(run_promptly).build()
 }
@@ -208,7 +209,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     close(&manager, collections, audit).await
 }
 
-/// Waits until everything that was decided is on disk, and then its lines in the audit log.
+/// Waits until all decisions are on disk, and then until their lines are in the audit log.
 async fn close(manager: &ServiceManager, collections: Collections, audit: Option<Arc<AuditLog>>) -> Result<()> {
     manager.closing();
     let close = move || {
@@ -230,12 +231,12 @@ async fn drain(signals: Signals, manager: &ServiceManager, serving: Serving, pat
 
 async fn bind(config: &Config, given: Given) -> Result<Sockets> {
     let sockets = Sockets::bind(&config.server, given).await?;
-    // A given socket need not have the configured address.
+    // A given socket may have another address than the configured one.
     sockets.addresses().try_for_each(|address| Config::protects(config, address))?;
     Ok(sockets)
 }
 
-/// Returns the log of decisions, if they are logged. It writes nothing yet.
+/// Returns the log of decisions; `None` if they are not logged. It writes nothing yet.
 fn audit_log(settings: Option<AuditSettings>) -> Option<Arc<AuditLog>> {
     for gauge in [names::AUDIT_BYTES, names::AUDIT_QUEUE_BYTES] {
         metrics::gauge!(gauge).set(0.0);
@@ -278,7 +279,7 @@ fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> 
     Ok(())
 }
 
-/// Takes the directory of the audit log, and then the data directory, and opens `default`.
+/// Takes the directory of the audit log, then takes the data directory, and opens `default`.
 async fn open(
     config: CollectionsConfig,
     audit: Option<Arc<AuditLog>>,
@@ -287,7 +288,7 @@ async fn open(
 ) -> Result<Collections> {
     let (data_dir, lock_wait) = (config.data_dir.clone(), config.lock_wait);
     if let Some(audit) = audit {
-        // Another server releases it after its data.
+        // Another server that stops releases this directory after its data.
         let started = tokio::task::spawn_blocking(move || audit.start(lock_wait)).await;
         started.context("opening the audit log failed")??;
     }
@@ -298,7 +299,7 @@ async fn open(
         .map_err(|error| advise(error, "stop it, choose another directory with --data-dir, or wait with --lock-wait"))
 }
 
-/// Describes for people where the documents are stored.
+/// Describes where the documents are stored, for people.
 fn place(config: &CollectionsConfig) -> String {
     match config.medium {
         Medium::Disk => config.data_dir.display().to_string(),
@@ -328,7 +329,8 @@ fn announce(
         .context("cannot write the ready line")
 }
 
-/// Renders the text of `/metrics`. The gauges of the collections and of the pool are read at each request.
+/// Returns a function that renders the text of `/metrics`. The gauges of the collections and of the pool are read at
+/// each request.
 fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         cpu.observe();

@@ -1,6 +1,6 @@
-//! Tells the service manager how far the server is, if there is one (`NOTIFY_SOCKET`, as with systemd's `Type=notify`).
-//! In: the steps of a server. Out: datagrams, sent by a thread, because a service manager that hangs must not stop the
-//! server. Without a service manager, nothing happens.
+//! Tells the service manager, if there is one, how far the server's start or stop has come (`NOTIFY_SOCKET`, as with
+//! systemd's `Type=notify`). In: the steps of a server. Out: datagrams. A thread sends them, because a service manager
+//! that hangs must not stop the server. Without a service manager, nothing happens.
 
 use std::fmt::Write;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -10,11 +10,11 @@ use sd_notify::NotifyState;
 
 use crate::collections::Opening;
 
-/// The time between two looks at the progress of the start.
+/// The time between two checks of the progress of the start.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the service manager waits for the next progress of a start or a stop.
+/// How long the service manager is asked to wait for the next progress of a start or a stop.
 const MORE_TIME: Duration = Duration::from_secs(120);
-/// Reports that wait for the service manager. Further ones are left out.
+/// The most reports that wait for the service manager. Further ones are left out.
 const QUEUE_MAX: usize = 64;
 
 /// The service manager.
@@ -56,7 +56,7 @@ impl ServiceManager {
         self.tell(&[NotifyState::Status("stopping: closing the data"), more_time(MORE_TIME)]);
     }
 
-    /// Reports the progress of the start until dropped. While there is progress, the start may take any time.
+    /// Reports the progress of the start, until dropped. As long as there is progress, the start may take any time.
     pub(super) async fn report(&self, opening: &Opening) {
         let (mut looks, mut told) = (tokio::time::interval(LOOK), 0.0);
         loop {
@@ -71,7 +71,7 @@ impl ServiceManager {
     }
 
     /// Reports that the process is alive, twice in the time that the service manager allows. Each report goes through
-    /// the queue of the async threads, so the reports end if these no longer turn.
+    /// the queue of the async threads, so the reports stop if these threads are blocked.
     pub(super) async fn keep_alive(self) {
         let Some(time) = sd_notify::watchdog_enabled().filter(|time| !time.is_zero()) else { return };
         let mut beats = tokio::time::interval(time / 2);

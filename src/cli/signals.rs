@@ -1,4 +1,4 @@
-//! The signals that stop a server, and SIGHUP, which does not.
+//! The signals that stop a server, and SIGHUP, which does not stop it.
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -22,8 +22,8 @@ impl Signals {
         Ok(Self { hangup: hangup?, interrupt: interrupt?, terminate: terminate? })
     }
 
-    /// Waits for a signal that stops the server. Many servers read their settings again at SIGHUP, so the log says that this
-    /// one does not.
+    /// Waits for a signal that stops the server. Many servers read their settings again at SIGHUP. This one does not,
+    /// and the log says so.
     pub(super) async fn next(&mut self) {
         loop {
             tokio::select! {
@@ -37,7 +37,7 @@ impl Signals {
         }
     }
 
-    /// Ends the process at the next signal, at once. Acknowledged writes are on disk; only open requests are lost.
+    /// Makes the next signal end the process at once. Acknowledged writes are on disk; only open requests are lost.
     pub(super) fn exit_at_next(mut self) {
         tokio::spawn(async move {
             self.next().await;

@@ -1,6 +1,6 @@
 //! Listening sockets that a service manager holds and gives to this process (socket activation, as by systemd). Input:
 //! `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES`. Output: at most two listeners. The service manager keeps its copies
-//! open, so connections wait in the kernel's queue while hapax restarts, and none is refused.
+//! of the sockets open. So connections wait in the kernel's queue while hapax restarts, and none is refused.
 
 use std::net::TcpListener;
 
@@ -10,7 +10,7 @@ use listenfd::ListenFd;
 /// The names of the two sockets.
 const NAMES: [&str; 2] = ["http", "admin"];
 
-/// The sockets that were given, each if there is one.
+/// The sockets that the service manager gave to this process, if any.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     pub(super) http: Option<TcpListener>,
@@ -37,8 +37,8 @@ impl Given {
     }
 }
 
-/// Returns what each of `count` sockets is for. They go by name if one of them is called `http` or `admin`, else by
-/// their order.
+/// Returns the role of each of `count` sockets. If one of them is called `http` or `admin`, the names decide, and
+/// otherwise the order.
 fn roles(count: usize, names: &str) -> Result<Vec<&'static str>> {
     let named: Vec<&str> = names.split(':').take(count).collect();
     let known = |name: &str| NAMES.into_iter().find(|known| *known == name);

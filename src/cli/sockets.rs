@@ -12,11 +12,12 @@ use super::socket_activation::Given;
 use crate::config::Server;
 use crate::http::{self, AppState};
 
-/// Clients that may wait in the kernel until they are accepted; `net.core.somaxconn` is a lower limit on some systems.
-/// With the 128 of the standard library, some of a few hundred clients that came at once were reset.
+/// The most clients that may wait in the kernel until they are accepted. On some systems, `net.core.somaxconn` is a
+/// lower limit. With a limit of 128, as in the standard library, some connections were reset when a few hundred clients
+/// came at once.
 const WAITING_MAX: u32 = 4096;
 
-/// The sockets that the server listens on.
+/// The sockets on which the server listens.
 pub(super) struct Sockets {
     listener: Bound,
     probes: Option<Bound>,
@@ -24,7 +25,7 @@ pub(super) struct Sockets {
 
 struct Bound {
     listener: TcpListener,
-    /// The address it is bound to. The configured port may be 0, which takes any free port.
+    /// The address to which the socket is bound. The configured port may be 0, which takes any free port.
     address: SocketAddr,
 }
 
@@ -53,12 +54,12 @@ impl Sockets {
         Ok(Self { listener, probes })
     }
 
-    /// The address of the listener for requests.
+    /// Returns the address of the listener for requests.
     pub(super) fn address(&self) -> SocketAddr {
         self.listener.address
     }
 
-    /// The addresses of all listeners.
+    /// Returns the addresses of all listeners.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         [Some(self.listener.address), self.probes.as_ref().map(|probes| probes.address)].into_iter().flatten()
     }
@@ -84,7 +85,7 @@ impl Bound {
         Ok(Self { listener, address })
     }
 
-    /// Takes a socket that the service manager listens on. It replaces the address of `setting`.
+    /// Takes a socket on which the service manager listens. It replaces the address of `setting`.
     fn given(setting: &str, socket: std::net::TcpListener) -> Result<Self> {
         let context = "cannot use a socket of LISTEN_FDS";
         let address = socket.local_addr().context(context)?;
@@ -97,7 +98,7 @@ impl Bound {
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A server that starts again must not wait until the connections of the last one are forgotten.
+    // A server that starts again must not wait until the kernel has forgotten the connections of the last run.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(WAITING_MAX)
@@ -108,12 +109,12 @@ impl Serving {
         self.address
     }
 
-    /// The address of the listener for probes, if there is one.
+    /// Returns the address of the listener for probes, if there is one.
     pub(super) fn probes_address(&self) -> Option<SocketAddr> {
         self.probes_address
     }
 
-    /// Returns only if the server ends unexpectedly.
+    /// Waits until the server ends. That happens only unexpectedly.
     pub(super) async fn ended(&mut self) -> Result<()> {
         (&mut self.server).await.context("the server failed")?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Which servers a client trusts when it speaks TLS. In: `--ca`. Out: settings for handshakes, and a sentence for each
-//! reason why one failed. It must never know which requests are sent.
+//! Decides which servers a client trusts when it speaks TLS. In: `--ca`. Out: settings for handshakes, and a sentence
+//! for each reason why a handshake failed. Knows nothing of requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 /// The authorities whose certificates are accepted.
 #[derive(Clone, Debug)]
 pub(super) enum Trust {
-    /// Those of the system, or of $SSL_CERT_FILE or $SSL_CERT_DIR.
+    /// The authorities of the system, or of $SSL_CERT_FILE or $SSL_CERT_DIR.
     System,
-    /// Those in this file only.
+    /// Only the authorities in this file.
     File(PathBuf),
-    /// Every certificate is accepted. Only for a question to this machine that contains no key.
+    /// Every certificate is accepted. This is only for a request to this machine that contains no key.
     Anyone,
 }
 
-/// The reason why it is not known whom to trust.
+/// The reason why the trusted authorities are not known.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     #[error("--ca {path}: {detail}; it must be a file with the certificates of authorities in PEM form")]
@@ -79,7 +79,7 @@ pub(super) fn handshake_error(error: &ureq::Error) -> Option<&RustlsError> {
     }
 }
 
-/// Says why a handshake failed, and what to do.
+/// Returns the reason why a handshake failed, and what to do.
 pub(super) fn explain(error: &RustlsError) -> String {
     match error {
         RustlsError::InvalidCertificate(reason) => untrusted(reason),

@@ -14,9 +14,9 @@ use super::progress;
 use crate::collections::offline::{CollectionFiles, FileCheck, FileDamage, FileRepair};
 use crate::types::CollectionName;
 
-/// Findings of one collection that are printed. --json prints more.
+/// The most findings of one collection that are printed. --json prints more.
 const SHOWN_MAX: usize = 20;
-/// Steps of the progress bar.
+/// The number of steps of the progress bar.
 const STEPS: u64 = 1000;
 
 /// Read and check everything in a data directory.
@@ -58,7 +58,7 @@ pub struct Args {
 struct ReportLine<'a> {
     collection: &'a str,
     sound: bool,
-    /// Whether all of the file could be read.
+    /// Whether the whole file could be read.
     complete: bool,
     documents: u64,
     damaged: u64,
@@ -83,14 +83,14 @@ struct RepairLine<'a> {
     pairs_set_aside: u64,
     jobs_damaged: u64,
     log_damaged: bool,
-    /// `null` if it is unknown.
+    /// The number of lost documents; `null` if it is unknown.
     lost: Option<u64>,
     kept_as: &'a Path,
     set_aside_in: &'a Path,
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    // Taking the lock creates a missing directory, and that would hide a mistyped path.
+    // Without this check, taking the lock would create a missing directory, and that would hide a mistyped path.
     if !CollectionFiles::folder(&args.data_dir).is_dir() {
         bail!(
             "--data-dir {}: not a data directory, because it has no directory `collections`",
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     for name in &names {
         match one(args, &files, name) {
             Ok(sound) => found |= !sound,
-            // Check the other collections all the same.
+            // The other collections are still checked.
             Err(error) => {
                 let error = error.context(format!(
                     "cannot check or repair collection `{name}` (if the cause cannot be mended, take it from a backup)"

@@ -1,5 +1,5 @@
-//! All collections of a server, wherever they are stored, with the verbs that `http` and `cli` know. Each verb is one
-//! match over the kinds of storage.
+//! All collections of a server, wherever they are stored. They have the verbs that `http` and `cli` use. Each verb is
+//! one match over the kinds of storage.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ pub enum Collections {
 }
 
 impl Collections {
-    /// Takes the data directory, and opens or creates `default`. It blocks. The others are opened by
-    /// [`open_rest`](Self::open_rest), or by the first request for them. Long contents are signed on `cpu`. `opening`
-    /// gets the progress.
+    /// Locks the data directory, and opens or creates `default`. It blocks. The other collections are opened by
+    /// [`open_rest`](Self::open_rest), or by the first request for each. Long contents are signed on `cpu`. `opening`
+    /// receives the progress.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
         DataDir::open(config, cpu, opening).map(|local| Self::Local(Arc::new(local)))
     }
 
     /// Opens every collection that is not open yet. A collection that is damaged, or cannot be opened for another
-    /// reason, is skipped, and the log says which and why. Until the future is done, a collection that is not open yet
-    /// refuses requests with [`CollectionError::Opening`].
+    /// reason, is skipped, and the log says which collection it is and why. Until the future is done, a collection that
+    /// is not open yet refuses requests with [`CollectionError::Opening`].
     pub fn open_rest(&self) -> BoxFuture<'static, ()> {
         match self {
             Self::Local(local) => local.registry().open_rest().boxed(),
@@ -50,7 +50,7 @@ impl Collections {
         }
     }
 
-    /// Creates a collection. False: it exists with equal settings.
+    /// Creates a collection. False: it already exists with equal settings.
     pub async fn create(&self, name: CollectionName, settings: Settings) -> Result<(Collection, bool)> {
         match self {
             Self::Local(local) => local
@@ -121,8 +121,8 @@ impl Collections {
     /// Begins a backup. [`backup_status`](Self::backup_status) returns its state. An error means that no backup was
     /// begun.
     ///
-    /// With `keep`, the time is added to its name, and when it is finished, the oldest backups of the series are
-    /// removed.
+    /// With `keep`, the time is added to the name of the backup, and the oldest backups of the series are removed when
+    /// the new one is finished.
     pub async fn start_backup(&self, name: BackupName, keep: Option<u32>) -> Result<BackupStatus> {
         match self {
             Self::Local(local) => local.backups().start(name, keep).await,
@@ -136,7 +136,7 @@ impl Collections {
         }
     }
 
-    /// Cancels the running backup. False: there is none.
+    /// Cancels the running backup. False: no backup is running.
     pub fn cancel_backup(&self) -> bool {
         match self {
             Self::Local(local) => local.backups().cancel(),

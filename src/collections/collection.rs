@@ -1,6 +1,6 @@
-//! One collection, wherever its documents are stored, with the verbs that `http` and `cli` know. Each verb is one match
-//! over the kinds of storage. No verb shows an index place, an order or a ticket of one kind, so a second kind only
-//! adds arms here.
+//! One collection, wherever its documents are stored. It has the verbs that `http` and `cli` use. Each verb is one
+//! match over the kinds of storage. No verb exposes the slots, positions or tickets of one kind, so a second kind only
+//! adds match arms here.
 
 use std::sync::Arc;
 
@@ -39,14 +39,14 @@ impl Collection {
         }
     }
 
-    /// Returns its settings and counts.
+    /// Returns the settings and counts of the collection.
     pub fn describe(&self) -> Description {
         match self {
             Self::Local(collection) => collection.describe(),
         }
     }
 
-    /// Changes settings. The old banding serves requests until the new one is built.
+    /// Changes settings. The old banding serves requests until the postings of the new one are built.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
         match self {
             Self::Local(collection) => collection.update(changes).await,
@@ -60,14 +60,14 @@ impl Collection {
         }
     }
 
-    /// Like [`prepare`](Self::prepare), with options.
+    /// Does the same as [`prepare`](Self::prepare), with options.
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         match self {
             Self::Local(collection) => collection.prepare_with(content, options).await,
         }
     }
 
-    /// Extracts the text of a page: that of the collection's setting, or the one that is asked for.
+    /// Extracts the text of a page: the kind of text that `extract` names, or else that of the collection's setting.
     pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
         match self {
             Self::Local(collection) => collection.extract(html, extract, when_full).await,
@@ -81,14 +81,14 @@ impl Collection {
         }
     }
 
-    /// Returns the most bytes of memory that the shingles of a text take, if this purpose needs them.
+    /// Returns the largest size that the shingles of a text take in memory, if this purpose needs them.
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         match self {
             Self::Local(collection) => collection.shingle_bytes(purpose, text_bytes),
         }
     }
 
-    /// Whether a lookup compares shingles, and so needs the shingles of its document.
+    /// Whether a lookup compares shingles, and therefore needs the shingles of its document.
     pub fn compares_shingles(&self) -> bool {
         match self {
             Self::Local(collection) => collection.compares_shingles(),
@@ -100,7 +100,7 @@ impl Collection {
         self.check_within(id, prepared, options, usize::MAX).await
     }
 
-    /// Like [`check`](Self::check), for an answer of at most `bytes_max` bytes; see [`Verdict::fit`].
+    /// Does the same as [`check`](Self::check), for an answer of at most `bytes_max` bytes; see [`Verdict::fit`].
     pub async fn check_within(
         &self,
         id: Option<DocId>,
@@ -113,8 +113,8 @@ impl Collection {
         }
     }
 
-    /// Checks and inserts a document. The decision is made when this returns. It is durable when the pending answer is
-    /// there.
+    /// Checks and inserts a document. When this returns, the decision is made. When the pending answer is ready, the
+    /// decision is durable.
     pub async fn insert(
         &self,
         id: DocId,
@@ -125,8 +125,8 @@ impl Collection {
         self.insert_within(id, attached.into(), prepared, options, usize::MAX).await
     }
 
-    /// Like [`insert`](Self::insert), for an answer of at most `bytes_max` bytes; see [`Verdict::fit`]. The limit does
-    /// not change what is stored.
+    /// Does the same as [`insert`](Self::insert), for an answer of at most `bytes_max` bytes; see [`Verdict::fit`]. The
+    /// limit does not change the stored data.
     pub async fn insert_within(
         &self,
         id: DocId,
@@ -142,7 +142,7 @@ impl Collection {
         }
     }
 
-    /// Deletes an id. The answer says whether it was stored.
+    /// Deletes an id. The answer says whether the id was stored.
     pub async fn delete(&self, id: DocId) -> Result<Pending<bool>> {
         match self {
             Self::Local(collection) => collection.delete(id).await.map(Pending::from),
@@ -156,8 +156,8 @@ impl Collection {
         }
     }
 
-    /// Begins to insert the documents of another collection into this one, or returns the running merge of it. Fails
-    /// unless both take the same contents.
+    /// Begins to insert the documents of another collection into this one. If this merge is already running, returns
+    /// it. Fails unless both collections take the same contents.
     pub fn merge(&self, from: &Self, on_duplicate: OnDuplicate, on_existing: OnExisting) -> Result<Pending<Merge>> {
         match (self, from) {
             (Self::Local(into), Self::Local(from)) => into.merge(from, on_duplicate, on_existing).map(Pending::from),
@@ -184,21 +184,21 @@ impl Collection {
         }
     }
 
-    /// Stops a merge. The documents that it has stored stay. Waits a moment for its end.
+    /// Stops a merge. The documents that the merge has stored stay. Waits a moment for its end.
     pub async fn stop_merge(&self, number: Seq) {
         match self {
             Self::Local(collection) => collection.stop_merge(number).await,
         }
     }
 
-    /// Returns the jobs that run, and the last ones that have ended, the newest first.
+    /// Returns the running jobs and the last jobs that have ended, the newest first.
     pub fn jobs(&self) -> Vec<ListedJob> {
         match self {
             Self::Local(collection) => collection.jobs(),
         }
     }
 
-    /// Returns up to `limit` reports of a merge, as JSON, each with the number of its document in the other collection.
+    /// Returns up to `limit` reports of a merge, as JSON. Each has the number of its document in the other collection.
     /// They are in the order of these numbers, and begin after `after`.
     pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
         match self {
@@ -226,8 +226,8 @@ impl Collection {
         self.documents_within(None, after, limit, usize::MAX).await
     }
 
-    /// Like [`documents`](Self::documents), for at most `bytes_max` bytes of JSON, but at least one document. With a
-    /// scope, returns the documents in it.
+    /// Does the same as [`documents`](Self::documents), for at most `bytes_max` bytes of JSON, but at least one
+    /// document. With a scope, returns only the documents in it.
     pub async fn documents_within(
         &self,
         scope: Option<Arc<Scope>>,
@@ -255,8 +255,8 @@ impl Collection {
         }
     }
 
-    /// Returns a page of the document's cluster. With `after`, it returns the next page of that cluster, even if the
-    /// document has left it since.
+    /// Returns a page of the document's cluster. With `after`, it returns the next page of the same cluster, even if
+    /// the document has left the cluster since.
     pub async fn cluster(&self, id: DocId, after: Option<Cursor>, limit: usize) -> Result<Option<ClusterPage>> {
         match self {
             Self::Local(collection) => {
@@ -297,14 +297,14 @@ impl Collection {
         }
     }
 
-    /// Returns how much memory those of two documents that are stored take while they are compared.
+    /// Returns how much memory two documents take while they are compared. Only documents that are stored are counted.
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
         match self {
             Self::Local(collection) => collection.bytes_to_compare(documents).await,
         }
     }
 
-    /// Compares two documents. Both must have something to compare. `when_full` applies to long contents.
+    /// Compares two documents. Both must have tokens or shingles to compare. `when_full` applies to long contents.
     pub async fn compare(&self, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
         match self {
             Self::Local(collection) => collection.compare(a, b, when_full).await,

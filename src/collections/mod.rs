@@ -1,4 +1,4 @@
-//! Collections in the form that `http` and `cli` know: [`Collections`] and [`Collection`], closed enums over the kinds
+//! Collections in the form that `http` and `cli` use: [`Collections`] and [`Collection`], closed enums over the kinds
 //! of storage. The only kind is storage on this machine.
 
 mod all;

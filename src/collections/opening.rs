@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::types::CollectionName;
 
-/// The progress of opening the collections. The code that opens them writes it, and probes read it.
+/// The progress of opening the collections. The code that opens them updates it, and probes read it.
 #[derive(Debug, Default)]
 pub struct Opening {
     parts: Mutex<BTreeMap<CollectionName, Part>>,
@@ -16,7 +16,7 @@ pub struct Opening {
 /// The progress of one collection.
 #[derive(Debug)]
 struct Part {
-    /// Bytes of its file and its log. The time to open it is roughly proportional to them.
+    /// The bytes of the collection's file and log. The time to open the collection is roughly proportional to them.
     bytes: u64,
     share: f64,
     over: bool,
@@ -29,21 +29,21 @@ impl Opening {
         self.parts.lock().extend(sizes.into_iter().map(|(name, bytes)| (name, part(bytes))));
     }
 
-    /// Sets the part of a collection that is done, 0 to 1.
+    /// Sets the completed part of a collection, 0 to 1.
     pub fn set(&self, name: &CollectionName, share: f64) {
         if let Some(part) = self.parts.lock().get_mut(name) {
             part.share = share;
         }
     }
 
-    /// Notes that a collection is open, or will not be opened.
+    /// Notes that a collection is open or will not be opened.
     pub fn end(&self, name: &CollectionName) {
         if let Some(part) = self.parts.lock().get_mut(name) {
             (part.share, part.over) = (1.0, true);
         }
     }
 
-    /// Returns the part of all collections that is done, by bytes, 0 to 1. It is 0 while there is nothing to open.
+    /// Returns the completed part of all collections, by bytes, 0 to 1. It is 0 while there is nothing to open.
     pub fn share(&self) -> f64 {
         let parts = self.parts.lock();
         let weight = |part: &Part| part.bytes.max(1) as f64;
@@ -52,13 +52,13 @@ impl Opening {
         if total > 0.0 { done / total } else { 0.0 }
     }
 
-    /// Returns the collections that are not open yet, and the part of each that is done.
+    /// Returns the collections that are not open yet, and the completed part of each.
     pub fn pending(&self) -> Vec<(CollectionName, f64)> {
         let parts = self.parts.lock();
         parts.iter().filter(|(_, part)| !part.over).map(|(name, part)| (name.clone(), part.share)).collect()
     }
 
-    /// Returns the part of a collection that is done, or `None` if there is nothing left to do.
+    /// Returns the completed part of a collection, or `None` if there is nothing left to do.
     pub fn share_of(&self, name: &CollectionName) -> Option<f64> {
         self.parts.lock().get(name).filter(|part| !part.over).map(|part| part.share)
     }

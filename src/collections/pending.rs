@@ -6,7 +6,7 @@ use super::Result;
 use crate::engine::Ticket;
 use crate::types::{LookupTimes, Verdict};
 
-/// An answer that is decided. It is returned when everything that it depends on is durable.
+/// An answer whose decision is made. It is returned when everything that it depends on is durable.
 pub struct Pending<T>(PendingKind<T>);
 
 enum PendingKind<T> {
@@ -14,15 +14,15 @@ enum PendingKind<T> {
 }
 
 impl<T> Pending<T> {
-    /// Waits until everything that the answer depends on is durable. An error means that it is not, and that the
-    /// decision was undone or may have been.
+    /// Waits until everything that the answer depends on is durable. An error means that it is not durable, and that
+    /// the decision was undone or may have been undone.
     pub async fn wait(self) -> Result<T> {
         match self.0 {
             PendingKind::Local(ticket) => ticket.wait().await,
         }
     }
 
-    /// Returns the most bytes that the answer takes as JSON.
+    /// Returns the largest size of the answer as JSON, in bytes.
     pub fn json_bytes(&self) -> usize
     where
         T: Borrow<Verdict>,
@@ -32,7 +32,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Returns how long the lookup took that it rests on.
+    /// Returns the times of the lookup that the answer is based on.
     pub fn lookup_times(&self) -> LookupTimes
     where
         T: Borrow<Verdict>,
@@ -42,8 +42,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Returns the place of the decision in the order, for audits and tests that replay answers. It is the number of
-    /// the change, or of the last change before it if the answer changed nothing.
+    /// Returns the place of the decision in the commit order, for audits and tests that replay answers. It is the
+    /// number of the change. If the answer changed nothing, it is the number of the last change before it.
     pub fn decided_at(&self) -> u64 {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.at().0,

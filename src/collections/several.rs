@@ -1,6 +1,6 @@
 //! The collections that one request asks about a document. The document is signed once for each spec, and then looked
-//! up in one collection after another. Each lookup sees what is durable when it begins: there is no common moment for
-//! all of them.
+//! up in one collection after another. Each lookup sees the data that is durable when it begins, so the lookups do not
+//! share one moment.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use super::{
 };
 use crate::types::{CollectionName, Content, DocId, Extract, Keep, SignedText, Verdict};
 
-/// The most collections besides that of the path. Each costs a lookup, and the lookups follow one another.
+/// The largest number of collections in addition to that of the path. Each costs a lookup, and the lookups run one
+/// after another.
 const OTHERS_MAX: usize = 15;
 
 /// The collections that a request asks: the one in its path, and then others. Cloning is cheap.
@@ -23,9 +24,9 @@ pub struct AskedCollections(Arc<Asked>);
 struct Asked {
     /// The collection of the path is the first.
     collections: Vec<Collection>,
-    /// For each collection, the first one with the same spec.
+    /// For each collection, the index of the first one with the same spec.
     by_spec: Vec<usize>,
-    /// The same for pages: the first one with the same spec that extracts the same text.
+    /// For each collection, the index of the first one with the same spec that extracts the same text from pages.
     by_page: Vec<usize>,
     /// Whether the collection of the path stores shingles or texts.
     keeps: bool,
@@ -34,7 +35,7 @@ struct Asked {
 /// A raw text of any length that is signed for several collections while it arrives.
 pub struct AskedTextSigner {
     asked: AskedCollections,
-    /// One for each spec, with the place of its collection.
+    /// One signer for each spec, with the index of its collection.
     signers: Vec<(usize, TextSigner)>,
 }
 
@@ -69,7 +70,7 @@ impl AskedCollections {
         Ok(names)
     }
 
-    /// `own` is the collection of the path.
+    /// Makes the list of collections. `own` is the collection of the path.
     pub fn new(own: Collection, others: Vec<Collection>) -> Self {
         let collections: Vec<Collection> = std::iter::once(own).chain(others).collect();
         let settings: Vec<_> = collections.iter().map(Collection::settings).collect();
@@ -85,23 +86,23 @@ impl AskedCollections {
         &self.0.collections[0]
     }
 
-    /// Returns the others, in the order of the request.
+    /// Returns the other collections, in the order of the request.
     pub fn others(&self) -> &[Collection] {
         &self.0.collections[1..]
     }
 
-    /// Whether a lookup in one of them compares shingles.
+    /// Whether a lookup in any of these collections compares shingles.
     pub fn compares_shingles(&self) -> bool {
         self.0.collections.iter().any(Collection::compares_shingles)
     }
 
-    /// Returns the bytes of the copy of a content that is in memory while it is prepared. There is one if the content is
-    /// signed for several specs, one after another.
+    /// Returns the size of the copy of a content that is in memory while the content is prepared, in bytes. A copy is
+    /// made only if the content is signed for several specs, one after another.
     pub fn copied_bytes(&self, content: &Content) -> usize {
         if self.leaders(self.like(content)).len() > 1 { content.bytes() } else { 0 }
     }
 
-    /// Returns the most bytes of memory that the shingles of a text take, for all specs together.
+    /// Returns the largest size that the shingles of a text take in memory, for all specs together.
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         let of = |at: usize, collection: &Collection| {
             let purpose = if at == 0 { purpose } else { Purpose::Check };
@@ -113,8 +114,8 @@ impl AskedCollections {
         self.leaders(like).into_iter().map(most).sum()
     }
 
-    /// Prepares a document for all of them: for the collection of the path with these options, for the others to look it
-    /// up. Fails if one of them cannot take the content.
+    /// Prepares a document for all collections: for the collection of the path with these options, and for the others
+    /// to look it up. Fails if one of them cannot take the content.
     pub async fn prepare(&self, content: Content, options: PrepareOptions) -> Result<Vec<Prepared>> {
         if let Content::Signature { bytes, fingerprint, text } = content {
             return self.given(bytes, fingerprint, text, options).await;
@@ -132,14 +133,14 @@ impl AskedCollections {
         }
         let mut prepared = self.handed_out(like, signed);
         if options.purpose == Purpose::Insert && !self.0.keeps {
-            // Only the others compare shingles.
+            // Only the other collections compare shingles.
             let own = prepared.remove(0).without_shingles();
             prepared.insert(0, own);
         }
         Ok(prepared)
     }
 
-    /// Takes a given signature for each collection, which says by itself whether it fits.
+    /// Takes a given signature for each collection. Each collection checks whether the signature fits.
     async fn given(
         &self,
         bytes: Vec<u8>,
@@ -148,7 +149,8 @@ impl AskedCollections {
         options: PrepareOptions,
     ) -> Result<Vec<Prepared>> {
         let mut prepared = Vec::with_capacity(self.0.collections.len());
-        // Without a fingerprint it was made with the spec of the collection of the path, and fits no other.
+        // Without a fingerprint, the signature was made with the spec of the collection of the path, and fits no other
+        // spec.
         let spec = self.own().settings().spec.fingerprint();
         for (at, collection) in self.0.collections.iter().enumerate() {
             let (purpose, fingerprint) = match at {
@@ -172,9 +174,9 @@ impl AskedCollections {
         Ok(AskedTextSigner { asked: self.clone(), signers })
     }
 
-    /// Looks a document up in all of them. The answer has at most `bytes_max` bytes. Only the stored document with this
-    /// id in the collection of the path is the document itself. `said` gets each verdict, with the place of its
-    /// collection and the hash of the content. Fails if one of the lookups fails.
+    /// Looks a document up in all collections. The answer has at most `bytes_max` bytes. `id` names the document itself
+    /// only in the collection of the path. `said` receives each verdict, with the index of its collection and the hash
+    /// of the content. Fails if one of the lookups fails.
     pub async fn check(
         &self,
         mut id: Option<DocId>,
@@ -193,15 +195,15 @@ impl AskedCollections {
                 None => all = Some(JointVerdict::begin(collection.name(), verdict)),
                 Some(all) => all.join(collection.name(), verdict, options.limit),
             }
-            // After each, so that no more than two answers are in memory.
+            // This is done after each lookup, so that no more than two answers are in memory.
             all.iter_mut().for_each(|all| all.fit(bytes_max));
         }
         Ok(all.expect("the collection of the path is always asked"))
     }
 
-    /// Looks a document up in the others, after it was decided on in the collection of the path. `prepared` is for the
-    /// others alone. The part of the answer has at most `bytes_max` bytes. A lookup that fails is a part of the answer,
-    /// because it changes nothing about the document.
+    /// Looks a document up in the other collections, after the decision in the collection of the path. `prepared` is
+    /// only for the others. This part of the answer has at most `bytes_max` bytes. If a lookup fails, its error becomes
+    /// part of the answer, because it changes nothing about the document.
     pub async fn elsewhere(
         &self,
         prepared: Vec<Prepared>,
@@ -223,22 +225,22 @@ impl AskedCollections {
         elsewhere
     }
 
-    /// Adds what the others say to the verdict on an insertion.
+    /// Adds the opinions of the other collections to the verdict on an insertion.
     pub fn inserted(&self, verdict: Verdict, elsewhere: Elsewhere) -> JointVerdict {
         JointVerdict::inserted(self.own().name(), verdict, elsewhere)
     }
 
-    /// Returns, for each collection, the first one that it shares the signature of a content with.
+    /// Returns, for each collection, the index of the first one with which it shares the signature of a content.
     fn like(&self, content: &Content) -> &[usize] {
         if let Content::Html(_) = content { &self.0.by_page } else { &self.0.by_spec }
     }
 
-    /// Returns the collections that a content is signed with.
+    /// Returns the indexes of the collections whose settings are used to sign a content.
     fn leaders(&self, like: &[usize]) -> Vec<usize> {
         (0..like.len()).filter(|&at| like[at] == at).collect()
     }
 
-    /// Returns the purpose to sign with: one that makes what all collections with the same signature need.
+    /// Returns the purpose to sign with. It yields the data that all collections with the same signature need.
     fn purpose(&self, like: &[usize], leader: usize, own: Purpose) -> Purpose {
         let purpose = if leader == 0 { own } else { Purpose::Check };
         let members = self.0.collections.iter().zip(like).filter(|(_, like)| **like == leader);
@@ -284,14 +286,14 @@ impl AskedTextSigner {
     }
 }
 
-/// Gives other tasks of the thread a turn between two lookups, each of which may need no disk.
+/// Lets other tasks of the thread run between two lookups, because a lookup can end without any wait.
 async fn give_way(lookups_before: usize) {
     if lookups_before > 0 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Returns, for each element, the place of the first equal one.
+/// Returns, for each element, the index of the first element that is equal to it.
 fn firsts<T: PartialEq>(elements: &[T]) -> Vec<usize> {
     let first = |element: &T| elements.iter().position(|other| other == element);
     elements.iter().map(|element| first(element).expect("it equals itself")).collect()

@@ -1,5 +1,5 @@
 //! The section `[address_limits]` and `server.trusted_proxies`: clients without a valid key. It must never know how a
-//! limit is enforced, or what a header says.
+//! limit is enforced, or the meaning of a header.
 
 use std::net::IpAddr;
 
@@ -41,7 +41,7 @@ impl AddressLimits {
     }
 }
 
-/// The proxies whose `X-Forwarded-For` is believed.
+/// The proxies whose `X-Forwarded-For` is trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
@@ -56,12 +56,12 @@ impl TrustedProxies {
         self.0.is_empty()
     }
 
-    /// Returns a network among them that has every address.
+    /// Returns a network in the list that contains every address.
     pub fn everybody(&self) -> Option<IpNet> {
         self.0.iter().copied().find(|net| net.prefix_len() == 0)
     }
 
-    /// Whether the address is one of them. An IPv4 address must not be written as IPv6.
+    /// Whether the address is in the list. An IPv4 address must not be written as IPv6.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|net| net.contains(&address))
     }

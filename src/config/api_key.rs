@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::keys::KeyDigest;
 
-/// A shorter key causes a warning at the start: short keys are usually typed passwords, and those are guessed within
+/// A shorter key causes a warning at the start: short keys are usually typed passwords, which can be guessed within
 /// days.
 const CHARS_SHORT: usize = 16;
 
@@ -26,7 +26,7 @@ impl ApiKey {
         self.0.len() < CHARS_SHORT
     }
 
-    /// Returns its hash. The text that a client shows is compared with it.
+    /// Returns the hash of the key. The text that a client sends is compared with it.
     pub fn digest(&self) -> KeyDigest {
         KeyDigest::of(self.0.as_bytes())
     }

@@ -32,7 +32,7 @@ pub struct Config {
     pub server: Server,
     /// A key that may do everything.
     pub api_key: Option<ApiKey>,
-    /// The file of further keys. If it is set, or `api_key` is, clients must send a key.
+    /// The file of further keys. If this file or `api_key` is set, clients must send a key.
     pub keys_file: Option<KeysFile>,
     /// Section `[tls]`. `None`: plain HTTP.
     pub tls: Option<Tls>,
@@ -97,7 +97,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses an address that other machines can reach, if no key protects the server.
+    /// Refuses an address that other machines can reach, if the server has no key.
     pub fn protects(config: &Self, address: SocketAddr) -> Result<(), ConfigError> {
         let open = config.api_key.is_none() && config.keys_file.is_none();
         if open && !address.ip().is_loopback() {
@@ -152,7 +152,7 @@ fn scrub(raw: &RawScrub) -> Result<Option<ScrubConfig>, ConfigError> {
 
 fn cpu(raw: &RawCpu) -> Result<CpuConfig, ConfigError> {
     let threads = match count("cpu.threads", raw.threads, 0..=1024)? {
-        // Leave one core to the connections.
+        // One core is left to the connections.
         0 => cpu::cores().saturating_sub(1).max(1),
         threads => threads,
     };
@@ -176,7 +176,7 @@ fn backup(raw: RawBackup) -> Result<BackupSettings, ConfigError> {
 fn audit(raw: RawAudit) -> Result<Option<AuditSettings>, ConfigError> {
     let file_bytes_max = within("audit.file_bytes_max", raw.file_bytes_max, 256 << 10..=1 << 40)?;
     let bytes_max = within("audit.bytes_max", raw.bytes_max, 512 << 10..=1 << 50)?;
-    // The oldest file goes when the limit is reached. If there were only one, all lines would go.
+    // The oldest file is removed when the limit is reached. If there were only one file, all lines would be removed.
     if file_bytes_max > bytes_max / 2 {
         let allowed = format!("must be at most half of audit.bytes_max, which is {bytes_max}");
         return Err(impossible("audit.file_bytes_max", file_bytes_max, allowed));

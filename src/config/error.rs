@@ -13,7 +13,7 @@ pub enum ConfigError {
     /// The configuration file is not TOML.
     #[error("{path} is not valid TOML: {detail}")]
     Toml { path: PathBuf, detail: String },
-    /// An environment variable whose name is nearly that of a setting.
+    /// An environment variable has almost the name of a setting.
     #[error(
         "the environment variable {name} is not a setting; did you mean {right}? Write HAPAX in capitals, with two \
          underscores after it and after the section"
@@ -33,7 +33,7 @@ pub enum ConfigError {
         /// The keys that exist.
         allowed: String,
     },
-    /// A value of the wrong type.
+    /// A value has the wrong type.
     #[error("{key} in {origin}: {detail}")]
     Type {
         /// The key with its section.
@@ -43,16 +43,16 @@ pub enum ConfigError {
         /// The type that is expected, and the value that was found.
         detail: String,
     },
-    /// A value that is not allowed.
+    /// A value is not allowed.
     #[error("{key} = {value}: {allowed}")]
     Impossible {
         /// The key with its section.
         key: &'static str,
-        /// The value as it was set. It is never a secret.
+        /// The value as it was set. A secret is never put here.
         value: String,
         allowed: String,
     },
-    /// A secret that was given twice.
+    /// A secret was given twice.
     #[error("{key} and {key}_file are both set; set only one of them")]
     GivenTwice {
         /// The key without `_file`.

@@ -1,6 +1,6 @@
 //! Names of servers and web pages in the notation of HTTP: `localhost:8080`, `[::1]`, `https://app.example`. Input:
-//! text from a setting or a header. Output: a value that compares as browsers compare it. It must never know what a
-//! host or a page may do.
+//! text from a setting or a header. Output: a value that is compared as browsers compare it. It must never know what a
+//! host or a page is allowed to do.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -47,7 +47,7 @@ impl Host {
         }
     }
 
-    /// Whether the host means the local machine on every machine. For names, see RFC 6761, section 6.3.
+    /// Whether the host means the local machine, on whatever machine it is used. For names, see RFC 6761, section 6.3.
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Ip(address) => address.is_loopback(),
@@ -77,7 +77,7 @@ impl Origin {
         &self.0
     }
 
-    /// Returns `None` for `null`.
+    /// Returns the host of the page, or `None` for `null`.
     pub fn host(&self) -> Option<Host> {
         Host::of_authority(self.0.split_once("://")?.1)
     }

@@ -1,5 +1,5 @@
-//! The HTTP limits of the section `[server]`. Their defaults are only in `config/default.toml`. It must never know how
-//! a limit is enforced.
+//! The HTTP limits of the section `[server]`. Their defaults are only in `config/default.toml`. This file must never
+//! know how a limit is enforced.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,74 +8,76 @@ use super::error::ConfigError;
 use super::ranges::{count, impossible, milliseconds, optional, within};
 use super::raw::{RawLimits, RawServer};
 
-/// The limits of the HTTP floor. A request over a size limit is answered 413; one over a limit on concurrency, 503.
+/// The limits of the HTTP layer. A request over a size limit is answered with 413; one over a limit on concurrency,
+/// with 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Longest body, after decompression. Bulk requests and streamed texts have limits of their own.
+    /// The longest body, after decompression. Bulk requests and streamed texts have their own limits.
     pub body_bytes_max: usize,
     /// Each time a client sends this many bytes, it gets one more second to send its body.
     pub body_bytes_per_second_min: u64,
-    /// Longest streamed text, after decompression.
+    /// The longest streamed text, after decompression.
     pub text_body_bytes_max: u64,
     /// Each time a client sends this many bytes, it gets one more second to send its streamed text.
     pub text_bytes_per_second_min: u64,
-    /// Longest body of a bulk request, after decompression. `?duplex=true` lifts this limit.
+    /// The longest body of a bulk request, after decompression. `?duplex=true` removes this limit.
     pub bulk_body_bytes_max: u64,
-    /// Most lines of a bulk request, blank ones included. `?duplex=true` lifts this limit.
+    /// The largest number of lines of a bulk request, including blank ones. `?duplex=true` removes this limit.
     pub bulk_lines_max: u64,
-    /// Longest line of a bulk request. A longer one gets an error line.
+    /// The longest line of a bulk request. The answer to a longer line is an error line.
     pub bulk_line_bytes_max: usize,
-    /// Bytes of answers that a bulk request may hold before it stops reading its body.
+    /// The bytes of answers that a bulk request may hold before it stops reading its body.
     pub bulk_answer_buffer_bytes_max: usize,
     /// How long a client may leave these answers unread before the stream is ended.
     pub bulk_stall_timeout: Duration,
     /// How long a bulk request may send nothing before the stream is ended.
     pub bulk_idle_timeout: Duration,
-    /// Decisions of one bulk request that may wait for the disk at once.
+    /// The number of decisions of one bulk request that may wait for the disk at once.
     pub bulk_open_max: usize,
-    /// Most bulk requests at once.
+    /// The largest number of bulk requests at once.
     pub bulk_requests_max: usize,
-    /// Most streamed texts at once.
+    /// The largest number of streamed texts at once.
     pub text_streams_max: usize,
-    /// Most documents or ids of one batch request.
+    /// The largest number of documents or ids in one batch request.
     pub batch_documents_max: usize,
-    /// Most requests that are worked on at once, except probes and metrics. A request counts from the end of its body
-    /// to the beginning of its answer. Each piece of work of a bulk request or a streamed text counts like a request.
+    /// The largest number of requests that are worked on at once, except probes and metrics. A request counts from the
+    /// end of its body to the beginning of its answer. Each piece of work of a bulk request or a streamed text counts
+    /// like a request.
     pub requests_concurrent_max: usize,
-    /// Most requests about the server or whole collections that are worked on at once.
+    /// The largest number of requests about the server or whole collections that are worked on at once.
     pub admin_requests_max: usize,
-    /// How long a request may wait for a thread while the server has more to do than it can do. Zero: no limit.
+    /// How long a request may wait for a thread while the server is overloaded. Zero: no limit.
     pub queue_delay_max: Duration,
     /// How long a batch may have to wait for its turn. Zero: no limit.
     pub batch_delay_max: Duration,
-    /// Most bytes of request bodies in memory, over all requests.
+    /// The largest size of request bodies in memory, over all requests, in bytes.
     pub bodies_bytes_max: usize,
-    /// Longest answer, in bytes of JSON. Of a bulk answer, the longest line.
+    /// The longest answer, in bytes of JSON. For a bulk answer, this is the longest line.
     pub answer_bytes_max: usize,
-    /// Most bytes of answers in memory, over all requests. Bulk requests get half of them.
+    /// The largest size of answers in memory, over all requests, in bytes. Bulk requests get half of it.
     pub answers_bytes_max: usize,
-    /// Time for the head of a request, from the opening of the connection or from the first byte of the head.
+    /// The time limit for the head of a request, from the opening of the connection or from the first byte of the head.
     pub header_timeout: Duration,
     /// How long a connection may stay open without a request.
     pub keep_alive_timeout: Duration,
-    /// How long the server waits at a stretch for more of a body, and then for the answer to be made. It does not hold
-    /// for bulk requests.
+    /// How long the server waits for more of a body without receiving any, and then for the answer to be made. It does
+    /// not apply to bulk requests.
     pub request_timeout: Duration,
     /// Each time a client takes this many bytes of an answer, it gets one more second to take the rest.
     pub answer_bytes_per_second_min: u64,
-    /// How long a client may not take its answer before the answer is dropped. On HTTP/1.1 its connection is then
+    /// How long a client may take none of its answer before the answer is dropped. On HTTP/1.1 its connection is then
     /// closed.
     pub write_timeout: Duration,
-    /// Time for open requests to end after a signal.
+    /// The time that open requests have to end after a signal.
     pub drain_timeout: Duration,
     /// How long a connection without a request stays open after a signal.
     pub drain_idle: Duration,
     /// How long a request waits for its collection to be opened at the start.
     pub start_wait: Duration,
-    /// Most documents with the same label `source` that a collection takes in a second.
+    /// The largest number of documents with the same label `source` that a collection takes in a second.
     pub source_documents_per_second: Option<u64>,
-    /// Most connections at once. If all are taken, the connection that has been idle the longest is closed for a new
-    /// one.
+    /// The largest number of connections at once. If all are in use, the connection that has been idle the longest is
+    /// closed for a new one.
     pub connections_max: usize,
 }
 
@@ -87,7 +89,7 @@ impl HttpLimits {
         const GIB: u64 = 1 << 30;
         const TIB: u64 = 1 << 40;
         const TIMES: RangeInclusive<u64> = 100..=3_600_000;
-        // The value of a key, checked by the named function.
+        // The value of a key, checked by the function that is named.
         macro_rules! limit {
             ($check:ident $key:ident, $range:expr) => {
                 $check(concat!("server.", stringify!($key)), raw.$key, $range)?
@@ -141,7 +143,8 @@ impl HttpLimits {
                 format!("must be at least four times server.answer_bytes_max, which is {}", self.answer_bytes_max);
             return Err(impossible("server.answers_bytes_max", self.answers_bytes_max, allowed));
         }
-        // There must be room for a request and for its text. A line that takes all the room would wait for more of it.
+        // There must be room for a request and for its text. A line that takes all the room would wait for more room
+        // forever.
         let largest = self.body_bytes_max.max(self.bulk_line_bytes_max);
         if self.bodies_bytes_max < 2 * largest {
             let allowed = format!(

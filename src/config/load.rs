@@ -31,8 +31,8 @@ pub struct ProbeAddress {
     pub tls: bool,
 }
 
-/// Returns the listener for probes, or that of the server if there is no other. It checks nothing else and reads no
-/// secret.
+/// Returns the listener for probes, or the listener of the server if there is none for probes. It checks nothing else
+/// and reads no secret.
 pub fn probe_address(sources: &Sources) -> Result<ProbeAddress, ConfigError> {
     let raw = Sources::extract(&sources.merge()?)?;
     let (listen, admin_listen) = server::addresses(&raw.server)?;
@@ -48,13 +48,13 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     Ok(Loaded { config, effective })
 }
 
-/// Adds `keep`, because it cannot be changed later. Unless it is set, it follows from `verify`.
+/// Adds `keep`, because it cannot be changed later. If it is not set, `verify` determines it.
 fn with_keep(merged: Figment, config: &Config) -> Figment {
     let keep = config.collections.default_settings.keep.as_str();
     merged.join(Toml::string(&format!("default_collection.keep = \"{keep}\"")))
 }
 
-/// Returns the settings of a server that is started without any.
+/// Returns the settings of a server that is started without any settings.
 pub fn defaults() -> Config {
     load(&Sources::default()).expect("the defaults are possible").config
 }

@@ -1,6 +1,6 @@
 //! Divides the memory of the process (`memory.max_bytes`) among the settings that limit parts of it. Input: the merged
-//! settings, and what the system grants. Output: the same settings, with values for those that were not set. It must
-//! never know how a limit is enforced.
+//! settings, and the memory that the system grants. Output: the same settings, with values for those that were not set.
+//! It must never know how a limit is enforced.
 
 use figment::Figment;
 
@@ -11,24 +11,24 @@ use super::sources::{Sources, derive, is_set};
 use crate::telemetry::memory::{Available, Source};
 
 const MIB: u64 = 1 << 20;
-/// The share of the available memory that the process takes by default. The rest is for the page cache, other processes
-/// and moments in which the process takes more.
+/// The share of the available memory that the process takes by default. The rest is for the page cache, for other
+/// processes, and for moments in which the process takes more.
 const AVAILABLE_PERCENT: u64 = 80;
 /// The least value of `memory.max_bytes`.
 const MAX_BYTES_LEAST: u64 = 64 * MIB;
 /// The least share for bodies: a decoder of zstd takes 8 MiB.
 const BODIES_BYTES_MIN: u64 = 12 * MIB;
-/// The memory of the process that no setting limits: connections, SQLite, threads, the allocator's own. An eighth of the
-/// whole, within these bounds.
+/// The memory of the process that no setting limits: connections, SQLite, threads, and the allocator's own memory. It
+/// is an eighth of the whole, within these bounds.
 const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
-/// The part of that for everything except connections.
+/// The part of that memory for everything except connections.
 const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
-/// The memory for a connection and for one further HTTP/2 request, of which there may be as many. Measured: a connection
-/// takes 21 KB if it is idle, 36 KB with a head of 14 KB whose end the client holds back, and 75 KB with the largest head;
-/// a further request takes up to 36 KB.
+/// The memory for a connection and for one further HTTP/2 request: there may be as many such requests as connections.
+/// Measured: an idle connection takes 21 KB. It takes 36 KB with a head of 14 KB whose end the client holds back, and
+/// 75 KB with the largest head. A further request takes up to 36 KB.
 const CONNECTION_BYTES: u64 = 96 * 1024;
 const CONNECTIONS_LEAST: u64 = 64;
-/// The least memory for everything except bodies, answers and payloads. Ids may take a small part of it.
+/// The least memory for everything except bodies, answers and payloads. Ids may take a small part of this memory.
 const BESIDE_BYTES_MIN: u64 = 40 * MIB;
 const BESIDE_IDS_BYTES_MAX: u64 = 4 * MIB;
 
@@ -56,7 +56,7 @@ struct Shares {
     line: u64,
     answer: u64,
     index: u64,
-    /// Their number.
+    /// The number of connections.
     connections: u64,
 }
 
@@ -112,7 +112,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
     Ok(divided)
 }
 
-/// Returns the bound of the process, and where it comes from unless it is set.
+/// Returns the bound of the process. If it is not set, also returns where the bound comes from.
 fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Option<&'static str>)>, ConfigError> {
     if raw.memory.max_bytes != 0 {
         let max = zero_or_within("memory.max_bytes", raw.memory.max_bytes, MAX_BYTES_LEAST..=1 << 50)?;
@@ -130,14 +130,14 @@ fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Opt
 
 /// Divides `max` bytes. A share that is not set gets at most its value in `defaults`.
 fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
-    // Room for what was asked for: twice the largest body, of which an eighth is left for small ones, and four times the
+    // Room for the requested limits: twice the largest body, with an eighth left for small bodies, and four times the
     // largest answer.
     let bodies_min = (asked.body.max(asked.line).unwrap_or(0).saturating_mul(16) / 7).max(BODIES_BYTES_MIN);
     let answers_min = asked.answer.unwrap_or(0).saturating_mul(4);
     let bodies = asked.bodies.unwrap_or_else(|| whole_mib(max / 8).max(bodies_min).min(defaults.bodies));
     let answers = asked.answers.unwrap_or_else(|| whole_mib(max / 8).max(answers_min).min(defaults.answers));
     let payloads = asked.payloads.unwrap_or_else(|| whole_mib(max / 16).min(defaults.payloads));
-    // If the shares are set, their parts are not changed, so that values that do not fit together are refused.
+    // If the shares are set, their parts are not reduced, so that values that do not fit together are refused.
     let part = |set: bool, part: u64, default: u64| if set { default } else { part.min(default) };
     let counted = bodies.saturating_add(answers).saturating_add(payloads);
     let rest = rest(max, counted.saturating_add(asked.ids.unwrap_or(0)));
@@ -164,8 +164,8 @@ fn rest(max: u64, counted: u64) -> u64 {
     (max / 8).clamp(rest_min, rest_max).min(max.saturating_sub(counted) / 2)
 }
 
-/// Returns the memory that so many connections may take, and the memory for everything without a limit of its own, if
-/// that is less.
+/// Checks whether `connections` connections may take more memory than is left for everything without a limit of its
+/// own. If so, returns the two amounts.
 pub fn too_many_connections(max: u64, counted: u64, connections: usize) -> Option<(u64, u64)> {
     let (taken, rest) = (CONNECTION_BYTES.saturating_mul(connections as u64), rest(max, counted));
     (taken > rest).then_some((taken, rest))

@@ -1,5 +1,5 @@
-//! Checks single values: returns the value, or an error that says which values are allowed. It must never know what a
-//! key means.
+//! Functions that check single values. Each returns the value, or an error that says which values are allowed. They
+//! must never know the meaning of a key.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::error::ConfigError;
 
-/// Refuses `value`. `allowed` says which values are valid.
+/// Returns the error for `value`. `allowed` says which values are valid.
 pub(super) fn impossible(key: &'static str, value: impl fmt::Display, allowed: String) -> ConfigError {
     ConfigError::Impossible { key, value: value.to_string(), allowed }
 }
@@ -28,7 +28,7 @@ pub(super) fn zero_or_within(key: &'static str, value: u64, range: RangeInclusiv
     Err(impossible(key, value, format!("must be 0, or between {} and {}", range.start(), range.end())))
 }
 
-/// The same, with `None` for 0.
+/// Does the same, and returns `None` for 0.
 pub(super) fn optional(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<Option<u64>, ConfigError> {
     zero_or_within(key, value, range).map(|value| Some(value).filter(|&value| value > 0))
 }
@@ -59,7 +59,7 @@ pub(super) fn milliseconds(key: &'static str, value: u64, range: RangeInclusive<
     within(key, value, range).map(Duration::from_millis)
 }
 
-/// Returns the value that `words` gives for `text`.
+/// Returns the value that belongs to `text` in `words`.
 pub(super) fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, ConfigError> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,5 @@
-//! The settings before they are checked. An unknown key is an error. `config/default.toml` has the defaults, and says what
-//! each key means.
+//! The settings before they are checked. An unknown key is an error. `config/default.toml` has the defaults, and
+//! describes the meaning of each key.
 
 use std::path::PathBuf;
 
@@ -204,7 +204,7 @@ pub struct RawLog {
     pub level: String,
 }
 
-// Not derived, because both hold secrets, and a `{:?}` anywhere would log them.
+// Not derived: both hold secrets, and any `{:?}` would log them.
 impl std::fmt::Debug for RawAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Auth")

@@ -1,5 +1,5 @@
-//! Secrets that are given directly or in a file. Input: a text or a path. Output: the secret, or an error that says
-//! what is wrong and what to do. The error never has the secret in it.
+//! Secrets that are given directly or in a file. Input: a text or a path. Output: the secret, or an error that names
+//! the problem and its solution. The error never contains the secret.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,8 @@ pub(super) fn keys_file(path: PathBuf) -> Result<KeysFile, ConfigError> {
     })
 }
 
-/// Says what to do about a file that this process may not read. Most often it belongs to root, and the process in a
-/// container runs as another user.
+/// Advises the user about a file that this process may not read. Most often the file belongs to root, and the process
+/// in a container runs as another user.
 pub(super) fn denied(path: &Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(file) = std::fs::metadata(path) else {
@@ -88,7 +88,7 @@ fn own_uid() -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Earlier, a container whose key file belonged to root said only "Permission denied (os error 13)".
+    /// In an earlier version, a container whose key file belonged to root said only "Permission denied (os error 13)".
     #[test]
     fn a_file_that_may_not_be_read_says_whose_it_is_and_what_to_do() {
         use std::os::unix::fs::PermissionsExt as _;

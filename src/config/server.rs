@@ -20,9 +20,9 @@ pub struct Server {
     pub hosts: Vec<Host>,
     /// Origins of other sites whose pages may use this server.
     pub cors_origins: Vec<Origin>,
-    /// Limits of addresses, and the proxies that tell them. The limits are section `[address_limits]`.
+    /// The limits of client addresses, from section `[address_limits]`, and the proxies that report client addresses.
     pub addresses: Addresses,
-    /// `None`: one for each core.
+    /// The number of worker threads. `None`: one for each core.
     pub worker_threads: Option<usize>,
     /// The rest of the section.
     pub limits: HttpLimits,
@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-/// Returns both addresses to listen on. They differ.
+/// Returns both addresses to listen on. It refuses equal addresses.
 pub(super) fn addresses(raw: &RawServer) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
     let parse = |key, text: &str| {
         text.parse().map_err(|_| {

@@ -1,4 +1,4 @@
-//! Prints the effective settings as TOML, each with its origin, secrets masked.
+//! Prints the effective settings as TOML, each with its origin. Secrets are masked.
 
 use std::fmt::Write as _;
 

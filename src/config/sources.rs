@@ -1,4 +1,4 @@
-//! Merges defaults, file, environment and flags into one tree that knows the origin of each value. Input: the four
+//! Merges defaults, file, environment and flags into one tree that has the origin of each value. Input: the four
 //! sources. Output: the merged tree, and its [`Raw`] form. It must never know which values are valid.
 
 use std::ffi::OsString;
@@ -13,16 +13,16 @@ use super::error::ConfigError;
 use super::raw::Raw;
 use super::secrets::SECRETS;
 
-/// The most letters in which a misspelt key differs from the key that was meant.
+/// The largest number of letters in which a misspelt key may differ from the key that was meant.
 const EDITS_MAX: usize = 2;
-/// The least common beginning of an unknown key and the key that was meant.
+/// The least number of letters that an unknown key and the key that was meant must have in common at their beginning.
 const BEGINNING_MIN: usize = 4;
 /// The documented defaults, compiled in.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
-/// How figment names them, as a text in memory.
+/// The name that figment gives the defaults, because they are a text in memory.
 pub(super) const DEFAULTS_NAME: &str = "TOML";
-/// The prefix of all our environment variables. It has two underscores because Kubernetes sets `HAPAX_PORT=tcp://…` for
-/// a service named hapax.
+/// The prefix of all environment variables of hapax. It has two underscores because Kubernetes sets
+/// `HAPAX_PORT=tcp://…` for a service named hapax.
 const ENVIRONMENT_PREFIX: &str = "HAPAX__";
 
 /// The sources of settings, except the defaults.
@@ -78,7 +78,7 @@ impl Sources {
             key: error.path.join("."),
             origin: error.metadata.as_ref().map_or_else(|| "the settings".into(), |origin| origin.name.to_string()),
             detail: match SECRETS.iter().any(|(section, key)| error.path.iter().eq([section, key])) {
-                // Not the value.
+                // The message does not contain the value.
                 true => "must be a string in quotes".into(),
                 false => wrong_type(error.kind),
             },
@@ -86,7 +86,7 @@ impl Sources {
     }
 }
 
-/// Leaves out the lines that the parser quotes of the file: one of them may be a secret.
+/// Leaves out the lines of the file that the parser quotes, because they may contain a secret.
 fn without_source(message: &str) -> String {
     let is_quoted = |line: &&str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
     message.lines().filter(|line| !is_quoted(line)).collect::<Vec<_>>().join(", ")
@@ -134,7 +134,7 @@ const OPTIONAL: [(&str, &str); 7] = [
     ("hashing", "secret_file"),
     ("limits", "memory_max_bytes"),
 ];
-/// Those of them that are numbers.
+/// The keys of this list whose values are numbers.
 const OPTIONAL_NUMBERS: [&str; 1] = ["limits.memory_max_bytes"];
 
 /// Common mistakes for `HAPAX__AUTH__API_KEY` and other secrets. If such a variable were ignored, the server would run
@@ -147,9 +147,9 @@ const SECRETS_WITHOUT_SECTION: [(&str, &str); 5] = [
     ("HAPAX_SECRET_FILE", "HAPAX__HASHING__SECRET_FILE"),
 ];
 
-/// Returns the right name of a variable that differs from a setting's only in case, underscores or other marks.
-/// Variables such as `HAPAX_PORT` and `HAPAX_SERVICE_HOST`, which Kubernetes sets for a service named hapax, are like
-/// no setting.
+/// Returns the correct name of a variable that differs from the name of a setting only in case, underscores or other
+/// marks. Variables such as `HAPAX_PORT` and `HAPAX_SERVICE_HOST`, which Kubernetes sets for a service named hapax, do
+/// not resemble a setting.
 fn misspelt(name: &str) -> Option<String> {
     let folded = fold(name);
     if !folded.starts_with("HAPAX_") {
@@ -183,7 +183,8 @@ fn fold(name: &str) -> String {
     folded
 }
 
-/// `deny_unknown_fields` refuses these too, but does not say where the key was set or which keys the section has.
+/// `deny_unknown_fields` refuses unknown keys too, but does not say where the key was set or which keys the section
+/// has.
 fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
     let known = tree(&Figment::from(Toml::string(DEFAULTS)));
     let origin_of = |value: &Value| origin(figment, value);
@@ -221,8 +222,8 @@ fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the name that was probably meant: one that differs in at most [`EDITS_MAX`] letters, or else the one with the
-/// longest common beginning, if that is most of `name` or all of the other.
+/// Returns the name that was probably meant: one that differs in at most [`EDITS_MAX`] letters. Otherwise it is the
+/// name with the longest common beginning, if that is most of `name` or the whole of the other name.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |other: &&str| strsim::osa_distance(name, other);
     let typo = known.iter().copied().min_by_key(|other| distance(other));
@@ -245,7 +246,7 @@ pub(super) fn is_set(figment: &Figment, key: &str) -> bool {
     figment.find_metadata(key).is_some_and(|metadata| !metadata.name.starts_with(DEFAULTS_NAME))
 }
 
-/// Sets a key to a value that follows from other settings, or from the system.
+/// Sets a key to a value that is derived from other settings, or from the system.
 pub(super) fn derive(figment: Figment, key: &str, value: u64, origin: &str) -> Figment {
     figment.merge(Setting { origin: origin.to_owned(), key: key.to_owned(), value: Value::from(value) })
 }
@@ -259,7 +260,7 @@ pub(super) fn origin(figment: &Figment, value: &Value) -> String {
     figment.get_metadata(value.tag()).map_or_else(|| "the settings".into(), |metadata| metadata.name.to_string())
 }
 
-/// The text of a file that was read before.
+/// The text of a file that has already been read.
 struct FileText {
     path: PathBuf,
     text: String,
@@ -275,7 +276,7 @@ impl Provider for FileText {
     }
 }
 
-/// One value from one variable or flag. Each has a provider of its own, so that an error can name it.
+/// One value from one variable or flag. Each value has its own provider, so that an error can name the source.
 struct Setting {
     origin: String,
     key: String,
@@ -283,8 +284,8 @@ struct Setting {
 }
 
 impl Setting {
-    /// A text stays a text unless the default of the key is a number, or true or false: an API key of digits is still a
-    /// text. The items of a list are separated by commas.
+    /// Makes a setting of `text`. The value is a string unless the default of the key is a number, `true` or `false`:
+    /// an API key of digits is still a string. The items of a list are separated by commas.
     fn new(origin: String, key: String, text: &str, defaults: &Figment) -> Self {
         let default = defaults.find_value(&key).ok();
         if default.as_ref().is_some_and(|default| matches!(default, Value::Array(..))) {

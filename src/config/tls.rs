@@ -15,7 +15,7 @@ pub struct Tls {
     pub files: CertificateFiles,
     /// The contents of the files when the settings were checked.
     pub certificate: Certificate,
-    /// Whether the listener for probes speaks TLS, too.
+    /// Whether the listener for probes also uses TLS.
     pub admin_listen: bool,
 }
 
@@ -37,7 +37,7 @@ impl Tls {
         Ok(Some(Self { files, certificate, admin_listen: raw.admin_listen }))
     }
 
-    /// Whether the section names a certificate. It reads no file.
+    /// Whether the section names a certificate. It does not read the file.
     pub(super) fn is_on(raw: &RawTls) -> bool {
         !raw.cert_file.as_os_str().is_empty()
     }

@@ -1,4 +1,4 @@
-//! Settings that are possible, but probably a mistake. In: checked settings. Out: a sentence for each.
+//! Settings that are valid, but probably a mistake. In: checked settings. Out: one sentence for each mistake.
 
 use jiff::Timestamp;
 
@@ -23,7 +23,7 @@ pub fn warnings(api_key: Option<&ApiKey>, addresses: &Addresses) -> Vec<String> 
     warnings
 }
 
-/// Tells that a certificate has expired or soon will. A running server tells this itself.
+/// Says if a certificate has expired or soon will. A running server reports this itself.
 pub fn certificate_ends(tls: &Tls, now: Timestamp) -> Option<String> {
     let expires = tls.certificate.expires();
     match Life::at(now, expires) {
@@ -33,7 +33,7 @@ pub fn certificate_ends(tls: &Tls, now: Timestamp) -> Option<String> {
     }
 }
 
-/// Tells that no key of a file is valid, or that the last one of a name soon expires. A running server tells this itself.
+/// Says if no key of a file is valid, or if the last key of a name soon expires. A running server reports this itself.
 pub fn keys_end(file: &KeysFile, now: Timestamp) -> Option<String> {
     if file.keys().iter().all(|key| key.is_expired(now)) {
         return Some("no key is valid, so every request is refused; add one with `hapax keys add`".to_owned());

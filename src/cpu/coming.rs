@@ -1,11 +1,11 @@
-//! The new work that is on its way to a queue: it was let in, and its body is still being decoded. The estimate of the
-//! wait counts it like work that is in the queue. Otherwise many bodies would be let in at once, decoded, and then refused.
-//! In: work that is let in. Out: how many there are.
+//! The new work that is on its way to a queue: it was accepted, but its body is still being decoded. The estimate of
+//! the wait counts such work like work in the queue. Otherwise many bodies would be accepted at once, decoded, and then
+//! refused. In: accepted work. Out: the number of pieces of work on their way.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Work on its way, oldest first.
+/// Work on its way, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Coming {
     works: VecDeque<(u64, Instant)>,
@@ -21,15 +21,15 @@ impl Coming {
         number
     }
 
-    /// Removes work that has come, or that never will.
+    /// Removes work that has come, or that will never come.
     pub(super) fn remove(&mut self, number: u64) {
         if let Ok(at) = self.works.binary_search_by_key(&number, |(number, _)| *number) {
             self.works.remove(at);
         }
     }
 
-    /// Returns how many there are. Work older than `life` no longer counts. Otherwise clients that send slowly would keep
-    /// others out.
+    /// Returns the number of pieces of work on their way. Work older than `life` no longer counts. Otherwise clients
+    /// that send slowly would keep others out.
     pub(super) fn count(&mut self, now: Instant, life: Duration) -> usize {
         while self.works.front().is_some_and(|(_, since)| now.duration_since(*since) > life) {
             self.works.pop_front();

@@ -1,34 +1,35 @@
-//! Estimates how long new work would wait in a queue: the number of jobs that wait, times the recent mean interval
-//! between two departures (after PIE, RFC 8033, which measures the rate of departures too). So work can be refused when
-//! it comes, and not only after it has waited. In: departures. Out: an estimate.
+//! Estimates how long new work would wait in a queue. The estimate is the number of waiting jobs, times the recent mean
+//! interval between two departures. (PIE, RFC 8033, also measures the rate of departures.) So work can be refused when
+//! it arrives, and does not have to wait first. In: departures. Out: an estimate.
 
 use std::time::{Duration, Instant};
 
-/// One new interval changes the estimate by this part.
+/// The weight of one new interval in the mean.
 const GAIN: f64 = 0.125;
-/// After so many intervals without a new one the estimate is too old. Otherwise one interval that was much too long, as
-/// after a pause of the machine, would refuse all new work, and so no other interval would ever be measured.
+/// The estimate is too old if no interval was measured for this many times the mean interval. Without this rule, one
+/// much too long interval, for example after a pause of the machine, would cause all new work to be refused. Then no
+/// other interval would ever be measured.
 const OLD_INTERVALS: f64 = 4.0;
-/// The shortest and the longest such time, in seconds.
+/// The shortest and the longest time after which an estimate is too old, in seconds.
 const OLD_SECONDS: (f64, f64) = (1.0, 30.0);
 
 /// The intervals between departures from a queue while it is not empty.
 #[derive(Debug, Default)]
 pub struct Drain {
-    /// The last departure that left others behind.
+    /// The time of the last departure after which other jobs were still waiting.
     last: Option<Instant>,
-    /// The mean interval, in seconds. It stays from one run to the next, if that follows soon.
+    /// The mean interval, in seconds. It is kept when the queue becomes empty, if the next interval follows soon.
     interval: f64,
-    /// When the last interval was measured.
+    /// The time at which the last interval was measured.
     measured: Option<Instant>,
 }
 
 impl Drain {
-    /// Notes that one left the queue now, and that `left` remain.
+    /// Records that a job left the queue now, and that `left` jobs remain.
     pub fn departed(&mut self, now: Instant, left: usize) {
         if let Some(last) = self.last {
             let interval = (now - last).as_secs_f64();
-            // The first interval is as good a guess as there is.
+            // Without an earlier estimate, the first interval is the best one.
             let gain = if self.is_known(now) { GAIN } else { 1.0 };
             self.interval += (interval - self.interval) * gain;
             self.measured = Some(now);
@@ -36,7 +37,7 @@ impl Drain {
         self.last = (left > 0).then_some(now);
     }
 
-    /// Returns how long one more would wait behind `waiting` others; zero if that is not known.
+    /// Returns how long one more job would wait behind `waiting` others; zero if that is not known.
     pub fn wait(&self, now: Instant, waiting: usize) -> Duration {
         if self.is_known(now) { Duration::from_secs_f64(self.interval * waiting as f64) } else { Duration::ZERO }
     }
@@ -58,7 +59,7 @@ mod tests {
         assert_eq!(drain.wait(start, 1000), ms(0), "nothing is known yet");
         (0..100).for_each(|number| drain.departed(at(10 * number), 5));
         assert!(drain.wait(at(1000), 8).abs_diff(ms(80)) < ms(1), "{:?}", drain.wait(at(1000), 8));
-        // The queue was empty meanwhile, so this is no interval.
+        // The queue was empty in between, so this is not an interval.
         drain.departed(at(1000), 0);
         drain.departed(at(1500), 5);
         assert!(drain.wait(at(1500), 8).abs_diff(ms(80)) < ms(1), "{:?}", drain.wait(at(1500), 8));

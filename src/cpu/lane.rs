@@ -1,5 +1,6 @@
-//! A queue of jobs with threads of its own. Jobs of work that has begun go first, because it holds memory and its client
-//! has waited already; so a document that comes in many pieces is done soon after its first. In: jobs. Out: the next.
+//! A queue of jobs that has its own threads. Jobs of work that has begun go first, because such work holds memory, and
+//! its client has already waited. So a document in many pieces is done soon after its first piece. In: jobs. Out: the
+//! next job.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,14 +12,14 @@ use super::coming::Coming;
 use super::drain::Drain;
 use super::refused::Refused;
 
-/// After this many jobs of begun work, the next job is of new work. Otherwise documents without end would keep it out.
-/// A document of 1 MiB is 16 jobs.
+/// After this many jobs of begun work in a row, the next job is one of new work. Otherwise endless documents would keep
+/// new work out. A document of 1 MiB is 16 jobs.
 const BEGUN_IN_A_ROW_MAX: usize = 16;
 
 pub(super) struct PoolWork {
     pub(super) asked: Instant,
     pub(super) permit: OwnedSemaphorePermit,
-    /// Whether it continues work that has begun.
+    /// Whether the job continues work that has begun.
     pub(super) begun: bool,
     pub(super) run: Box<dyn FnOnce() + Send>,
 }
@@ -35,39 +36,39 @@ struct Queue {
     begun: VecDeque<PoolWork>,
     new: VecDeque<PoolWork>,
     coming: Coming,
-    /// The jobs taken from `begun` since the last one from `new`.
+    /// The number of jobs that were taken from `begun` since the last one from `new`.
     in_a_row: usize,
-    /// The departures from `new`.
+    /// The departures from `new`, to estimate waits.
     drain: Drain,
     closed: bool,
 }
 
 impl Lane {
-    /// Lets in new work whose job will be added later, unless the job would wait longer than `wait_max`; zero: all is let
-    /// in. Returns a number for [`Lane::came`].
+    /// Accepts new work whose job will be added later. Refuses it if the job would wait longer than `wait_max`; if that
+    /// is zero, accepts all work. Returns a number for [`Lane::came`].
     pub(super) fn admit(&self, wait_max: Duration) -> Result<u64, Refused> {
         let (mut queue, now) = (self.queue.lock(), Instant::now());
         queue.admits(now, wait_max)?;
         Ok(queue.coming.add(now))
     }
 
-    /// Tells whether new work would be let in.
+    /// Returns an error if new work would be refused.
     pub(super) fn judge(&self, wait_max: Duration) -> Result<(), Refused> {
         self.queue.lock().admits(Instant::now(), wait_max)
     }
 
-    /// Notes that the work with this number has come, or never will.
+    /// Records that the work with this number has come, or will never come.
     pub(super) fn came(&self, number: u64) {
         self.queue.lock().coming.remove(number);
     }
 
-    /// Adds a job. New work that would wait longer than `wait_max` is refused; zero: none is.
+    /// Adds a job. New work that would wait longer than `wait_max` is refused; if that is zero, none is refused.
     pub(super) fn push(&self, job: PoolWork, wait_max: Duration) -> Result<(), Refused> {
         let mut queue = self.queue.lock();
         if job.begun {
             queue.begun.push_back(job);
         } else {
-            // Work on its way does not count here, because it will come later.
+            // Work on its way does not count here, because this job is ahead of it.
             queue.is_in_time(Instant::now(), queue.new.len(), wait_max)?;
             queue.new.push_back(job);
         }
@@ -75,7 +76,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Takes the next job. Waits for one; returns `None` once the lane is closed.
+    /// Waits for the next job and takes it. Returns `None` once the lane is closed.
     pub(super) fn next(&self) -> Option<PoolWork> {
         let mut queue = self.queue.lock();
         loop {
@@ -102,13 +103,14 @@ impl Lane {
 }
 
 impl Queue {
-    /// Refuses work that comes behind all others, also those on their way.
+    /// Refuses work if it would wait too long behind all other work, including work on its way.
     fn admits(&mut self, now: Instant, wait_max: Duration) -> Result<(), Refused> {
         let ahead = self.new.len() + self.coming.count(now, wait_max);
         self.is_in_time(now, ahead, wait_max)
     }
 
-    /// Refuses work behind `ahead` others if it would wait longer than `wait_max`; never if that is zero.
+    /// Refuses work if it would wait longer than `wait_max` behind `ahead` other jobs. If `wait_max` is zero, refuses
+    /// none.
     fn is_in_time(&self, now: Instant, ahead: usize, wait_max: Duration) -> Result<(), Refused> {
         match wait_max.is_zero() || self.drain.wait(now, ahead) <= wait_max {
             true => Ok(()),

@@ -1,15 +1,15 @@
-//! The priorities of threads. The system prefers the threads that serve connections: on these, checks of short texts
-//! run to their end, and requests are refused. Where threads have no priorities of their own, nothing changes.
+//! The priorities of threads. The system prefers the threads that serve connections. On these threads, checks of short
+//! texts run to their end, and requests are refused. On systems whose threads have no priorities, nothing changes.
 //!
-//! A thread that has just run may be woken before it is due again. Then Linux looks again only at its next tick, 4 to
-//! 10 ms later, unless the thread that runs ends its turn by itself. Therefore long work takes short turns, and yields
+//! A thread that has just run may be woken before its next turn is due. Linux then reconsiders only at its next tick, 4
+//! to 10 ms later, unless the running thread ends its turn by itself. Therefore long work takes short turns, and yields
 //! between them.
 
-/// Lowers the priority of the calling thread a little, and shortens its turns. The priority is not lowered further: at the
-/// lowest one, any busy program of the machine would bring streams to a stop.
+/// Lowers the priority of the calling thread a little, and shortens its turns. The priority is not the lowest one,
+/// because any busy program on the machine would then stop the streams.
 #[cfg(target_os = "linux")]
 pub fn give_way(nice: Nice) {
-    // Without a process id, Linux changes the calling thread alone. It allows every thread to lower its priority.
+    // Without a process id, Linux changes only the calling thread. Linux allows every thread to lower its priority.
     let lowered = rustix::process::getpriority_process(None)
         .and_then(|before| rustix::process::setpriority_process(None, before + nice as i32));
     if let Err(error) = lowered {
@@ -21,8 +21,8 @@ pub fn give_way(nice: Nice) {
 #[cfg(not(target_os = "linux"))]
 pub fn give_way(_: Nice) {}
 
-/// Asks the system to run the calling thread soon after it is woken, in short turns: a check takes less than a tenth of
-/// a millisecond, and other threads run for some milliseconds without a break. Linux supports this since 6.12.
+/// Asks the system to run the calling thread soon after it is woken, in short turns. A check takes less than a tenth of
+/// a millisecond, but other threads run for some milliseconds without a break. Linux supports this since 6.12.
 #[cfg(target_os = "linux")]
 pub fn run_promptly() {
     const TURN_NANOS: u64 = 200_000;
@@ -32,7 +32,7 @@ pub fn run_promptly() {
     wanted.size = size_of::<libc::sched_attr>() as u32;
     wanted.sched_policy = libc::SCHED_OTHER as u32;
     (wanted.sched_nice, wanted.sched_runtime) = (nice, TURN_NANOS);
-    // SAFETY: the call reads `size` bytes, and changes the calling thread alone.
+    // SAFETY: the call reads `size` bytes, and changes only the calling thread.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0) };
     if set != 0 {
         tracing::debug!(error = %std::io::Error::last_os_error(), "a thread keeps the length of its turns");
@@ -42,17 +42,18 @@ pub fn run_promptly() {
 #[cfg(not(target_os = "linux"))]
 pub fn run_promptly() {}
 
-/// Lets threads run that are due before the calling one. Long work calls it several times a millisecond.
+/// Lets other threads run if they are due before the calling one. Long work calls this several times a millisecond.
 pub fn let_others_run() {
     std::thread::yield_now();
 }
 
-/// How much a thread gives way. At each step the system gives it about a quarter less of a busy processor.
+/// How far the priority of a thread is lowered. With each step, the thread gets about a quarter less time on a busy
+/// processor.
 #[derive(Clone, Copy, Debug)]
 pub enum Nice {
     /// For long texts of single requests.
     LongTexts = 3,
-    /// For streams of documents, which may last for hours, for new bandings and backups, and for rounds over all
+    /// For streams of documents, which may last for hours; for new bandings and backups; and for rounds over all
     /// collections.
     Streams = 5,
 }

@@ -1,6 +1,6 @@
-//! Why the pool refuses work.
+//! The reasons why the pool refuses work.
 
-/// Why work was refused.
+/// The reason why work was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// All places in the queue are taken.
@@ -9,7 +9,7 @@ pub enum Refused {
         /// The number of places.
         queue_max: usize,
     },
-    /// It would wait too long.
+    /// The work would wait too long.
     #[error(
         "there is more long work than the processors can do in time (`cpu.queue_delay_max_ms`); nothing was done for \
          this request; try again later"

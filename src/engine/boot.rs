@@ -31,7 +31,7 @@ use crate::verdicts::{CollectionError, Limits, Medium, Preparer, Result, Setting
 pub(crate) struct Common {
     /// The secret key of collections with keyed hashing.
     pub secret: Option<SecretKey>,
-    /// The limits that each collection keeps to.
+    /// The limits of each collection.
     pub limits: Limits,
     /// The threads that sign long contents.
     pub cpu: CpuPool,
@@ -57,7 +57,7 @@ pub(crate) fn create(
     settings: &Settings,
     common: &Common,
 ) -> Result<Arc<LocalCollection>> {
-    // First, so that a missing key leaves no file behind.
+    // This comes first, so that a missing key leaves no file behind.
     let preparer = preparer(name, settings, common)?;
     let meta = Meta {
         name: name.clone(),
@@ -153,13 +153,13 @@ fn assemble(
         Arc::clone(&common.disk),
         (Jobs::of(jobs), statistics),
     ));
-    // A collection over the budget opens all the same, so that its documents can be looked up and deleted.
+    // A collection that exceeds the budget is opened anyway, so that its documents can be looked up and deleted.
     writes.account();
     let parts = Parts { name: meta.name, created: meta.created, writes };
     Ok(Arc::new(LocalCollection::start(parts, writer)))
 }
 
-/// The facts that a scan collects besides loading the index.
+/// The facts that a scan collects in addition to loading the index.
 struct Scanned {
     linked: i64,
     /// Documents that joined a cluster: (name of the cluster, `seq`, place).

@@ -24,7 +24,7 @@ use crate::verdicts::{
 };
 use hapax_core::IllFormed;
 
-/// The time between two looks whether a job has ended.
+/// The time between two checks whether a job has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a request to end a job waits.
 const STOP_WAIT: Duration = Duration::from_secs(2);
@@ -39,7 +39,8 @@ pub struct LocalCollection {
     merges: Arc<Merges>,
     removals: Arc<Removals>,
     rebanding: Arc<Rebanding>,
-    /// Held while the golden set is evaluated or changed, or the buckets are surveyed: each takes memory, and up to a second.
+    /// Held while the golden set is evaluated or changed, or while the buckets are surveyed. Each of these takes
+    /// memory, and up to a second.
     long: Turns,
     info: CollectionInfo,
 }
@@ -83,7 +84,7 @@ impl LocalCollection {
         self.lookup.policy().settings.clone()
     }
 
-    /// Returns its settings and document counts.
+    /// Returns the settings and document counts of the collection.
     pub fn describe(&self) -> Description {
         self.described(self.settings())
     }
@@ -99,13 +100,13 @@ impl LocalCollection {
         self.prepare_with(content, PrepareOptions::default()).await
     }
 
-    /// Prepares a document. `options` say for which use.
+    /// Prepares a document for the use that `options` name.
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         let verify = self.lookup.policy().settings.verify;
         self.preparer().prepare(content, options, verify).await
     }
 
-    /// Extracts the text of a page: that of the setting, or the one that is asked for.
+    /// Extracts the text of a page. `extract` replaces the setting of the collection.
     pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
         self.preparer().extract(html, extract, when_full).await
     }
@@ -116,7 +117,8 @@ impl LocalCollection {
         self.preparer().text_signer(ill_formed, options, verify)
     }
 
-    /// Returns the most bytes of memory that preparing a text of `text_bytes` takes in addition to the text.
+    /// Returns an upper bound of the memory that preparing a text of `text_bytes` takes in addition to the text, in
+    /// bytes.
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         let verify = self.lookup.policy().settings.verify;
         self.preparer().shingle_bytes(purpose, text_bytes, verify)
@@ -193,8 +195,8 @@ impl LocalCollection {
         write::delete_labelled(&self.writes, label).await
     }
 
-    /// Begins to insert the documents of another collection into this one, or returns the running merge of it. Fails
-    /// unless both take the same contents.
+    /// Begins to insert the documents of another collection into this one, or returns the running merge of that
+    /// collection. Fails unless both collections accept the same contents.
     pub fn merge(&self, from: &Self, on_duplicate: OnDuplicate, on_existing: OnExisting) -> Result<Ticket<Merge>> {
         if self.name == from.name {
             let detail = "is the collection itself; name another one".into();
@@ -212,7 +214,7 @@ impl LocalCollection {
     }
 
     /// Returns the same counts for each of the first `limit` labels, in the order of their texts. With `name`, only
-    /// labels with this name are listed; with `after`, only labels after that one.
+    /// labels with this name are listed; with `after`, only labels after that label.
     pub fn label_statistics(
         &self,
         name: Option<&str>,
@@ -222,8 +224,8 @@ impl LocalCollection {
         self.writes.statistics().by_label(name, after, limit)
     }
 
-    /// Stops a merge. The documents that it has stored stay. Waits a moment for its end: if the disk takes no writes, the
-    /// merge ends later.
+    /// Stops a merge. The documents that it has stored stay. Waits up to two seconds for its end. If the disk accepts
+    /// no writes, the merge ends later.
     pub async fn stop_merge(&self, number: Seq) {
         self.writes.jobs().stop(number);
         let begun = Instant::now();
@@ -238,7 +240,7 @@ impl LocalCollection {
     }
 
     /// Returns up to `limit` reports of a merge, as JSON, each with the `seq` of its document in the other collection.
-    /// They are in the order of these, and begin after `after`.
+    /// The reports are in the order of `seq`, and begin after `after`.
     pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
         lookup::merge_reports(&self.lookup, merge, after, limit).await
     }
@@ -248,8 +250,8 @@ impl LocalCollection {
         lookup::document(&self.lookup, id).await
     }
 
-    /// Returns the document with this id and its text, if the two have at most `bytes_max` bytes as JSON. Fails if the
-    /// collection keeps no texts.
+    /// Returns the document with this id and its text, if both together have at most `bytes_max` bytes as JSON. Fails
+    /// if the collection keeps no texts.
     pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
         lookup::document_with_text(&self.lookup, id, bytes_max).await
     }
@@ -272,7 +274,7 @@ impl LocalCollection {
     }
 
     /// Returns the first `limit` labels that documents have, in the order of their texts, and how many documents have
-    /// each. With `name`, only labels with this name are listed; with `after`, only labels after that one.
+    /// each. With `name`, only labels with this name are listed; with `after`, only labels after that label.
     pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         self.lookup.index().label_counts(name, after, limit)
     }
@@ -294,7 +296,7 @@ impl LocalCollection {
         lookup::buckets(&self.lookup, limit, turn).await
     }
 
-    /// Returns how much memory those of two documents that are stored take while they are compared.
+    /// Returns how much memory two documents take while they are compared, counting only those that are stored.
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
         lookup::stored_bytes(&self.lookup, documents).await
     }
@@ -312,7 +314,7 @@ impl LocalCollection {
         Ok(report)
     }
 
-    /// Stores a golden set in place of the earlier one, and evaluates it. It is durable when this returns.
+    /// Stores a golden set in place of the earlier one, and evaluates it. The set is durable when this returns.
     pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
         let (turn, pairs) = (self.long.take().await?, Arc::new(pairs));
         let (report, _turn) = lookup::golden::given_beside(&self.lookup, &pairs, turn).await?;
@@ -324,7 +326,7 @@ impl LocalCollection {
 
     /// Changes settings. A new banding is built while the old one serves requests.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
-        // The settings of this change, even if another one has followed.
+        // These are the settings of this change, even if another change has followed.
         let settings = self.rebanding.update(changes).await?;
         Ok(self.described(settings))
     }
@@ -337,7 +339,7 @@ impl LocalCollection {
         }
     }
 
-    /// Returns whether its file has been closed.
+    /// Returns whether the file of the collection has been closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.lookup.records().store().is_closed()
     }

@@ -1,7 +1,6 @@
-//! Watches whether the data directory accepts writes, and how much room its disk has.
-//! In: commits that the disk refused. Out: `"writable"` in `/readyz`, and `hapax_data_free_bytes`. After a refusal, or
-//! while the disk is nearly full, a test file is written every few seconds. So hapax notices that there is room again
-//! before a request has to try.
+//! Watches whether the data directory accepts writes, and how much room its disk has. In: commits that the disk
+//! refused. Out: `"writable"` in `/readyz`, and `hapax_data_free_bytes`. After a refusal, or while the disk is nearly
+//! full, a test file is written every few seconds. It shows whether there is room again before a request has to try.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,7 +12,7 @@ use super::reserve::Reserve;
 use crate::telemetry::names;
 use crate::verdicts::{CollectionError, Result, WriteFailure};
 
-/// The size of the test file. Less free space than this is too little: a transaction and its log may need as much.
+/// The size of the test file. Less free space is not enough, because a transaction and its log may need this much.
 const TRIAL_BYTES: usize = 1 << 20;
 /// The name of the test file in the data directory.
 const TRIAL_NAME: &str = "trial.tmp";
@@ -50,7 +49,7 @@ impl DataDisk {
         self.reserve.give_up()
     }
 
-    /// Refuses to store a document if the room that is left is for deletes.
+    /// Returns an error if the remaining room is only for deletes, so that no document may be stored.
     pub(crate) fn admit(&self) -> Result<()> {
         if !self.reserve.is_spent() {
             return Ok(());
@@ -105,7 +104,7 @@ impl DataDisk {
 
 fn write_trial(path: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
-    // Not only zeros: some file systems store those without using space.
+    // The bytes are not all zero, because some file systems store zeros without using space.
     let block: Vec<u8> = (0..TRIAL_BYTES).map(|at| (at % 251) as u8).collect();
     file.write_all(&block)?;
     file.sync_all()

@@ -1,5 +1,5 @@
-//! The jobs of one collection: deletions by label that have yet to remove documents from the disk, merges of other
-//! collections, and the last ones that have ended.
+//! The jobs of one collection: deletions by label that must still remove documents from the disk, merges of other
+//! collections, and the jobs that ended last.
 //!
 //! A job is decided like a write (`write/label_deletion.rs`, `write/merge.rs`). Once it is durable, threads in the
 //! background do the work (`upkeep/removals.rs`, `upkeep/merges.rs`).
@@ -14,11 +14,11 @@ use crate::store::{DoomedPart, StoredJobs};
 use crate::types::{Job, LabelDeletion, Merge, MergeSource, Merged, Seq, retry_after};
 use crate::verdicts::{CollectionError, ListedJob, Result};
 
-/// The jobs of a collection that may run at a time. Each read that lists documents looks at all deletions.
+/// The maximum number of jobs of a collection that run at a time. Each read that lists documents checks all deletions.
 const RUNNING_MAX: usize = 64;
-/// The jobs that have ended and are still listed.
+/// The maximum number of jobs that have ended and are still kept.
 const ENDED_MAX: usize = 100;
-/// The jobs that have ended and wait to be forgotten, beyond which none may begin.
+/// No job may begin if there are this many jobs, including those that have ended and wait to be forgotten.
 const UNFORGOTTEN_MAX: usize = 1000;
 
 /// The jobs of one collection.
@@ -27,13 +27,13 @@ pub(crate) struct Jobs(Mutex<BTreeMap<Seq, Known>>);
 
 struct Known {
     job: Job,
-    /// Of a deletion: the parts that are still on disk.
+    /// For a deletion: the parts that are still on disk.
     parts: VecDeque<Arc<Part>>,
     /// Whether the job itself is on disk.
     durable: bool,
-    /// Why it does not go on at present.
+    /// The reason why it is waiting.
     waits: Option<String>,
-    /// Whether a client wants it to end now.
+    /// Whether a client has asked to end it.
     stopped: bool,
 }
 
@@ -46,8 +46,8 @@ impl Known {
 /// Documents to remove from the disk in one transaction.
 pub(crate) struct Part {
     pub doomed: DoomedPart,
-    /// The places that these documents had in memory, in their order. Empty if they never were in memory, because the
-    /// deletion is older than the process.
+    /// The places that these documents had in memory, in the order of `doomed`. Empty if the deletion is older than the
+    /// process, because then they never were in memory.
     pub places: Vec<Place>,
 }
 
@@ -100,7 +100,7 @@ impl Jobs {
         known.values().filter(|known| known.durable).find_map(|known| known.parts.front().cloned())
     }
 
-    /// Notes that a part is gone from the disk, with the deletion as it is then.
+    /// Notes that a part is removed from the disk. `deletion` is the new state of the deletion.
     pub(crate) fn removed(&self, deletion: LabelDeletion) {
         self.change(deletion.number, |known| {
             known.parts.pop_front();
@@ -108,18 +108,18 @@ impl Jobs {
         });
     }
 
-    /// Returns the merge to go on with.
+    /// Returns the merge to continue.
     pub(crate) fn running_merge(&self) -> Option<Merge> {
         let known = self.0.lock();
         known.values().filter(|known| known.durable && known.job.is_running()).find_map(merge_of).cloned()
     }
 
-    /// Asks for the end of a merge that runs.
+    /// Asks a running merge to end.
     pub(crate) fn stop(&self, merge: Seq) {
         self.change(merge, |known| known.stopped = true);
     }
 
-    /// Returns a merge that is to end.
+    /// Returns a running merge that a client has asked to end.
     pub(crate) fn stopped_merge(&self) -> Option<Merge> {
         let known = self.0.lock();
         let stopped = |known: &&Known| known.stopped && known.durable && known.job.is_running();
@@ -138,7 +138,7 @@ impl Jobs {
         running.find(same).cloned()
     }
 
-    /// Notes a document of a merge that is on disk.
+    /// Notes that the decision on a document of a merge is on disk.
     pub(crate) fn merged(&self, merged: &Merged) {
         self.change(merged.merge, |known| {
             if let Job::Merge(merge) = &known.job {
@@ -148,18 +148,18 @@ impl Jobs {
         });
     }
 
-    /// Notes why a job does not go on at present.
+    /// Notes why a job is waiting.
     pub(crate) fn waits(&self, number: Seq, why: String) {
         self.change(number, |known| known.waits = Some(why));
     }
 
-    /// Notes the state of a job that is on disk.
+    /// Notes the new state of a job, which is on disk.
     pub(crate) fn set(&self, job: Job) {
         self.change(job.number(), |known| (known.job, known.waits) = (job, None));
     }
 
-    /// Returns the job to forget, if too many have ended: of those that found nothing to do, or else of all, the one that
-    /// ended first.
+    /// If too many jobs have ended, returns the job to forget. Jobs without documents are forgotten before others, and
+    /// jobs that ended earlier before those that ended later.
     pub(crate) fn surplus(&self) -> Option<Seq> {
         let known = self.0.lock();
         let ended =
@@ -171,7 +171,7 @@ impl Jobs {
         first.map(|(job, _)| job.number())
     }
 
-    /// Forgets a job that is forgotten on disk.
+    /// Removes a job that has been removed from the disk.
     pub(crate) fn forgotten(&self, number: Seq) {
         self.0.lock().remove(&number);
     }
@@ -183,7 +183,7 @@ impl Jobs {
         durable.map(|known| ListedJob { job: known.job.clone(), waits: known.waits.clone() }).collect()
     }
 
-    /// Returns how many documents have yet to be removed from the disk.
+    /// Returns the number of documents that must still be removed from the disk.
     pub(crate) fn left(&self) -> u64 {
         let known = self.0.lock();
         let left = |known: &Known| match &known.job {
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::types::{Label, TimestampMs};
 
-    /// Jobs were forgotten in the order in which they began, so a long one was forgotten as soon as it ended.
+    /// Once, jobs were forgotten in the order in which they began, so a long job was forgotten as soon as it ended.
     #[test]
     fn the_job_that_ended_first_is_forgotten_first() {
         let jobs = Jobs::default();

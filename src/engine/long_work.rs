@@ -8,10 +8,11 @@ use crate::cpu::{Nice, give_way};
 use crate::types::retry_after;
 use crate::verdicts::{CollectionError, Result};
 
-/// Requests that may wait for their turn.
+/// The maximum number of requests that wait for their turn.
 const WAITING_MAX: usize = 4;
 
-/// Turns at long work of one collection. Only a few requests wait for theirs: each has a place among the requests in work.
+/// Turns for the long work of one collection. Only a few requests may wait for a turn, because each of them occupies a
+/// place among the requests in work.
 pub(crate) struct Turns {
     turn: Arc<Mutex<()>>,
     waiting: Semaphore,
@@ -24,7 +25,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits for a turn, unless too many others do.
+    /// Waits for a turn. Fails if too many requests already wait.
     pub(crate) async fn take(&self) -> Result<OwnedMutexGuard<()>> {
         let _waiting = self.waiting.try_acquire().map_err(|_| CollectionError::Overloaded {
             detail: "too many requests wait to read all of this collection; try again later".into(),
@@ -34,8 +35,8 @@ impl Turns {
     }
 }
 
-/// Runs work that may take long on a new thread, because the few blocking threads must stay free for requests. The thread
-/// gives way to those that serve connections.
+/// Runs work that may take long on a new thread, because the few blocking threads must stay free for requests. The
+/// threads that serve connections have priority over it.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let (done, outcome) = oneshot::channel();
     let thread = std::thread::Builder::new().name("hapax-long".into()).spawn(move || {

@@ -15,7 +15,8 @@ use crate::telemetry::memory::{Bound, Refused, available};
 use crate::telemetry::names;
 use crate::verdicts::{CollectionError, Result};
 
-/// The share of the budget above which the log warns. Below [`CALM_PERCENT`] the log says that it is over.
+/// A warning is logged if the index uses more than this share of the budget. A second message is logged when the share
+/// falls below [`CALM_PERCENT`].
 const WARN_PERCENT: u64 = 80;
 const CALM_PERCENT: u64 = 75;
 
@@ -81,8 +82,8 @@ pub(crate) struct BudgetShare {
     budget: Arc<MemoryBudget>,
     /// The bytes that the budget counts for this collection.
     told: u64,
-    /// The most documents that the index has held. A document that takes the place of a deleted one needs no more
-    /// memory.
+    /// The highest number of documents that the index has held. A document that takes the place of a deleted one needs
+    /// no more memory.
     most: u64,
 }
 
@@ -98,8 +99,8 @@ impl BudgetShare {
         Arc::clone(&self.budget)
     }
 
-    /// Returns an error if the budget has no room for another document. While the process has no memory left, returns an
-    /// error unless the document can take the place of a deleted one.
+    /// Returns an error if the budget has no room for another document. If the process has no memory left, also returns
+    /// an error, unless the document can take the place of a deleted one.
     pub(crate) fn admit(&mut self, index: &Index) -> Result<()> {
         let (max, short) = (self.budget.max, self.budget.process.is_short());
         if max.is_none() && !short {

@@ -31,7 +31,7 @@ impl Bound {
     }
 }
 
-/// The operation that a verdict was given for.
+/// An operation that returns a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Check,
@@ -112,7 +112,7 @@ impl Meters {
         }
     }
 
-    /// Shows what a survey has seen.
+    /// Shows the results of a survey.
     pub(crate) fn surveyed(&self, collection: &CollectionName, survey: &Survey) {
         self.survey.set(survey);
         for band in &survey.missing {
@@ -125,7 +125,7 @@ impl Meters {
         }
     }
 
-    /// Counts a look of the canary.
+    /// Counts a lookup of the canary.
     pub(crate) fn canary_looked(&self, collection: &CollectionName, similarity: f64, source: NearSource, found: bool) {
         let source = match source {
             NearSource::Text => value::SOURCE_TEXT,
@@ -139,7 +139,7 @@ impl Meters {
         count(names::CANARY_FOUND).increment(u64::from(found));
     }
 
-    /// Shows the recall that the canary measured at a similarity; `None` if it does not look at that one.
+    /// Shows the recall that the canary measured at a similarity; `None` if the canary does not use that similarity.
     pub(crate) fn canary(&self, collection: &CollectionName, similarity: f64, recall: Option<CanaryRecall>) {
         let none = CanaryRecall { share: f64::NAN, low: f64::NAN, high: f64::NAN, expected: f64::NAN };
         let CanaryRecall { share, low, high, expected } = recall.unwrap_or(none);
@@ -154,8 +154,8 @@ impl Meters {
         }
     }
 
-    /// Shows the candidates of documents with so many shingles, and those that the S-curve predicts; `None` if there is no
-    /// such document.
+    /// Shows how many candidates documents with this many shingles have, and how many the S-curve predicts. `means` is
+    /// `None` if there is no such document.
     pub(crate) fn drift(&self, collection: &CollectionName, shingles: &'static str, means: Option<DriftMeans>) {
         let means = means.unwrap_or(DriftMeans::NONE);
         let DriftMeans { observed, expected, observed_similarity, expected_similarity, background } = means;
@@ -221,15 +221,15 @@ impl Meters {
 /// Means over documents of one class of lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DriftMeans {
-    /// The other documents that the bands propose for one.
+    /// The number of other documents that the bands propose for a document.
     pub observed: f64,
-    /// Those that the S-curve predicts.
+    /// The number of documents that the S-curve predicts.
     pub expected: f64,
-    /// The similarity of one to those that the bands propose; NaN if they propose none.
+    /// The similarity of a document to those that the bands propose for it; NaN if they propose none.
     pub observed_similarity: f64,
-    /// The same for those that the S-curve predicts.
+    /// The similarity of a document to those that the S-curve predicts.
     pub expected_similarity: f64,
-    /// The similarity to any other document.
+    /// The similarity of a document to any other document.
     pub background: f64,
 }
 
@@ -244,7 +244,8 @@ impl DriftMeans {
     };
 }
 
-/// A share of looks that found their document, with its 95 % interval (Wilson), and the share that theory expects.
+/// The share of the canary's lookups that found their document, with its 95 % interval (Wilson), and the share that
+/// theory expects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CanaryRecall {
     share: f64,
@@ -261,7 +262,7 @@ impl CanaryRecall {
         let half = Z * (share * (1.0 - share) / looks + Z * Z / (4.0 * looks * looks)).sqrt();
         let whole = 1.0 + Z * Z / looks;
         let (low, high) = ((centre - half) / whole, (centre + half) / whole);
-        // Rounding must not put the share outside.
+        // Rounding must not put the share outside of its interval.
         Self { share, low: low.clamp(0.0, share), high: high.clamp(share, 1.0), expected }
     }
 }
@@ -328,7 +329,7 @@ impl CollectionInfo {
     }
 }
 
-/// Tells how far the extractor is ahead of the one that a collection was created with.
+/// Shows by how many versions the extractor is newer than the one with which a collection was created.
 pub(crate) fn extractor(collection: &CollectionName, created_with: u32, now: u32) {
     gauge!(names::EXTRACTOR_BEHIND, label::COLLECTION => collection.to_string())
         .set(f64::from(now) - f64::from(created_with));
@@ -339,7 +340,7 @@ pub(crate) fn forget(collection: &CollectionName) {
     recorder::forget(label::COLLECTION, collection.as_str());
 }
 
-/// Shows series of a collection that is not open too, such as the one that says it is damaged.
+/// Shows the metric series of a collection even if it is not open, such as the series that says that it is damaged.
 pub(crate) fn admit(collection: &CollectionName) {
     recorder::admit(label::COLLECTION, collection.as_str());
 }

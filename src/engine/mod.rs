@@ -1,6 +1,5 @@
-//! One collection on this machine: its index in this process, its documents in a file.
-//! In: contents, ids, options. Out: verdicts that rest only on data that is on disk.
-//! Knows nothing of HTTP or of file formats.
+//! One collection on this machine: its index in this process, its documents in a file. In: contents, ids, options. Out:
+//! verdicts that depend only on data that is on disk. Knows nothing of HTTP or of file formats.
 //!
 //! `lookup` finds documents, `write` decides about writes and makes them durable, `upkeep` runs in the background,
 //! `boot` opens a file, and `collection` puts them together.

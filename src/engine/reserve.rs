@@ -1,6 +1,6 @@
-//! A file that keeps room on the disk for deletes. On a full disk even a delete needs room, for the write-ahead log. So
-//! a file of real blocks is given up when the disk is full, and from then on no document is stored, until the file can
-//! be made again. In: a directory and the size wanted. Out: whether documents may be stored.
+//! A file that keeps room on the disk for deletes. On a full disk even a delete needs room, for the write-ahead log.
+//! Therefore a file of real blocks is removed when the disk is full. From then on, no document is stored until the file
+//! can be created again. In: a directory and the wanted size. Out: whether documents may be stored.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::telemetry::names;
 
 /// The name of the file in the data directory.
 const NAME: &str = "reserve";
-/// A smaller reserve would not help: a transaction and its log may need as much.
+/// A smaller reserve would not help, because a transaction and its log may need this much.
 const BYTES_MIN: u64 = 1 << 20;
 /// On a disk with little room the reserve is the free space divided by this.
 const PARTS: u64 = 4;
@@ -34,18 +34,19 @@ pub(super) struct Reserve {
 struct Room {
     /// The length of the file; 0 if there is none.
     held: u64,
-    /// The length it had when it was given up last.
+    /// The length of the file when it was last given up.
     lost: u64,
 }
 
 impl Reserve {
-    /// `wanted`: 0 for no reserve.
+    /// `wanted` is the size of the reserve in bytes; 0 means no reserve.
     pub(super) fn new(dir: &Path, wanted: u64) -> Self {
         let (room, spent) = (Mutex::default(), AtomicBool::new(false));
         Self { path: dir.join(NAME), wanted, room, spent }
     }
 
-    /// Makes the file, or makes it again once [`Self::needed`] is free. On a disk with little room it is smaller.
+    /// Creates the file, or creates it again once [`Self::needed`] bytes are free. On a disk with little room, the file
+    /// is smaller.
     pub(super) fn keep(&self, free: impl Fn() -> Option<u64>) {
         let mut room = self.room.lock();
         let exists = fs::metadata(&self.path).map_or(0, |file| file.len());
@@ -95,12 +96,12 @@ impl Reserve {
         self.is_spent()
     }
 
-    /// Whether what is left of the reserve is for deletes only.
+    /// Returns whether the remaining room is only for deletes.
     pub(super) fn is_spent(&self) -> bool {
         self.spent.load(Ordering::Relaxed)
     }
 
-    /// Returns how much must be free before documents are stored again.
+    /// Returns how many bytes must be free before documents are stored again.
     pub(super) fn needed(&self) -> u64 {
         needed(self.room.lock().lost)
     }
@@ -119,7 +120,8 @@ impl Reserve {
         file.sync_all()
     }
 
-    /// Some file systems give the blocks of a removed file back later. They do so sooner for a file that was cut.
+    /// Some file systems free the blocks of a removed file only later. They free them sooner if the file was truncated
+    /// first.
     fn remove(&self) {
         let cut = || -> io::Result<()> {
             let file = File::options().write(true).open(&self.path)?;
@@ -135,12 +137,13 @@ impl Reserve {
     }
 }
 
-/// Returns how much must be free after `lost` was given up: somewhat more than that has made free.
+/// Returns how many bytes must be free after `lost` bytes were given up. This is more than `lost`, because giving up
+/// the file has itself freed that many bytes.
 fn needed(lost: u64) -> u64 {
     lost + lost / 4
 }
 
-/// Writes the file. Not only zeros: some file systems store those without using space.
+/// Writes the file. Its bytes are not all zero, because some file systems store zeros without using space.
 fn fill(file: &mut File, size: u64) -> io::Result<()> {
     let block: Vec<u8> = (0..BYTES_MIN).map(|at| (at % 251) as u8).collect();
     let mut left = size;

@@ -1,5 +1,5 @@
 //! Counts the outcomes of the documents that clients sent to insert: of all of them, and of those with each label. The
-//! counts are in memory, and are written to the disk every few seconds, so a crash may cost the last ones.
+//! counts are in memory, and are written to the disk every few seconds, so a crash may lose the latest counts.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,9 +12,9 @@ use crate::types::{Label, Labels, Statistics, Verdict};
 /// The statistics of one collection.
 pub(crate) struct LabelStatistics {
     counted: Mutex<Counted>,
-    /// The most labels that are counted.
+    /// The maximum number of labels that are counted.
     labels_max: usize,
-    /// Held while rows are taken and sent to the disk, so that older ones do not follow newer ones.
+    /// Held while rows are taken and sent to the disk, so that older rows are never written after newer ones.
     writing: Mutex<()>,
 }
 
@@ -27,13 +27,13 @@ struct Counted {
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     counts: Statistics,
-    /// Its row on disk, from 1; 0 if it was never written.
+    /// The number of its row on disk, from 1; 0 if it was never written.
     place: i64,
     /// Whether it has counts that are not on disk.
     dirty: bool,
 }
 
-/// The place of the row of all documents.
+/// The number of the row that counts all documents.
 const PLACE_OF_ALL: i64 = 1;
 
 impl LabelStatistics {
@@ -51,8 +51,8 @@ impl LabelStatistics {
         Self { counted: Mutex::new(counted), labels_max, writing: Mutex::default() }
     }
 
-    /// Counts a document that was decided on, whose content has `bytes` bytes. A label is not counted if there are too many
-    /// others.
+    /// Counts a document after its decision. The content of the document has `bytes` bytes. A label is not counted if
+    /// there are too many others.
     pub(crate) fn count(&self, labels: Option<&Labels>, verdict: &Verdict, bytes: u64) {
         let counted = &mut *self.counted.lock();
         counted.all.count(verdict, bytes);
@@ -70,8 +70,8 @@ impl LabelStatistics {
         self.counted.lock().all.counts
     }
 
-    /// Returns the first `limit` labels with their counts, in the order of their texts. With a name, only labels with
-    /// this name are listed; with a label, only labels after it.
+    /// Returns the first `limit` labels with their counts, in the order of their texts. With `name`, only labels with
+    /// this name are listed; with `after`, only labels after that label.
     pub(crate) fn by_label(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, Statistics)> {
         let of_name = name.map(|name| format!("{name}:")).unwrap_or_default();
         let from = match after {
@@ -89,7 +89,7 @@ impl LabelStatistics {
         self.writing.lock()
     }
 
-    /// Returns the rows that are not on disk as they are, and counts them as written.
+    /// Returns the rows whose present counts are not on disk, and marks them as written.
     pub(crate) fn take_unwritten(&self) -> Vec<StoredStatistics> {
         let counted = &mut *self.counted.lock();
         let mut last = counted.by_label.values().map(|row| row.place).max().unwrap_or_default().max(PLACE_OF_ALL);

@@ -1,17 +1,17 @@
-//! The bytes of a page -> its HTML. The encoding is found as browsers find it: a byte order mark, then the header, then
-//! a declaration in the page, then a guess from the bytes. Bytes that do not fit the encoding become U+FFFD, as in
-//! browsers, so every page can be read.
+//! The bytes of a page -> its HTML. The encoding is determined as in browsers: by a byte order mark, then by the
+//! header, then by a declaration in the page, then by a guess from the bytes. Bytes that do not fit the encoding become
+//! U+FFFD, as in browsers, so every page can be read.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use html5gum::{Token, Tokenizer};
 
-/// Bytes at the beginning of a page in which a declaration is looked for, as the HTML standard says.
+/// The number of bytes at the beginning of a page that are searched for a declaration, as in the HTML standard.
 const DECLARATION_BYTES: usize = 1024;
-/// Bytes that the guess looks at. It counts pairs of letters, and a megabyte has enough of them.
+/// The number of bytes that the guess uses. It counts pairs of letters, and a megabyte has enough of them.
 const GUESS_BYTES: usize = 1 << 20;
 
-/// Decodes a page. `charset`: the parameter of its `Content-Type`, if it has one. An unknown one is ignored.
+/// Decodes a page. `charset` is the parameter of its `Content-Type`, if it has one. An unknown `charset` is ignored.
 pub fn decode(bytes: &[u8], charset: Option<&str>) -> String {
     let encoding = Encoding::for_bom(bytes)
         .map(|(encoding, _)| encoding)
@@ -22,7 +22,7 @@ pub fn decode(bytes: &[u8], charset: Option<&str>) -> String {
 }
 
 /// Returns the encoding that a page declares: `<meta charset=…>`, `<meta http-equiv=… content="…; charset=…">` or
-/// `<?xml encoding=…?>`. `start`: the beginning of the page.
+/// `<?xml encoding=…?>`. `start` is the beginning of the page.
 fn declared(start: &[u8]) -> Option<&'static Encoding> {
     if start.starts_with(b"<?xml") {
         let declaration = start.split(|&byte| byte == b'>').next()?;
@@ -59,7 +59,7 @@ fn label_after(text: &[u8], name: &[u8]) -> Option<&'static Encoding> {
 
 fn label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label(label)?;
-    // A declaration that can be read as ASCII is not in UTF-16, whatever it says.
+    // A declaration that can be read as ASCII is not in UTF-16, even if it says so.
     Some(match encoding {
         encoding if encoding == UTF_16LE || encoding == UTF_16BE => UTF_8,
         encoding if encoding == X_USER_DEFINED => WINDOWS_1252,
@@ -67,8 +67,8 @@ fn label(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Whether these bytes are UTF-8, perhaps cut inside the last character. If that one would be the only one of several bytes,
-/// they are not: other encodings end in such a byte too.
+/// Whether these bytes are UTF-8, perhaps cut inside the last character. If the cut character would be the only one of
+/// several bytes, they are not UTF-8: text in other encodings can end in such a byte too.
 pub fn is_utf8(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => true,

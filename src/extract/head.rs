@@ -1,6 +1,6 @@
-//! The statements of a page about itself: its title, its canonical address, its language. The first one of each kind
-//! counts. All of them are in the author's words. A title that is too long is cut. A text that cannot be an address, or
-//! the name of a language, is left out.
+//! The statements of a page about itself: its title, its canonical address, its language. The first statement of each
+//! kind counts. All of them are in the author's words. A title that is too long is cut. A text that cannot be an
+//! address or the name of a language is left out.
 
 use crate::types::{Extract, PageFacts};
 
@@ -60,7 +60,7 @@ impl Head {
         }
     }
 
-    /// Returns the findings. Statements for all come before those for social networks.
+    /// Returns the findings. Statements for all readers come before those for social networks.
     pub(super) fn facts(self, extracted: Extract) -> PageFacts {
         PageFacts {
             title: self.title.or(self.open_graph_title),
@@ -101,7 +101,8 @@ fn url(value: &[u8]) -> Option<String> {
     usable.then(|| url.to_owned())
 }
 
-/// Returns a name of a language if it looks like one, such as `pt-BR`. Of a list, the first is returned.
+/// Returns the name of a language if the value looks like one, such as `pt-BR`. If the value is a list, its first entry
+/// is used.
 fn language(value: &[u8]) -> Option<String> {
     let first = value.split(|&byte| byte == b',').next()?.trim_ascii();
     let name = std::str::from_utf8(first).ok()?.replace('_', "-");

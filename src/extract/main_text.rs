@@ -1,50 +1,50 @@
 //! The outline of a page -> the runs of its main text, without menus, banners, related links and comments.
 //!
 //! It removes the parts that are known to be something else, and keeps the rest. A Readability-style extractor does the
-//! opposite: it keeps the block with the best score. Both find an article. But a small change of a page can turn a
-//! score around, and then two versions of the page have little in common. `docs/html.md` has figures.
+//! opposite: it keeps the block with the best score. Both find an article. But a small change of a page can reverse the
+//! order of two scores, and then two versions of the page have little in common. `docs/html.md` has figures.
 //!
 //! Each step is one pass over the table of elements:
-//! 1. Elements that say that they are something else are left out: `nav`, `role="search"`, `class="sidebar"`.
-//! 2. The content is looked for: `main`, or an `article` or `class="content"` that has most of the paragraphs. If there
-//!    is none, it is the whole page.
-//! 3. Before the first paragraph of the content and after its last one, blocks of links are left out. If nothing is
-//!    marked, so are blocks of links between paragraphs, and the edges of the page: the text before the heading that
-//!    follows a menu, and the text after the links at the end.
+//! 1. Elements that mark themselves as something else are left out: `nav`, `role="search"`, `class="sidebar"`.
+//! 2. The content is searched for: `main`, or an `article` or `class="content"` that has most of the paragraphs. If
+//!    there is none, the whole page is the content.
+//! 3. Before the first paragraph of the content and after its last one, blocks of links are left out. If no content
+//!    is marked, blocks of links between paragraphs are left out too. The edges of the page are then also left out: the
+//!    text before the heading that follows a menu, and the text after the links at the end.
 
 use std::ops::Range;
 
 use super::outline::{At, Node, Outline, Run};
 use super::tag::Tag;
 
-/// Bytes of text outside of links that make a block a paragraph: about twenty words.
+/// The number of bytes of text outside links that make a block a paragraph: about twenty words.
 const PARAGRAPH_BYTES: u32 = 100;
-/// The same, for pages that have no such block.
+/// The same number for pages that have no such block.
 const SHORT_PARAGRAPH_BYTES: u32 = 40;
-/// A main text that is shorter was not found.
+/// If the main text has fewer bytes than this, it counts as not found.
 const MAIN_BYTES_MIN: u32 = 40;
-/// If a page without a marked content has fewer bytes of paragraphs than this, and most of it is links, it is taken for
-/// a page of links.
+/// If a page without marked content has fewer bytes of paragraphs than this, and most of it is links, it is taken for a
+/// page of links.
 const FEW_BYTES: u32 = 150;
-/// The number of parts of a page of which an edge is at most one.
+/// An edge is at most the page divided by this number.
 const EDGE_PARTS: u32 = 3;
-/// Links that make a menu.
+/// The least number of links in a menu.
 const MENU_LINKS_MIN: u32 = 4;
-/// Bytes of a block that may be a notice about rights.
+/// The longest block that may be a notice about rights, in bytes.
 const NOTICE_BYTES_MAX: usize = 300;
 
-/// The part of a page that is taken for its content.
+/// The part of a page that is treated as its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     /// A `main` element. All of it counts.
     Main(At),
-    /// An `article`, or an element with such a name.
+    /// An `article`, or an element whose name says that it is the content.
     Named(At),
     /// Nothing is marked.
     Page,
 }
 
-/// Sums over an element and all that are in it.
+/// Sums over an element and all elements in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     /// Bytes of text.
@@ -154,7 +154,7 @@ fn sums(outline: &Outline, left_out: &[bool], paragraph_bytes: u32) -> Vec<Sums>
     sums
 }
 
-/// Returns for each element whether it says that it is not the main text, or one around it does.
+/// Returns for each element whether it, or an element around it, says that it is not the main text.
 fn chrome(outline: &Outline, sums: &[Sums]) -> Vec<bool> {
     let Outline { nodes, .. } = outline;
     let mut chrome = vec![false; nodes.len()];
@@ -200,7 +200,7 @@ fn content(outline: &Outline, chrome: &[bool], sums: &[Sums]) -> Content {
     named.map_or(Content::Page, |(at, _)| Content::Named(at as At))
 }
 
-/// Leaves out all that is not in `root`, except the heading before it.
+/// Leaves out everything that is not in `root`, except the heading before `root`.
 fn leave_out_around(outline: &Outline, root: At, left_out: &mut [bool]) {
     let Outline { nodes, .. } = outline;
     let inside = root as usize..nodes[root as usize].end as usize;
@@ -233,8 +233,8 @@ struct Links {
     count: u32,
 }
 
-/// Leaves out blocks of links, and returns them: those that are not among the paragraphs, and if no content is marked,
-/// those among them too.
+/// Leaves out blocks of links, and returns them: those that are not between paragraphs. If no content is marked, it
+/// also leaves out those between paragraphs.
 fn leave_out_links(
     outline: &Outline,
     sums: &[Sums],
@@ -270,10 +270,11 @@ fn leave_out_links(
 }
 
 /// Returns the runs of a page without its edges: the text before the first heading that follows a menu, and the text
-/// after links that follow the last paragraph. An edge that is a large part of the text stays.
+/// after links that follow the last paragraph. An edge that is a large part of the text is kept.
 fn without_edges(outline: &Outline, left_out: &[bool], paragraphs: &Range<usize>, links: &[Links]) -> Range<usize> {
     let Outline { nodes, runs, .. } = outline;
-    // Sums up to each run and each block of links: a page may have a heading for every ten bytes.
+    // The sums up to each run and each block of links are computed once, because a page may have a heading for every
+    // ten bytes.
     let dense = runs.iter().map(|run| if left_out[run.node as usize] { 0 } else { run.dense });
     let bytes_before = sums_before(dense);
     let bytes = |range: Range<usize>| bytes_before[range.end] - bytes_before[range.start];
@@ -293,7 +294,7 @@ fn without_edges(outline: &Outline, left_out: &[bool], paragraphs: &Range<usize>
     start.unwrap_or(0)..end.unwrap_or(runs.len())
 }
 
-/// Returns the sum of all numbers before each, and of all.
+/// Returns the sum of all numbers before each number, and the sum of all.
 fn sums_before(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
     let sums = numbers.scan(0, |sum, number| {
         *sum += number;

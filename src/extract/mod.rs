@@ -1,9 +1,9 @@
-//! A page of HTML -> the text that is compared: its main text, or all that it shows.
-//! Pure: bytes in, text out. It knows nothing of HTTP and of collections.
+//! A page of HTML -> the text that is compared: the main text of the page, or all its visible text.
+//! It is pure: bytes in, text out. It knows nothing of HTTP and of collections.
 //!
-//! The text of a stored document is never extracted again. Therefore, after a change of the extractor, a page that
-//! comes again with other HTML may look changed although its main text is the same. A change of the texts needs a new
-//! [`EXTRACTOR_VERSION`]; `tests/it/html/golden.rs` fails otherwise.
+//! The text of a stored document is never extracted again. Therefore, after a change of the extractor, a page that is
+//! sent again with other HTML may look changed although its main text is the same. A change of the extracted texts
+//! needs a new [`EXTRACTOR_VERSION`]; otherwise `tests/it/html/golden.rs` fails.
 //!
 //! Time and memory are linear in the bytes of the page, and nothing recurses: see `outline.rs`.
 
@@ -22,13 +22,13 @@ use outline::{Gap, Outline};
 
 pub use decode::{decode, is_utf8};
 
-/// The version of everything that decides which text comes out of a page.
+/// The version of all code that decides which text is extracted from a page.
 pub const EXTRACTOR_VERSION: u32 = 2;
 
 /// The text of a page, and its title, address and language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Paragraphs and the like are lines.
+    /// The text. Each paragraph or similar block is a line.
     pub text: String,
     pub facts: PageFacts,
 }
@@ -44,10 +44,10 @@ pub fn extract(html: &Html, extract: Extract) -> Page {
     Page { text: text(&outline, main_text.as_deref()), facts: outline.head.facts(extracted) }
 }
 
-/// Returns the mark of a page, as it is stored with the text that is extracted now.
+/// Returns the mark of a page, to be stored with the text that is extracted now.
 pub fn mark(html: &Html) -> PageMark {
-    // Stored: another hash would make every page look changed. A test pins it.
-    // The same bytes have another text as XHTML.
+    // The hash is stored: another hash function would make every page look changed. A test pins it. The same bytes have
+    // another text as XHTML, so the syntax is part of the hash.
     let seed = match html.syntax {
         Syntax::Html => 0,
         Syntax::Xhtml => 1,
@@ -55,14 +55,14 @@ pub fn mark(html: &Html) -> PageMark {
     PageMark { hash: xxh3_128_with_seed(html.markup.as_bytes(), seed), extractor: EXTRACTOR_VERSION }
 }
 
-/// Returns the text of the runs that are kept: all, if nothing is said.
+/// Returns the text of the runs that are kept; of all runs if `kept` is `None`.
 fn text(outline: &Outline, kept: Option<&[bool]>) -> String {
     let mut text = String::with_capacity(outline.text.len() + outline.runs.len());
     let mut gap = Gap::None;
     for (at, run) in outline.runs.iter().enumerate() {
         gap = gap.max(run.gap);
         if kept.is_some_and(|kept| !kept[at]) {
-            // Words around a part that is left out do not grow together.
+            // A space separates the words before and after a part that is left out.
             gap = gap.max(Gap::Space);
             continue;
         }

@@ -1,18 +1,19 @@
 //! HTML -> its elements and the text in them, in the order of the page.
-//! Elements are rows of a table and know their parent; there is no tree of pointers, and nothing here recurses. So the
-//! depth of a page costs no stack, neither to build nor to drop. Tags are matched in a simple way, each in bounded
-//! time: good enough to tell which text is in which part of the page, but not always as a browser does.
+//! Elements are rows of a table, and each knows its parent. There is no tree of pointers, and no function here
+//! recurses, so a deep page needs no stack, neither to build nor to drop. Tags are matched in a simple way, each in
+//! bounded time. This is good enough to know which text is in which part of the page, but it is not always what a
+//! browser does.
 //! Knows nothing of which part is the main one.
 
 use super::head::Head;
 use super::hints::Hints;
 use super::tag::Tag;
 
-/// Elements that are recorded. A page with more has no outline that is worth reading.
+/// The largest number of elements that are recorded. A page with more elements has no useful outline.
 const NODES_MAX: usize = 1 << 17;
-/// Open elements. Pages written by people stay under 100, and browsers allow 512.
+/// The largest number of open elements. Pages written by people have fewer than 100, and browsers allow 512.
 const DEPTH_MAX: usize = 2048;
-/// Open elements that a tag looks at, to find those that it closes. This bounds the work for each tag.
+/// The number of open elements among which a tag searches for those that it closes. This bounds the work for each tag.
 const SEARCH_MAX: usize = 256;
 
 /// The index of an element in [`Outline::nodes`].
@@ -24,13 +25,13 @@ pub(super) struct Node {
     pub tag: Tag,
     pub hints: Hints,
     pub parent: At,
-    /// The nearest element that begins a line: itself, or one around it.
+    /// The nearest element that begins a line: the element itself, or one around it.
     pub block: At,
-    /// The first element after it and all that are in it.
+    /// The first element after this element and all elements in it.
     pub end: At,
-    /// Its runs: from the first to before the second. Runs of the elements in it are among them.
+    /// The runs of the element: from the first number to before the second. Runs of the elements in it are included.
     pub runs: (u32, u32),
-    /// Whether it is in a link, or is one.
+    /// Whether the element is a link, or is in one.
     pub in_link: bool,
     /// Whether its text is not shown. Such text is not recorded.
     pub unseen: bool,
@@ -48,27 +49,27 @@ pub(super) enum Gap {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub node: At,
-    /// The bytes of it in [`Outline::text`].
+    /// The start and the end of the run in [`Outline::text`].
     pub bytes: (u32, u32),
     pub gap: Gap,
-    /// Bytes other than white space.
+    /// The number of bytes other than white space.
     pub dense: u32,
 }
 
 /// The elements and the text of a page.
 #[derive(Debug)]
 pub(super) struct Outline {
-    /// Elements, each before those that are in it. The first is the page.
+    /// The elements, each before those that are in it. The first is the page.
     pub nodes: Vec<Node>,
     pub runs: Vec<Run>,
-    /// The text of all runs. White space is one space, and line ends in `pre`.
+    /// The text of all runs. A run of white space is one space; in `pre` line ends are kept.
     pub text: String,
     pub head: Head,
-    /// Whether the page has more elements than are recorded. All of its text is here nevertheless.
+    /// Whether the page has more elements than are recorded. All of its text is recorded nevertheless.
     pub cut: bool,
 }
 
-/// Makes an [`Outline`] of tags and texts as they come.
+/// Makes an [`Outline`] from tags and texts in the order of the page.
 #[derive(Debug)]
 pub(super) struct Builder {
     outline: Outline,
@@ -76,7 +77,7 @@ pub(super) struct Builder {
     open: Vec<At>,
     /// How many elements of each kind are open.
     open_of: [u32; Tag::COUNT],
-    /// Whether the text that comes is that of a `script` or the like.
+    /// Whether the next text belongs to a `script` or a similar element.
     raw: bool,
     /// The text of the open `title`.
     title: Option<String>,
@@ -111,7 +112,7 @@ impl Builder {
         &mut self.outline.head
     }
 
-    /// Takes a start tag. `closed`: whether it is its end tag too.
+    /// Takes a start tag. `closed` says whether it is also the end tag.
     pub(super) fn start(&mut self, tag: Tag, hints: Hints, closed: bool) {
         self.widen(gap_of(tag));
         match tag {
@@ -140,7 +141,7 @@ impl Builder {
         } else {
             None
         };
-        // `</p>` of no paragraph is an empty one.
+        // An end tag `</p>` without an open paragraph is an empty paragraph.
         if open.is_some() || tag == Tag::Paragraph || self.outline.cut {
             self.widen(gap_of(tag));
         }
@@ -149,12 +150,12 @@ impl Builder {
         }
     }
 
-    /// Returns whether a drawing or a formula is open, unless HTML in it is.
+    /// Returns whether a drawing or a formula is open, and no HTML is open inside it.
     pub(super) fn is_foreign(&self) -> bool {
         self.foreign().is_some()
     }
 
-    /// Returns whether the text that comes is that of a `script` or the like, and is not needed.
+    /// Returns whether the next text belongs to a `script` or a similar element, and is not needed.
     pub(super) fn is_raw(&self) -> bool {
         self.raw
     }
@@ -170,7 +171,8 @@ impl Builder {
         }
         let lines = self.open_of[Tag::Pre as usize] > 0;
         let Outline { text: all, runs, .. } = &mut self.outline;
-        // Text after an element that was not recorded belongs to the run before it, so runs are as bounded as elements.
+        // Text after an element that was not recorded belongs to the run before it. This bounds the number of runs like
+        // that of elements.
         let mut in_run = runs.last().is_some_and(|run| run.node == at);
         let mut dense = 0;
         for word in text.split_inclusive(char::is_whitespace) {
@@ -210,7 +212,7 @@ impl Builder {
         self.gap = self.gap.max(gap);
     }
 
-    /// Returns how many elements are open that the end tag of `tag` closes.
+    /// Returns the number of open elements that the end tag of `tag` closes.
     fn open_of(&self, tag: Tag) -> u32 {
         if tag.is_heading() {
             self.open_of[Tag::Heading1 as usize] + self.open_of[Tag::Heading as usize]
@@ -219,8 +221,8 @@ impl Builder {
         }
     }
 
-    /// Returns the innermost open element for which `found` is true, unless `stop` is true for one further in. Tags in a
-    /// `template` end nothing outside of it.
+    /// Returns the innermost open element for which `found` is true. The search ends at the first element for which
+    /// `stop` is true. Tags in a `template` end no element outside it.
     fn find(&self, found: impl Fn(Tag) -> bool, stop: impl Fn(Tag) -> bool) -> Option<usize> {
         let innermost_first = self.open.iter().enumerate().skip(1).rev().take(SEARCH_MAX);
         for (at, &node) in innermost_first {
@@ -235,13 +237,13 @@ impl Builder {
         None
     }
 
-    /// Returns the drawing or the formula that is open, unless HTML in it is.
+    /// Returns the drawing or the formula that is open, if no HTML is open inside it.
     fn foreign(&self) -> Option<usize> {
         let open = [Tag::Drawing, Tag::Formula].map(|tag| self.open_of[tag as usize]);
         if open == [0, 0] { None } else { self.find(Tag::is_foreign, |_| false) }
     }
 
-    /// Closes the elements that end when this one begins, because their end tags may be left out.
+    /// Closes the open elements that end when an element of kind `tag` begins, because their end tags may be left out.
     fn end_implied(&mut self, tag: Tag) {
         if tag.is_block()
             && let Some(at) = self.foreign()
@@ -263,7 +265,8 @@ impl Builder {
     }
 
     fn push(&mut self, tag: Tag, hints: Hints) {
-        // A drawing has thousands of these, often without an end. Its text is not shown, so only its own end counts.
+        // A drawing has thousands of such elements, often without an end tag. The text of the drawing is not shown, so
+        // only its own end tag counts.
         let is_hidden = self.open_of[Tag::Unseen as usize] + self.open_of[Tag::Drawing as usize] > 0;
         if is_hidden && !tag.is_block() && !tag.is_unseen() && !tag.is_foreign() {
             return;
@@ -289,7 +292,7 @@ impl Builder {
         self.open_of[tag as usize] += 1;
     }
 
-    /// Closes the open element with this index, and those in it.
+    /// Closes the open element with this index, and those inside it.
     fn close_from(&mut self, at: usize) {
         let Outline { nodes, runs, .. } = &mut self.outline;
         let (end, runs) = (nodes.len() as At, runs.len() as u32);

@@ -1,7 +1,7 @@
 //! Names of elements -> the kinds of element that matter for text: which of them end a line, close others, or hold
 //! text that is not shown.
 
-/// A kind of element. Elements that are treated alike share one.
+/// A kind of element. Elements that are treated in the same way share one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     Html,
@@ -15,7 +15,7 @@ pub(super) enum Tag {
     Aside,
     Header,
     Footer,
-    /// `h1`, which a page has once if it is well made.
+    /// `h1`. A well-made page has only one.
     Heading1,
     /// `h2` to `h6`.
     Heading,
@@ -48,19 +48,19 @@ pub(super) enum Tag {
     Void,
     /// Elements whose content is neither shown nor HTML: `script`, `style`, and others.
     Raw,
-    /// Elements that hold HTML which is not shown, and that no end tag of another element ends: `template`, `object`.
+    /// Elements with HTML that is not shown. No end tag of another element ends them: `template`, `object`.
     Unseen,
-    /// Elements whose text replaces a player, and is not shown.
+    /// Elements whose text is shown only if a player is missing, so it is not used.
     Player,
     /// `svg`. Its text is not shown.
     Drawing,
     /// `math`.
     Formula,
-    /// Elements that are shown, and are never the subject of a page: `button`, `select`, `textarea`.
+    /// Elements that are shown, but are never the subject of a page: `button`, `select`, `textarea`.
     Control,
     /// Other elements that begin a line.
     Block,
-    /// All others, unknown ones included. They do not separate words.
+    /// All other elements, unknown ones included. They do not separate words.
     Inline,
 }
 
@@ -140,8 +140,8 @@ impl Tag {
         matches!(self, Self::Unseen | Self::Player | Self::Drawing)
     }
 
-    /// Returns whether an element holds another language than HTML, in which `/>` ends an element, and blocks of HTML
-    /// end it.
+    /// Returns whether an element contains a language other than HTML. In such a language `/>` ends an element, and
+    /// blocks of HTML end the foreign element.
     pub(super) fn is_foreign(self) -> bool {
         matches!(self, Self::Drawing | Self::Formula)
     }
@@ -160,8 +160,8 @@ impl Tag {
         self == other || self.is_heading() && other.is_heading()
     }
 
-    /// Returns which open element a start tag closes, and which one stops the search for it: a new row closes the row
-    /// before it in its own table only.
+    /// Returns which open element a start tag closes, and which element stops the search for it. For example, a new row
+    /// closes only a row before it in its own table.
     pub(super) fn implies_end_of(self) -> Option<(Self, IsTag)> {
         let outside_list: IsTag = |tag| matches!(tag, Self::List | Self::Table | Self::Cell);
         let outside_definitions: IsTag = |tag| matches!(tag, Self::Definitions | Self::Table | Self::Cell);
@@ -179,8 +179,8 @@ impl Tag {
         }
     }
 
-    /// Returns whether an end tag of `self` must not look further than an open `other`: `</div>` in a cell does not
-    /// close a `div` around the table, and `</b>` closes neither a paragraph nor a drawing.
+    /// Returns whether the search of an end tag of `self` stops at an open `other`. For example, `</div>` in a cell
+    /// does not close a `div` around the table, and `</b>` closes neither a paragraph nor a drawing.
     pub(super) fn stops_at(self, other: Self) -> bool {
         match self {
             Self::Table | Self::Rows | Self::Row => other == Self::Table && self != Self::Table,

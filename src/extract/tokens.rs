@@ -1,5 +1,5 @@
-//! HTML -> the calls of an outline's [`Builder`]. `html5gum` finds tags, texts and entities as the HTML standard says;
-//! this file keeps of each tag only what the outline asks for, so an attribute of 10 MB takes no memory.
+//! HTML -> the calls of an outline's [`Builder`]. `html5gum` finds tags, texts and entities as the HTML standard says.
+//! Of each tag, this file keeps only the parts that the outline needs, so an attribute of 10 MB takes no memory.
 
 use html5gum::{Emitter, Error, State, Tokenizer, naive_next_state};
 
@@ -9,9 +9,9 @@ use super::outline::{Builder, Outline};
 use super::tag::Tag;
 use crate::types::Syntax;
 
-/// Bytes of the name of a tag or an attribute that are kept. All names that mean something are shorter.
+/// The number of bytes that are kept of the name of a tag or an attribute. All names with a meaning are shorter.
 const NAME_BYTES_MAX: usize = 32;
-/// Bytes of the value of an attribute that are kept. A longer value means nothing here.
+/// The number of bytes that are kept of the value of an attribute. A longer value has no meaning here.
 const VALUE_BYTES_MAX: usize = 4096;
 
 /// Reads a page.
@@ -23,16 +23,16 @@ pub(super) fn outline(html: &str, syntax: Syntax) -> Outline {
 
 /// The tag or the text that is being read.
 struct Tokens {
-    /// Taken at the end of the page.
+    /// It is taken at the end of the page.
     builder: Option<Builder>,
     ended: bool,
-    /// Whether `/>` ends every element, and not only those of drawings and formulas.
+    /// Whether `/>` ends every element, and not only elements of drawings and formulas.
     xml: bool,
     text: Vec<u8>,
     tag: Kept<NAME_BYTES_MAX>,
     is_start: bool,
     closed: bool,
-    /// The name of the last start tag. `</b>` in a script is no tag unless `b` is it.
+    /// The name of the last start tag. In a script, `</b>` is a tag only if the last start tag is `b`.
     last_start: Kept<NAME_BYTES_MAX>,
     attribute: Attribute,
     hints: Hints,
@@ -47,7 +47,7 @@ struct Attribute {
     begun: bool,
 }
 
-/// Bytes that were kept, and whether there were more.
+/// The bytes that were kept, and whether there were more.
 #[derive(Default)]
 struct Kept<const MAX: usize> {
     bytes: Vec<u8>,
@@ -66,7 +66,7 @@ impl<const MAX: usize> Kept<MAX> {
         self.cut |= kept < bytes.len();
     }
 
-    /// Returns all of the bytes, or none if some were not kept.
+    /// Returns the bytes if all of them were kept, otherwise none.
     fn whole(&self) -> &[u8] {
         if self.cut { &[] } else { &self.bytes }
     }

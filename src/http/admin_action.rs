@@ -12,8 +12,8 @@ use crate::keys::Scope;
 use crate::telemetry::AUDIT;
 use crate::types::CollectionName;
 
-/// An action that has begun. It is logged when this is dropped, so a client that leaves before the answer is logged too.
-/// A refused action is not.
+/// An action that has begun. It is logged when this is dropped, even if the client leaves before the answer. A refused
+/// action is not logged.
 pub(super) struct AdminAction {
     caller: Caller,
     route: &'static Route,
@@ -23,7 +23,7 @@ pub(super) struct AdminAction {
 }
 
 impl AdminAction {
-    /// Returns the action of a request; `None` if it changes nothing that only administrators may change.
+    /// Returns the action of a request; `None` if the request needs no admin scope, or only reads.
     pub(super) fn of(route: &'static Route, request: &Request) -> Option<Self> {
         let of_admins = matches!(route.requires, Requires::Scope(Scope::Admin) | Requires::ScopeForAll(Scope::Admin));
         if !of_admins || route.method == Method::GET {

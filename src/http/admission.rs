@@ -1,5 +1,6 @@
-//! The classes of requests, and what each may take: places, and time until it gets a thread. So neither many checks nor
-//! long streams keep an operator out, and streams do not take the places of checks.
+//! The classes of requests. Each class has its own places. The time until a single request gets a thread is limited
+//! too. Therefore an operator gets an answer even during many checks or long streams, and streams do not take the
+//! places of checks.
 //! In: a request that is about to begin. Out: its place, or 503. Knows nothing of bodies.
 
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use crate::config::HttpLimits;
 use crate::cpu::Refused;
 use crate::telemetry::names::{self, label, value};
 
-/// A request whose work would be refused later is refused after a third of the longest wait.
+/// If the pool would refuse the work of a request, the request is refused after a third of the longest allowed wait.
 const HOPELESS_SOONER: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// One answer about documents: a check, an insertion, a batch, a page.
     Single,
-    /// A stream of documents. It has begun once it has a place, and each of its pieces of work waits.
+    /// A stream of documents. A stream has its own place; each piece of its work waits for a place of this class.
     Bulk,
-    /// About the server or whole collections.
+    /// A request about the server or about whole collections.
     Admin,
     /// Probes and metrics. Never refused.
     Probe,
@@ -43,7 +44,7 @@ pub(super) struct Admission {
 pub(super) struct Places {
     free: Arc<Semaphore>,
     delay: DelayLimit,
-    /// For requests whose work would be refused later.
+    /// The limit for requests whose work the pool would refuse.
     hopeless_delay: DelayLimit,
     full: &'static str,
     refused: Counter,
@@ -51,7 +52,7 @@ pub(super) struct Places {
 }
 
 impl Admission {
-    /// `threads` of them work on batches.
+    /// `threads` is the number of threads that work on batches.
     pub(super) fn new(limits: &HttpLimits, threads: usize) -> Self {
         let many = "too many requests at once (`server.requests_concurrent_max`); try again later";
         let single = Places {
@@ -70,12 +71,12 @@ impl Admission {
         }
     }
 
-    /// The places of batches, besides those of their class.
+    /// Returns the places of batches. A batch also needs a place of its class.
     pub(super) fn batches(&self) -> &Batches {
         &self.batches
     }
 
-    /// The places of a class. Those of bulk are for its pieces of work.
+    /// The places of a class. A place of the bulk class is for one piece of a stream's work.
     pub(super) fn of(&self, class: Class) -> &Arc<Places> {
         match class {
             Class::Single | Class::Probe => &self.single,
@@ -88,21 +89,21 @@ impl Admission {
 impl Places {
     fn new(class: &'static str, places: usize, full: &'static str) -> Self {
         let refused = metrics::counter!(names::HTTP_SHED, label::CLASS => class);
-        // There from the start, so that an alert sees the first one.
+        // Registered from the start, so that an alert sees the first refusal.
         refused.increment(0);
         let off = || DelayLimit::new(Duration::ZERO);
         let free = Arc::new(Semaphore::new(places));
         Self { free, delay: off(), hopeless_delay: off(), full, refused, waits: None }
     }
 
-    /// Notes how long a new request has waited for a thread, and refuses it if that was too long. `judge` tells whether
-    /// its work would be refused later.
+    /// Notes how long a new request has waited for a thread, and refuses it if that was too long. `judge` returns an
+    /// error if the pool would refuse the request's work.
     pub(super) fn arrive(&self, judge: impl FnOnce() -> Result<(), Refused>) -> Result<(), Problem> {
         let waited = run_queue::waited();
         if let Some(waits) = &self.waits {
             waits.record(waited.as_secs_f64());
         }
-        // To let it in and to decode the beginning of its body takes longer than to refuse it.
+        // Accepting such a request and decoding the beginning of its body takes longer than refusing it now.
         if self.hopeless_delay.refuses(waited)
             && let Err(refused) = judge()
         {
@@ -119,8 +120,8 @@ impl Places {
         Ok(())
     }
 
-    /// Takes a place; 503 if none is free. How long it has waited does not matter any more: to refuse a request whose body
-    /// has been read would waste that work.
+    /// Takes a place; 503 if none is free. The time that the request has waited no longer matters: its body has been
+    /// read, and a refusal would waste that work.
     pub(super) fn take(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.free).try_acquire_owned().map_err(|_| self.full())
     }
@@ -166,7 +167,7 @@ mod tests {
             Timed::ready_since(async move { places.arrive(judge).and_then(|()| places.take()) }, since)
         };
         assert!(after(Class::Single, 5 * limit, || Ok(())).await.is_ok(), "one alone is not overload");
-        // Each keeps the run of long waits going.
+        // Each of these requests continues the run of long waits.
         let refused = loop {
             if let Err(problem) = after(Class::Single, 5 * limit, || Ok(())).await {
                 break problem;

@@ -23,9 +23,9 @@ use super::sending::AnyProgress;
 use super::state::AppState;
 use super::turn::Turn;
 
-/// Checks what the key allows, the parameters and whether the server has started, then holds the request to the limits on
-/// concurrency and time. Bulk requests are exempt from the last two. Probes and metrics are exempt from the limit on
-/// concurrency.
+/// Checks that the key and the route allow the request and its parameters, and that the server has started. Then
+/// enforces the limits on concurrency and time. Bulk requests are exempt from these two limits. Probes and metrics are
+/// exempt from the limit on concurrency.
 pub(super) async fn admit<F>(
     state: &AppState,
     route: &'static Route,
@@ -40,7 +40,7 @@ where
         Err(problem) => return problem.into_response(),
     }
     if route.path.starts_with("/v1/") {
-        // Others must not learn from the wait that there is such a collection.
+        // Without this check, the wait would reveal that the collection exists.
         if state.boot().ready().is_err() && may_use(&request) {
             state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
         }
@@ -75,12 +75,12 @@ where
     response
 }
 
-/// Whether the key of a request is for the collection in its path, if there is one.
+/// Whether the request's key may use the collection in the path; true if the path names none.
 fn may_use(request: &Request) -> bool {
     query::collection(request.uri().path()).is_none_or(|name| caller_of(request.extensions()).may_use(&name))
 }
 
-/// Returns the parameters, if the key allows them and the route.
+/// Returns the parameters, if both the key and the route allow them.
 fn allowed(state: &AppState, route: &Route, request: &Request) -> Result<Query, Problem> {
     let parse = || Query::parse(request.uri().query().unwrap_or_default(), route.query);
     if route.requires == Requires::Nothing {
@@ -102,7 +102,8 @@ fn takes_body(route: &Route) -> bool {
     matches!(route.method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-/// Returns the handler's answer, or 503 if it takes too long, or 401 if the key of the request is revoked meanwhile.
+/// Returns the handler's answer, or 503 if it takes too long, or 401 if the key of the request is revoked before the
+/// answer is ready.
 async fn answer<F>(state: &AppState, notes: &Notes, request: Request, handle: impl FnOnce(Request) -> F) -> Response
 where
     F: Future<Output = Response>,

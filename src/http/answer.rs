@@ -1,8 +1,8 @@
 //! An answer's value -> the body that is sent, within the memory that all answers share.
-//! Memory is reserved before the work begins, for the longest answer that the request can produce. So a write that
-//! lacks memory for its answer is refused before it is made, and no write is made whose answer cannot be sent. An
-//! answer counts twice while it is built, as a value and as JSON, and once while it is sent, until the client has taken
-//! the last byte. Knows nothing of an answer's content.
+//! Memory is reserved before the work begins, for the longest answer that the request can produce. So a write is
+//! refused before it is made if its answer would find no memory. An answer counts twice while it is built, as a value
+//! and as JSON, and once while it is sent, until the client has taken the last byte. Knows nothing of an answer's
+//! content.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -24,11 +24,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::{Code, Problem};
 use crate::telemetry::names;
 
-/// The least memory that an answer gets to begin with. It holds a verdict with a handful of matches.
+/// The least memory that is reserved for an answer at first. It holds a verdict with a handful of matches.
 const ROOM_BYTES_MIN: usize = 16 * 1024;
 /// The longest short answer, in bytes of JSON: a verdict with the number of matches that a request gets by default.
 const SHORT_BYTES_MAX: usize = 256 * 1024;
-/// The memory of an encoder of answers.
+/// The memory that one compression encoder of an answer takes.
 const ENCODER_BYTES: usize = 1280 * 1024;
 /// The size of the pieces that an answer is kept in. Each piece has its own allocation, so a piece that the connection
 /// still holds does not keep the others in memory.
@@ -40,12 +40,13 @@ const PIECE_BYTES_FIRST: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Answers {
     free: Arc<Semaphore>,
-    /// Reserved for short answers when nothing else is free, so that a client that does not read its long answers does
-    /// not block others.
+    /// Reserved for short answers when nothing else is free. A client that does not read its long answers then does not
+    /// block the others.
     kept: Arc<Semaphore>,
-    /// The longest answer, in bytes of JSON, that there is room for while no other takes any.
+    /// The size limit for an answer that cannot be shortened, in bytes of JSON.
     longest: usize,
-    /// For encoders, which get no other memory, so that the encoders of unread answers cost no other answer.
+    /// Reserved for encoders, which get no other memory. So the encoders of unread answers take no memory from other
+    /// answers.
     encoders: Arc<Semaphore>,
     /// Looked up once, because a bulk line changes it eight times.
     taken: Gauge,
@@ -64,7 +65,7 @@ impl Answers {
         Self { free, kept, longest: bytes / 4, encoders, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
     }
 
-    /// The share that one request may use. The metric does not count it again.
+    /// Makes the share that one request may use. The metric does not count this share, because it is part of the total.
     pub(super) fn of_one_request(bytes: usize) -> Self {
         Self { taken: Gauge::noop(), ..Self::new(bytes) }
     }
@@ -76,15 +77,15 @@ impl Answers {
         Self { longest: self.free.available_permits() / 4, ..self }
     }
 
-    /// Returns the most bytes of JSON that one answer may have if it cannot be made shorter.
+    /// Returns the size limit for an answer that cannot be shortened, in bytes of JSON.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Reserves memory for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce; else
-    /// 503.
+    /// Reserves memory for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce.
+    /// Returns 503 if there is no memory at all.
     pub(super) fn take(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
-        // At most half of the free memory: a request that wants much leaves some for the next.
+        // At most half of the free memory, so that a large request leaves some for the next one.
         let granted = (2 * bytes).min((self.free.available_permits() / 2).max(ROOM_BYTES_MIN));
         let permit = Arc::clone(&self.free).try_acquire_many_owned(granted.min(u32::MAX as usize) as u32);
         let permit = permit.or_else(|full| match bytes {
@@ -99,7 +100,8 @@ impl Answers {
         }
     }
 
-    /// Keeps an eighth of the memory for encoders, or that of one if this is at most a quarter.
+    /// Keeps an eighth of the memory for encoders, but at least the memory of one encoder. Keeps nothing if that is
+    /// more than a quarter of the memory.
     pub(super) fn keeping_some_for_encoders(self) -> Self {
         let free = self.free.available_permits();
         let kept = (free / 8).max(ENCODER_BYTES);
@@ -108,7 +110,7 @@ impl Answers {
         self
     }
 
-    /// Reserves memory for an encoder, if there is some.
+    /// Reserves memory for an encoder; `None` if there is none.
     pub(super) fn encoder(&self) -> Option<AnswerRoom> {
         let permit = Arc::clone(&self.encoders).try_acquire_many_owned(ENCODER_BYTES as u32).ok()?;
         Some(AnswerRoom::new(permit, self.taken.clone()))
@@ -129,12 +131,12 @@ impl AnswerRoom {
         Self { permit, taken }
     }
 
-    /// The longest JSON that there is room for while the answer is built.
+    /// Returns the largest size of JSON that fits into this memory while the answer is built, in bytes.
     pub(super) fn json_bytes_max(&self) -> usize {
         self.permit.num_permits() / 2
     }
 
-    /// Says that the answer is now a value that will become this many bytes of JSON.
+    /// Records that the answer is now a value that will become this many bytes of JSON.
     pub(super) fn is_made(&mut self, json_bytes: usize) {
         self.shrink(2 * json_bytes);
     }
@@ -210,7 +212,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// JSON that is being written, in pieces.
+/// JSON in pieces, while it is being written.
 #[derive(Default)]
 pub(super) struct Pieces {
     full: VecDeque<Bytes>,
@@ -259,7 +261,7 @@ impl io::Write for Pieces {
         }
         if self.last.len() == self.last.capacity() {
             let wanted = (self.last.len() * 2).clamp(PIECE_BYTES_FIRST, PIECE_BYTES);
-            // After the first piece the answer is long, so more is likely to come.
+            // After the first piece the answer is long, so more bytes are likely to follow.
             let wanted = if self.full.is_empty() { wanted } else { PIECE_BYTES };
             self.last.reserve(wanted - self.last.len());
         }
@@ -379,7 +381,7 @@ mod tests {
         }
         let mut short: Vec<AnswerRoom> = std::iter::from_fn(|| answers.take(SHORT_BYTES_MAX).ok()).collect();
         assert_eq!(short.len(), (1 << 17) / ROOM_BYTES_MIN);
-        // Once these are built, there is room for others.
+        // Once these answers are built, there is room for others.
         short.iter_mut().for_each(|room| room.is_made(300));
         assert!(answers.take(SHORT_BYTES_MAX).is_ok());
         drop((held, short));

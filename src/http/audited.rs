@@ -1,4 +1,4 @@
-//! The decisions of one request -> lines of the audit log. A line has the whole verdict, also if the key of the request
+//! The decisions of one request -> lines of the audit log. A line has the whole verdict, even if the key of the request
 //! sees only a part of it. Without an audit log nothing is done here.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::types::{DocId, LabelDeletion, Merge, Verdict};
 #[derive(Clone)]
 pub(super) struct Audited(Option<Arc<Common>>);
 
-/// The same for the checks of a request that asks several collections, in their order. Cheap to clone.
+/// The same facts for each collection of a request that asks several, in the order of the collections. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct AuditedChecks(Arc<[Audited]>);
 
@@ -29,12 +29,12 @@ struct Common {
     collection: Collection,
     request_id: String,
     spec: Fingerprint,
-    /// The runtime of the request.
+    /// The runtime that the request runs on.
     runtime: Handle,
 }
 
 impl Audited {
-    /// For the request of this task.
+    /// Returns the facts of the request that the current task answers.
     pub(super) fn of(state: &AppState, caller: &Caller, collection: &Collection) -> Self {
         Self(state.audit().map(|log| {
             Arc::new(Common {
@@ -49,7 +49,7 @@ impl Audited {
         }))
     }
 
-    /// For a request that only checks.
+    /// The same as [`of`](Self::of), for a request that only checks: empty if checks are not logged.
     pub(super) fn of_check(state: &AppState, caller: &Caller, collection: &Collection) -> Self {
         let has_checks = state.audit().is_some_and(|log| log.has_checks());
         if has_checks { Self::of(state, caller, collection) } else { Self(None) }
@@ -62,7 +62,7 @@ impl Audited {
         }
     }
 
-    /// Waits until an insertion is durable, and logs it, even if the client leaves once it is decided.
+    /// Waits until an insertion is durable, and logs it. It is logged even if the client leaves after the decision.
     pub(super) fn inserted(
         &self,
         ticket: Pending<Verdict>,
@@ -71,7 +71,7 @@ impl Audited {
         self.answer(ticket, move |common, at, verdict| common.record(at, content, Decided::Inserted(verdict)))
     }
 
-    /// Waits until a deletion is durable, and logs it, even if the client leaves once it is decided.
+    /// Waits until a deletion is durable, and logs it. It is logged even if the client leaves after the decision.
     pub(super) fn deleted(
         &self,
         ticket: Pending<bool>,
@@ -83,7 +83,7 @@ impl Audited {
         })
     }
 
-    /// The same for a deletion by label.
+    /// Does the same as [`deleted`](Self::deleted) for a deletion by label.
     pub(super) fn label_deleted(
         &self,
         ticket: Pending<LabelDeletion>,
@@ -91,7 +91,7 @@ impl Audited {
         self.answer(ticket, |common, at, deletion| common.record(at, None, Decided::LabelDeleted(deletion)))
     }
 
-    /// The same for the beginning of a merge.
+    /// Does the same for the beginning of a merge.
     pub(super) fn merge_begun(
         &self,
         ticket: Pending<Merge>,
@@ -110,8 +110,8 @@ impl Audited {
     {
         let Some(common) = &self.0 else { return Either::Left(ticket.wait()) };
         let (this, open, at) = (Arc::clone(common), common.log.open(), Timestamp::now());
-        // A task of its own: the decision is made, and has its line even if the client leaves. The threads of bulk
-        // requests end before the log does, so it is not one of theirs.
+        // A separate task logs the decision, which is already made, even if the client leaves. The task does not run on
+        // the threads of bulk requests, because those end before the log does.
         let task = common.runtime.spawn(async move {
             let answer = ticket.wait().await?;
             log(&this, at, &answer);

@@ -1,5 +1,6 @@
-//! The batches that are worked on at the same time. The others wait, first come, first served, and one that would wait
-//! too long is refused at once. Without this, a thousand batches would share the threads and all be answered late.
+//! The limit on how many batches are worked on at the same time. Further batches wait, first come, first served. A
+//! batch that would wait too long is refused at once. Without this, a thousand batches would share the threads and all
+//! be answered late.
 //! In: a batch. Out: its place, or 503. Knows nothing of documents.
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::cpu::Drain;
 
 pub(super) struct Batches {
     places: Arc<Semaphore>,
-    /// Those that wait for a place, and how fast they get one.
+    /// The number of batches that wait for a place, and how fast they get one.
     queue: Mutex<(usize, Drain)>,
     wait_max: Duration,
     /// Counts refusals.
@@ -22,14 +23,14 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// As many batches as keep the threads busy while some of them wait for the disk. One that would wait longer than
-    /// `wait_max` is refused; zero: none is.
+    /// Allows as many batches at once as keep the threads busy while some batches wait for the disk. A batch that would
+    /// wait longer than `wait_max` is refused; if `wait_max` is zero, none is refused.
     pub(super) fn new(threads: usize, wait_max: Duration, refused: Counter) -> Self {
         let places = Arc::new(Semaphore::new(4 * threads));
         Self { places, queue: Mutex::default(), wait_max, refused }
     }
 
-    /// Refuses a batch that would wait too long. It is asked before the body is read.
+    /// Refuses a batch that would wait too long. Called before the batch's body is read.
     pub(super) fn admit(&self) -> Result<(), Problem> {
         let queue = self.queue.lock();
         if self.wait_max.is_zero() || queue.1.wait(Instant::now(), queue.0) <= self.wait_max {
@@ -57,7 +58,7 @@ impl Batches {
     }
 }
 
-/// A batch that waits. Its client may leave.
+/// A batch that waits. Its client may leave at any time.
 struct Waiting<'a>(&'a Mutex<(usize, Drain)>);
 
 impl<'a> Waiting<'a> {

@@ -1,4 +1,5 @@
-//! A body that keeps something until it is dropped: until the connection has taken the last byte, or is gone.
+//! A response body that keeps a value until the body is dropped: until the connection has taken the last byte, or is
+//! gone.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,7 +7,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-/// The same bytes as those of `body`.
+/// A body with the same bytes as `body`.
 pub(super) struct Keeping<K> {
     body: Body,
     _kept: K,

@@ -1,4 +1,4 @@
-//! Whether the collections are open, from the start of the process on.
+//! Whether the collections are open. This is known from the start of the process on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,10 +10,10 @@ use super::error::{Code, Problem};
 use super::query;
 use crate::collections::{Collections, Opening};
 
-/// The time between two looks of a request that waits.
+/// The interval at which a waiting request checks again.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Whether the collections are open. The boot writes it, every request reads it.
+/// Whether the collections are open. The boot sets this state, and every request reads it.
 #[derive(Default)]
 pub struct Boot {
     opening: Arc<Opening>,
@@ -37,7 +37,7 @@ impl Boot {
         let _ = self.collections.set(collections);
     }
 
-    /// Does the same as [`begin`](Self::begin) and marks the server ready: all collections are open.
+    /// Does the same as [`begin`](Self::begin), and marks the server ready, because all collections are open.
     pub fn finish(&self, collections: Collections) {
         self.begin(collections);
         self.ready.store(true, Ordering::Release);
@@ -54,7 +54,8 @@ impl Boot {
         if self.ready.load(Ordering::Acquire) { Ok(collections) } else { Err(self.starting()) }
     }
 
-    /// Waits until requests on this path can be answered, until `stop`, or until `patience` is over.
+    /// Waits until requests on this path can be answered, but at most for `patience`. Also returns when `stop` is
+    /// cancelled.
     pub async fn wait(&self, path: &str, patience: Duration, stop: &CancellationToken) {
         if patience.is_zero() || self.ready.load(Ordering::Acquire) {
             return;
@@ -71,7 +72,7 @@ impl Boot {
         }
     }
 
-    /// Whether the collections, or the collection that the path names, are still being opened.
+    /// Whether no collection can be used yet, or the collection that the path names is still being opened.
     fn is_opening(&self, path: &str) -> bool {
         if self.collections.get().is_none() {
             return true;

@@ -1,5 +1,5 @@
-//! The sender of a request, as far as its key tells: what it may do, and until when.
-//! The gate makes one for each request that it lets in. Knows nothing of routes and bodies.
+//! The sender of a request, as far as its key tells: the rights of the sender, and when they end.
+//! The gate makes a caller for each request that it accepts. Knows nothing of routes and bodies.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::types::CollectionName;
 /// The sender of a request. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// `None`: the server asks for no key, and everyone may do everything.
+    /// `None`: the server requires no key, and everyone may do everything.
     key: Option<Arc<Key>>,
 }
 
 impl Caller {
-    /// Returns a caller that may do everything: if no key is asked for.
+    /// Returns a caller that may do everything, for a server that requires no key.
     pub fn anyone() -> Self {
         Self { key: None }
     }
@@ -26,7 +26,7 @@ impl Caller {
         Self { key: Some(key) }
     }
 
-    /// The name of its key; `None` if the server asks for none.
+    /// Returns the name of the caller's key; `None` if the server requires no key.
     pub fn name(&self) -> Option<&str> {
         self.key.as_deref().map(Key::name)
     }
@@ -35,12 +35,12 @@ impl Caller {
         self.key.as_ref().is_none_or(|key| key.may(scope))
     }
 
-    /// Returns 403 unless it has the scope.
+    /// Returns 403 if the caller does not have the scope.
     pub fn require(&self, scope: Scope) -> Result<(), Problem> {
         self.require_for(scope, "this request")
     }
 
-    /// Returns 403 unless it has the scope, which `what` needs.
+    /// Returns 403 if the caller does not have the scope that `what` needs.
     pub fn require_for(&self, scope: Scope, what: &str) -> Result<(), Problem> {
         match &self.key {
             Some(key) if !key.may(scope) => {
@@ -53,7 +53,7 @@ impl Caller {
         }
     }
 
-    /// Returns 403 unless it has one of these scopes.
+    /// Returns 403 if the caller has none of these scopes.
     pub(super) fn require_one(&self, scopes: &[Scope]) -> Result<(), Problem> {
         if scopes.iter().any(|scope| self.may(*scope)) { Ok(()) } else { self.require(scopes[0]) }
     }
@@ -62,7 +62,7 @@ impl Caller {
         self.key.as_ref().is_none_or(|key| key.may_use(collection))
     }
 
-    /// Returns 403 unless it may use the collection. The answer does not tell whether there is one.
+    /// Returns 403 if the caller may not use the collection. The answer does not tell whether the collection exists.
     pub fn require_use(&self, collection: &CollectionName) -> Result<(), Problem> {
         match &self.key {
             Some(key) if !key.may_use(collection) => {
@@ -73,7 +73,7 @@ impl Caller {
         }
     }
 
-    /// Returns 403 if its key is limited to some collections.
+    /// Returns 403 if the caller's key is limited to some collections.
     pub(super) fn require_all_collections(&self) -> Result<(), Problem> {
         match &self.key {
             Some(key) if key.collections().is_some() => {
@@ -87,7 +87,7 @@ impl Caller {
         }
     }
 
-    /// Returns 403 if its key sees only verdicts: the answer to `what` tells more.
+    /// Returns 403 if the caller's key sees only verdicts, because the answer to `what` tells more.
     pub fn require_all_scores(&self, what: &str) -> Result<(), Problem> {
         match &self.key {
             Some(key) if key.scores() == Scores::Verdict => {
@@ -101,7 +101,7 @@ impl Caller {
         }
     }
 
-    /// How much work its key may cause; `None` if it has no key.
+    /// Returns the limits of the caller's key; `None` if it has no key.
     pub fn limits(&self) -> Option<&KeyLimits> {
         self.key.as_deref().map(Key::limits)
     }
@@ -110,17 +110,18 @@ impl Caller {
         self.key.as_deref().map_or(Scores::Full, Key::scores)
     }
 
-    /// Cancelled once its key is revoked, has expired, or has lost a right. `None`: it has no key that could be.
+    /// Returns a token that is cancelled once the key is revoked, has expired, or has lost a right. `None` if the
+    /// caller has no key.
     pub fn revoked(&self) -> Option<&CancellationToken> {
         self.key.as_deref().map(Key::revoked)
     }
 
-    /// Returns the reason why its open requests end; `None` while its key is valid.
+    /// Returns the reason why the caller's open requests end; `None` while its key is valid.
     pub(super) fn ended(&self) -> Option<Problem> {
         self.revoked().filter(|revoked| revoked.is_cancelled()).map(|_| revoked_meanwhile())
     }
 
-    /// Waits until its key is no longer valid, and returns the reason why its open requests end.
+    /// Waits until the caller's key is no longer valid, and returns the reason why its open requests end.
     pub(super) async fn end(&self) -> Problem {
         match self.revoked() {
             Some(revoked) => revoked.cancelled().await,

@@ -1,5 +1,6 @@
-//! Behind a trusted proxy, the address of a request's client: the one in `X-Forwarded-For` that the proxy wrote. From
-//! others the header is ignored, because a client can write any address into it.
+//! The address of a request's client. If the request comes from a trusted proxy, the address is the one that the proxy
+//! wrote into `X-Forwarded-For`. From other senders the header is ignored, because a client can write any address into
+//! it.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -11,10 +12,10 @@ use super::state::AppState;
 use crate::config::TrustedProxies;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// No longer chain of proxies is followed.
+/// At most this many proxies are followed.
 const HOPS_MAX: usize = 32;
 
-/// Replaces the address of a proxy by that of its client.
+/// If the request comes from a trusted proxy, replaces the proxy's address by that of its client.
 pub(super) fn look_behind_proxies(state: &AppState, request: &Request) {
     if state.trusted_proxies().is_empty() {
         return;
@@ -26,7 +27,8 @@ pub(super) fn look_behind_proxies(state: &AppState, request: &Request) {
     }
 }
 
-/// Follows the header from its end, where the nearest proxy has written, as long as the writer is trusted.
+/// Returns the client's address. Reads the header from its end, where the nearest proxy has written, as long as each
+/// writer is a trusted proxy.
 fn behind(proxies: &TrustedProxies, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut nearest = peer.to_canonical();
     let lines = headers.get_all(FORWARDED_FOR).into_iter().rev();
@@ -35,14 +37,14 @@ fn behind(proxies: &TrustedProxies, peer: IpAddr, headers: &HeaderMap) -> IpAddr
         if !proxies.trusts(nearest) {
             break;
         }
-        // A text that is no address was not written by a proxy that we understand, so nothing before it can be trusted.
+        // If the text is not an address, its writer is unknown, so no earlier entry can be trusted.
         let Some(address) = parse(hop) else { break };
         nearest = address;
     }
     nearest
 }
 
-/// Reads `1.2.3.4`, `2001:db8::1`, and either with a port.
+/// Reads `1.2.3.4` or `2001:db8::1`, with or without a port.
 fn parse(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop).ok()?.trim();
     let address = text.parse::<IpAddr>().or_else(|_| text.parse::<SocketAddr>().map(|socket| socket.ip()));

@@ -1,6 +1,6 @@
-//! The routes and the parameters that a key may use that sees only verdicts (`scores = "verdict"`). Both lists name the
-//! allowed ones: a route or a parameter that is added later is refused until it is added here too. A parameter with its
-//! default value changes nothing and is allowed. `dto/verdict.rs` has the fields that such a key sees.
+//! The routes and the parameters for keys that see only verdicts (`scores = "verdict"`). Only the listed routes and
+//! parameters are allowed: one that is added later is refused until it is listed too. A parameter with its default
+//! value changes nothing and is allowed. `dto/verdict.rs` has the fields that such a key sees.
 
 use super::caller::Caller;
 use super::error::{Code, Problem};
@@ -9,11 +9,12 @@ use super::query::Query;
 use super::routes::Route;
 use crate::keys::Scores;
 
-/// The parameters. `threshold` is not one of them: a client that may choose it finds the similarity by halving.
+/// The allowed parameters. `threshold` is not allowed: a client that may choose it can find the similarity by binary
+/// search.
 const PARAMETERS: [&str; 9] =
     ["id", "label", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex", "collections"];
 
-/// Returns 403 if the route is not for keys that see only verdicts, and this is one.
+/// Returns 403 if the key sees only verdicts and the route is not for such keys.
 pub(super) fn check_route(route: &Route, caller: &Caller) -> Result<(), Problem> {
     if route.coarse {
         return Ok(());
@@ -21,7 +22,7 @@ pub(super) fn check_route(route: &Route, caller: &Caller) -> Result<(), Problem>
     refuse(caller, || "this request is not among them".to_owned())
 }
 
-/// Returns 403 if a parameter is not for keys that see only verdicts, and this is one.
+/// Returns 403 if the key sees only verdicts and a parameter is not for such keys.
 pub(super) fn check_parameters(query: &Query, caller: &Caller) -> Result<(), Problem> {
     match query.names().find(|name| !PARAMETERS.contains(name) && !is_default(query, name)) {
         Some(name) => refuse(caller, || format!("the parameter `{name}` is not among them")),

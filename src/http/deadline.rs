@@ -1,5 +1,6 @@
-//! When the server gives up on answering a request: at its deadline, or when its sender loses the right to it.
-//! The body must arrive in time, and so must the answer. A body that streams in for an hour postpones the deadline as
+//! Decides when the server gives up on answering a request: at the request's deadline, or when its sender loses the
+//! right to make it.
+//! Both the body and the answer must be ready in time. A body that streams in for an hour postpones the deadline as
 //! long as bytes arrive.
 
 use std::pin::Pin;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The deadline. The layer that enforces it shares it with the body that postpones it.
+/// The deadline of a request. The layer that enforces the deadline shares it with the body, which postpones it.
 pub struct Deadline {
     at: Mutex<Instant>,
     after: Duration,
@@ -20,15 +21,16 @@ pub struct Deadline {
 pub enum GivenUp<R> {
     /// The deadline has passed.
     Late,
-    /// Its sender may no longer make it.
+    /// The sender may no longer make the request.
     Revoked(R),
 }
 
-/// The time between two looks whether its sender may still make a request.
+/// The interval at which the sender's right to make the request is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Deadline {
-    /// A deadline `after` from now. Postponing it sets it to `after` from that moment.
+    /// Makes a deadline at `after` from now. Postponing sets the deadline to `after` from the moment of the
+    /// postponement.
     pub fn after(after: Duration) -> Self {
         let began = Instant::now();
         Self { at: Mutex::new(began + after), after, began: began.into_std() }
@@ -44,9 +46,9 @@ impl Deadline {
         *self.at.lock() = Instant::now() + self.after;
     }
 
-    /// Returns the result of `work`, if it is ready in time. Gives it up when `revoked` returns something, which it asks
-    /// once a second: most requests are answered before the first time, and cost nothing more. The caller pins the
-    /// work: an async function that pins a future that it is given has room for it twice.
+    /// Returns the result of `work`, if it is ready in time. Calls `revoked` once a second, and gives up when it
+    /// returns a reason. Most requests are answered before the first call. The caller pins the work, because an async
+    /// function that pins its own argument stores it twice.
     pub async fn hold<T, R>(
         &self,
         mut work: Pin<&mut impl Future<Output = T>>,

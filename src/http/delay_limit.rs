@@ -1,22 +1,22 @@
 //! Decides when work has waited too long for a processor, so that a server with too much to do refuses work instead of
 //! doing all of it late. In: how long each piece of work has waited. Out: whether to refuse it.
 //!
-//! A short burst makes work wait too, and is done soon. So nothing is refused until work has waited too long for some
-//! time without a break (after CoDel, RFC 8289, which looks at the shortest wait of an interval; here the work arrives
-//! in rounds, and the first of each round never waits).
+//! A short burst also makes work wait, but it is over soon. So work is refused only after the waits have been too long
+//! for some time without a break. The idea is from CoDel (RFC 8289), which looks at the shortest wait of an interval.
+//! That does not fit here: work arrives in rounds, and the first piece of each round never waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A burst may make work wait longer than the limit for this many times the limit.
+/// Waits may be longer than the limit for this many times the limit before work is refused.
 const BURST: u32 = 3;
 
-/// The longest wait, and for how long it has been exceeded.
+/// The longest allowed wait, and for how long it has been exceeded.
 #[derive(Debug)]
 pub(super) struct DelayLimit {
     max: Duration,
     made: Instant,
-    /// When the present run of long waits began, in microseconds since `made`.
+    /// When the current run of long waits began, in microseconds since `made`.
     since: AtomicU64,
     /// When the last long wait ended; 0 if there was none.
     last: AtomicU64,
@@ -28,13 +28,14 @@ impl DelayLimit {
         Self { max, made: Instant::now(), since: AtomicU64::new(0), last: AtomicU64::new(0) }
     }
 
-    /// Whether work that begins now and has waited this long is refused. Costs one comparison if it has not waited long.
+    /// Returns whether work that begins now and has waited this long is refused. Costs one comparison if the wait was
+    /// short.
     pub(super) fn refuses(&self, waited: Duration) -> bool {
         !self.max.is_zero() && waited > self.max && self.lasts(self.made.elapsed(), waited)
     }
 
-    /// Notes a long wait that ends now, and returns whether there have been such waits for long enough. A wait that
-    /// began soon after another ended continues its run.
+    /// Records a long wait that ends now, and returns whether the run of long waits has lasted long enough to refuse
+    /// work. A wait that began soon after another one ended continues that one's run.
     fn lasts(&self, now: Duration, waited: Duration) -> bool {
         let micros = |time: Duration| time.as_micros() as u64;
         let (began, now, patience) = (micros(now.saturating_sub(waited)), micros(now) + 1, micros(BURST * self.max));

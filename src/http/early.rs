@@ -1,6 +1,6 @@
 //! Refuses requests before anything is done for them: no route is looked up, no key is checked, no body is decoded. If
-//! a refusal cost half as much as an answer, twice as many requests as the server can answer would stop it. In: a
-//! request that has just arrived. Out: its refusal, or nothing.
+//! a refusal cost half as much as an answer, twice as many requests as the server can answer would leave it no time for
+//! answers. In: a request that has just arrived. Out: its refusal, or nothing.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::cpu::{CpuPool, Refused};
 #[derive(Clone)]
 pub(super) struct Early {
     state: AppState,
-    /// Of all paths: these requests are refused before their route is looked up.
+    /// The path for the metrics of all these requests, because they are refused before their route is looked up.
     unmatched: Arc<ServedPath>,
 }
 
@@ -33,7 +33,7 @@ impl Early {
         Self { state: state.clone(), unmatched: Arc::new(ServedPath::new(UNMATCHED)) }
     }
 
-    /// Returns why the request is refused.
+    /// Returns the reason to refuse the request; `None` if it is not refused.
     pub(super) fn refusal<B: HttpBody>(&self, request: &Request<B>) -> Option<Problem> {
         if !judged_early(request.version()) || !is_single(request.uri().path()) {
             return None;
@@ -41,7 +41,7 @@ impl Early {
         self.state.admission().of(Class::Single).arrive(|| judge_work(request, self.state.cpu())).err()
     }
 
-    /// Reads and discards the body, so that the connection can go on, and returns the answer.
+    /// Reads and discards the body, so that the connection can be used again, and returns the answer.
     pub(super) async fn refused(
         self,
         problem: Problem,
@@ -49,7 +49,7 @@ impl Early {
     ) -> Result<Response<Body>, Infallible> {
         self.unmatched.meters(request.method()).count(problem.code.status());
         let id = request_id::of(&request);
-        // A client that waits for `100 Continue` has sent nothing.
+        // A client that waits for `100 Continue` has not sent its body.
         if !request.headers().contains_key(EXPECT) && !request.body().is_end_stream() {
             leftover::discard(Body::new(request.into_body())).await;
         }
@@ -57,15 +57,16 @@ impl Early {
     }
 }
 
-/// Asks the pool whether it would refuse the work of this request. It is asked only if the body is compressed, long, or of
-/// unknown length, because then the pool will probably do the work.
+/// Returns an error if the pool would refuse the work of this request. The pool is asked only if the body is
+/// compressed, long, or of unknown length, because it would then probably do the work.
 pub(super) fn judge_work<B: HttpBody>(request: &Request<B>, pool: &CpuPool) -> Result<(), Refused> {
     let long = request.body().size_hint().upper().is_none_or(|bytes| bytes > LONG_BYTES_MIN as u64);
     if long || request.headers().contains_key(CONTENT_ENCODING) { pool.judge() } else { Ok(()) }
 }
 
-/// Whether requests of this version are judged here. Those of HTTP/2 are tasks of their own, which wait once more for a
-/// thread, and clients may leave even short answers unread: they are judged behind the layers that look after that.
+/// Whether requests of this version are judged here. An HTTP/2 request is a task of its own, which waits once more for
+/// a thread, and its client may leave even a short answer unread. So it is judged later, behind the layers that handle
+/// this.
 pub(super) fn judged_early(version: Version) -> bool {
     version < Version::HTTP_2
 }

@@ -1,10 +1,10 @@
-//! Reports, in the log and in a metric, the collections that could not be asked about an inserted document. The client
-//! sees status 200 all the same.
+//! Reports the collections that could not be asked about an inserted document, in the log and in a metric. The client
+//! still gets status 200.
 
 use crate::collections::Elsewhere;
 use crate::telemetry::names;
 
-/// Notes the collections that failed.
+/// Reports the collections that failed.
 pub(super) fn not_asked(elsewhere: &Elsewhere) {
     for (collection, error) in elsewhere.failures() {
         metrics::counter!(names::HTTP_ELSEWHERE_FAILURES).increment(1);

@@ -1,6 +1,6 @@
 //! An error -> an RFC 9457 `application/problem+json` answer.
-//! Only this file gives errors their status. Every [`Code`] has one status, and every error of the floors below has one
-//! `Code`. Handlers set success statuses other than 200; `routes.rs` lists the statuses that each route may answer
+//! Only this file gives errors their status. Every [`Code`] has one status, and every error of the modules below has
+//! one `Code`. Handlers set success statuses other than 200; `routes.rs` lists the statuses that each route may answer
 //! with. A problem must never contain a document's text, a key, or the cause of an internal error.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub enum Code {
     Unauthorized,
     /// The API key does not allow the request.
     Forbidden,
-    /// Without an API key: a page of another site, or a host name that is not the server's.
+    /// The server has no API key, and the request comes from a page of another site or names a foreign host.
     ForeignRequest,
     /// The collection `default` cannot be dropped.
     DefaultStays,

@@ -1,8 +1,9 @@
 //! Decides whether a server without an API key answers a request. In: `Host`, `Origin`, `Sec-Fetch-Site`. Out: whether
 //! the request is let in. A web page can make a browser send requests to any server, even to one that only this machine
-//! can reach. With an API key that is harmless, because no page knows the key. Without a key, a page on the internet
-//! must get nothing. Two checks see to that. A foreign host means that the owner of a page made one of its names
-//! resolve to this machine (DNS rebinding). A foreign origin means that the request comes from a page of another site.
+//! can reach. If the server has an API key, such a request is harmless, because no page knows the key. Without a key,
+//! two checks make sure that a page on the internet gets nothing. A foreign host means that the owner of a page made
+//! one of its names resolve to this machine (DNS rebinding). A foreign origin means that the request comes from a page
+//! of another site.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -24,10 +25,10 @@ use crate::config::hosts::{Host, Origin};
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// How long a browser may cache the answer to a preflight request.
 const PREFLIGHT_AGE_MAX: Duration = Duration::from_secs(600);
-/// The longest part of a foreign name that an answer repeats.
+/// The longest part of a foreign name that an answer repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// The names this server goes by, and the pages that may use it.
+/// The names of this server, and the pages that may use it.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     hosts: HashSet<Host>,
@@ -37,7 +38,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Loopback names and addresses are always accepted. `hosts` are further names, `origins` are pages of other sites.
+    /// Loopback names and addresses are always accepted. `hosts` are further names of this server. `origins` are pages
+    /// of other sites that may use it.
     pub fn new(listen: IpAddr, hosts: &[Host], origins: &[Origin]) -> Self {
         let own = Host::Ip(listen.to_canonical());
         let origins: HashSet<Origin> = origins.iter().cloned().collect();
@@ -53,7 +55,7 @@ impl Access {
         self.cors.as_ref()
     }
 
-    /// Returns why the request is refused if the server has no key.
+    /// Returns the reason to refuse the request. Only called if the server has no key.
     pub(super) fn refusal(&self, request: &Request) -> Result<(), (Reason, Problem)> {
         let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let named = request.headers().get_all(HOST).into_iter().map(HeaderValue::as_bytes);
@@ -67,7 +69,7 @@ impl Access {
         for site in request.headers().get_all(SEC_FETCH_SITE) {
             let admitted = match (site.as_bytes(), &origin) {
                 (b"same-origin" | b"none", _) => true,
-                // A page of this machine, served from another port.
+                // A page of this machine that is served from another port.
                 (b"same-site", Some(_)) => true,
                 (_, Some(origin)) => self.origins.contains(origin),
                 (_, None) => false,
@@ -80,7 +82,7 @@ impl Access {
         Ok(())
     }
 
-    /// Returns the page that sent the request. It must be served from this machine or be listed.
+    /// Returns the page that sent the request, if any. The page must be served from this machine or be listed.
     fn origin(&self, headers: &HeaderMap) -> Result<Option<Origin>, (Reason, Problem)> {
         let mut last = None;
         for value in headers.get_all(ORIGIN) {

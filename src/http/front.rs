@@ -1,6 +1,6 @@
-//! The one layer around all handlers. A request passes once through everything that every request needs: its id and its
-//! metrics, who may come in, limits, admission, panics, compression. One layer for each of these would clone the handler
-//! and make a box for its answer each time. In: requests that the router has matched. Out: answers.
+//! The one layer around all handlers. It does everything that every request needs: id, metrics, access check, limits,
+//! admission, panics, compression. A separate layer for each task would clone the handler and box its answer each time.
+//! In: requests that the router has matched. Out: answers.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -32,15 +32,15 @@ use super::routes::Route;
 use super::served::Served;
 use super::state::AppState;
 
-/// Answers that are shorter are sent as they are: an encoder takes more memory than they do, and more time than it saves.
+/// Shorter answers are not compressed. An encoder takes more memory than such an answer, and more time than it saves.
 const ENCODED_BYTES_MIN: u64 = 1024;
 
-/// The layer.
+/// The layer around all handlers.
 #[derive(Clone)]
 pub(super) struct Front {
     state: AppState,
     served: Arc<Served>,
-    /// Whether paths without a route are answered without a key. Their answer must reveal nothing.
+    /// Whether paths without a route are answered without a key. Such an answer must reveal nothing.
     others_are_open: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Front {
 #[derive(Clone)]
 pub(super) struct Fronted<S> {
     front: Front,
-    /// Shared, because axum clones this service for each request, and a clone of a handler is made in a box.
+    /// Shared, because axum clones this service for each request, and cloning a handler allocates a box.
     handler: Arc<S>,
 }
 
@@ -120,7 +120,7 @@ async fn call<S: Handler>(handler: S, request: Request) -> Response {
     answer
 }
 
-/// Lets a request in, if it may come in, and answers it.
+/// Answers the request if it may come in.
 async fn let_in<S: Handler>(state: &AppState, route: Option<&'static Route>, request: Request, handler: S) -> Response {
     client_address::look_behind_proxies(state, &request);
     if let Err(problem) = gate::refuse_foreign(state, &request) {
@@ -128,7 +128,8 @@ async fn let_in<S: Handler>(state: &AppState, route: Option<&'static Route>, req
     }
     match state.access().cors() {
         None => ask(state, route, request, handler).await,
-        // Before the key is looked at: a preflight request has no key, and a page must see that one is required.
+        // The layer runs before the key is checked: a preflight request has no key, and a page must see that one is
+        // required.
         Some(cors) => {
             let ask = service_fn(|request| ask(state, route, request, handler.clone()).map(Ok::<_, Infallible>));
             let Ok(answer) = Box::pin(cors.layer(ask).oneshot(request)).await;
@@ -158,18 +159,19 @@ async fn ask<S: Handler>(
     limiting::end(held, answer)
 }
 
-/// How an answer may be encoded.
+/// The encodings that an answer may have.
 enum Encodings {
-    /// As it is. Nothing depends on what the client accepts.
+    /// No encoding. The answer does not depend on the headers of the request.
     Plain,
-    /// As these fields of the request say.
+    /// The encodings that these header fields of the request accept.
     Accepted(HeaderMap),
 }
 
 impl Encodings {
     fn of(request: &Request) -> Self {
         let headers = request.headers();
-        // Only answers to these are kept by caches, which must know that they depend on the field.
+        // Caches keep only answers to these methods. A cache must know that such an answer depends on
+        // `Accept-Encoding`.
         let kept = matches!(*request.method(), Method::GET | Method::HEAD);
         match kept || headers.contains_key(ACCEPT_ENCODING) {
             false => Self::Plain,
@@ -180,7 +182,7 @@ impl Encodings {
         }
     }
 
-    /// Encodes an answer that is worth it, if there is memory for an encoder.
+    /// Encodes an answer that is long enough, if there is memory for an encoder.
     async fn encode(self, mut answer: Response, memory: &Answers) -> Response {
         let Self::Accepted(fields) = self else { return answer };
         let is_short = answer.body().size_hint().upper().is_some_and(|bytes| bytes < ENCODED_BYTES_MIN);
@@ -195,7 +197,7 @@ impl Encodings {
         let made = service_fn(|_: axum::http::Request<()>| {
             ready(Ok::<_, Infallible>(answer.take().expect("a request is answered once")))
         });
-        // Its memory does not grow with the answer, as that of better levels does.
+        // At this level the memory of the encoder does not grow with the answer.
         let compression = CompressionLayer::new().gzip(true).zstd(true).quality(CompressionLevel::Fastest);
         let Ok(encoded) = Box::pin(compression.layer(made).oneshot(request)).await;
         // A client that accepts neither encoding gets the answer as it is.
@@ -237,7 +239,7 @@ pub(super) mod tests {
         handler: MethodRouter::new,
     };
 
-    /// Returns the status and the problem that a handler of `/test` leads to.
+    /// Returns the status and the problem with which the handler of `/test` answers.
     pub(crate) async fn answered(handler: MethodRouter, limits: HttpLimits) -> (StatusCode, serde_json::Value) {
         let spec = hapax_core::Spec::default();
         let banding = hapax_core::tuning::default_banding(spec.shape(), 0.8);

@@ -1,5 +1,6 @@
 //! Decides which requests may come in: those that show a valid key, or, if no key is configured, those that
-//! [`Access`](super::foreign::Access) accepts. Probes are always accepted. What a key allows is decided later, by route.
+//! [`Access`](super::foreign::Access) accepts. Probes are always accepted. Later, each route decides whether the key
+//! allows the request.
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -13,7 +14,7 @@ use super::requires::OPEN_PATHS;
 use super::state::AppState;
 use crate::keys::Shown;
 
-/// Attaches the caller to the request. Refuses it with 401 if a key is required and it shows none that is valid.
+/// Attaches the caller to the request. Returns 401 if a key is required and the request has no valid key.
 pub(super) fn ask_key(state: &AppState, request: &mut Request) -> Result<(), (Reason, Problem)> {
     match caller(state, request.headers()) {
         Ok(caller) => {
@@ -30,7 +31,7 @@ fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, (Reason, &'st
         return Ok(Caller::anyone());
     }
     if headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
-        // A proxy in front may have looked at another one than we would.
+        // A proxy in front of the server may have checked a different one of these fields than the server would.
         return Err((Reason::NoKey, "the request has several `Authorization` fields; send one"));
     }
     match shown(headers).map(|text| state.keys().find(text)) {
@@ -47,14 +48,15 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Returns the caller of a probe if other routes would accept it. Only then may a probe return more than its status.
+/// Returns the caller of a probe, if other routes would accept the caller too. Only then may the answer have more than
+/// a status.
 pub(super) fn admitted<'a>(state: &AppState, request: &'a Request) -> Option<&'a Caller> {
     let caller = Notes::of(request.extensions())?.caller()?;
     (!state.keys().is_open() || state.access().refusal(request).is_ok()).then_some(caller)
 }
 
-/// If no key protects the server, refuses requests with 403 that a page of another site may have made a browser send.
-/// Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing.
+/// If no key protects the server, returns 403 for a request that a page of another site may have caused a browser to
+/// send. Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing.
 pub(super) fn refuse_foreign(state: &AppState, request: &Request) -> Result<(), Problem> {
     if !state.keys().is_open() || OPEN_PATHS.contains(&request.uri().path()) {
         return Ok(());

@@ -1,5 +1,5 @@
 //! JSON text -> its fields, taken one by one. Each error names its field.
-//! Unknown and repeated fields are refused, nesting is limited, and nothing is ignored silently.
+//! Unknown and repeated fields are refused, nesting is limited, and no field is ignored silently.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct Object<'a> {
     known: SmallVec<[&'static str; 12]>,
 }
 
-/// The fields of a document fit in without an allocation.
+/// Inline room for as many fields as a document has, so that it needs no allocation.
 type Fields<'a> = SmallVec<[(Cow<'a, str>, &'a RawValue); 4]>;
 
 impl<'a> Object<'a> {
@@ -40,15 +40,15 @@ impl<'a> Object<'a> {
         Ok(Self { fields, known: SmallVec::new() })
     }
 
-    /// The raw value of a field. `null` is a value too, and no field accepts it: it may mean "the default", "nothing"
-    /// or "remove it", and the server does not guess.
+    /// The raw value of a field. `null` is a value too, and no field accepts it: it could mean "the default", "nothing"
+    /// or "remove it".
     pub fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.known.push(name);
         let at = self.fields.iter().position(|(field, _)| field == name)?;
         Some(self.fields.remove(at).1)
     }
 
-    /// All fields with their names, for an object whose names are data.
+    /// Returns all fields with their names, for an object whose field names are data.
     pub fn into_fields(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
         self.fields.into_iter()
     }
@@ -75,8 +75,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Leaves a field out if it is an array without elements. Generated Java clients send one for each array that their
-    /// user left out.
+    /// Leaves a field out if it is an array without elements. Generated Java clients send an empty array for each array
+    /// that their user left out.
     pub fn leave_out_empty_array(&mut self, name: &str) {
         let empty = |raw: &RawValue| {
             let elements = raw.get().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -85,7 +85,7 @@ impl<'a> Object<'a> {
         self.fields.retain(|(field, raw)| field != name || !empty(raw));
     }
 
-    /// Leaves a field out unless its value is one that is wanted.
+    /// Leaves a field out unless `is_wanted` returns true for its value.
     pub fn leave_out_unless(&mut self, name: &str, is_wanted: impl Fn(&RawValue) -> bool) {
         self.fields.retain(|(field, raw)| field != name || is_wanted(raw));
     }
@@ -116,7 +116,7 @@ pub fn string(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     })
 }
 
-/// Unescapes the string in `raw`; replaces each unpaired surrogate escape with U+FFFD.
+/// Unescapes the string in `raw`, and replaces each unpaired surrogate escape with U+FFFD.
 pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     if let Ok(text) = string(name, raw) {
         return Ok(text);
@@ -134,7 +134,7 @@ pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Proble
     if !raw.get().starts_with('"') {
         return Err(Problem::invalid(name, "must be a string"));
     }
-    // serde_json gives a visitor of bytes each unpaired surrogate as three bytes that begin with ED A0..BF. No
+    // serde_json passes each unpaired surrogate to `visit_bytes` as three bytes that begin with ED A0..BF. No
     // well-formed UTF-8 contains such bytes.
     let bytes = serde_json::Deserializer::from_str(raw.get())
         .deserialize_bytes(Wtf8)
@@ -153,7 +153,7 @@ pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Proble
     String::from_utf8(mended).map_err(|_| Problem::invalid(name, "is not valid UTF-8"))
 }
 
-/// The elements of an array, not parsed.
+/// Returns the elements of an array without parsing them.
 pub fn array<'a>(name: &'static str, raw: &'a RawValue) -> Result<Vec<&'a RawValue>, Problem> {
     serde_json::from_str(raw.get()).map_err(|_| Problem::invalid(name, "must be an array"))
 }
@@ -183,8 +183,8 @@ pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     Ok(text)
 }
 
-/// 400 with the position of the error, but without any of the text. A text of one line gets no line number: it may be
-/// any line of a bulk request.
+/// Returns 400 with the position of the error, but without any of the text. A text of one line gets no line number,
+/// because it may be any line of a bulk request.
 fn malformed(text: &str, error: &serde_json::Error) -> Problem {
     let what = in_plain_words(error).unwrap_or("not well-formed JSON");
     let (line, column) = (error.line(), error.column());
@@ -198,13 +198,13 @@ fn malformed(text: &str, error: &serde_json::Error) -> Problem {
     Problem::new(Code::MalformedJson, detail)
 }
 
-/// The fault of a well-formed value that [`Strict`] refused. Its position would be one inside the value, not inside the
-/// body.
+/// Returns the fault of a well-formed value that [`Strict`] refused. The position is left out, because it would be
+/// relative to the value, not to the body.
 fn refused(error: &serde_json::Error) -> &'static str {
     in_plain_words(error).unwrap_or("has a value that is not valid JSON")
 }
 
-/// Returns the fault that serde_json found, in the API's words.
+/// Returns the fault that serde_json found, in the words of the API.
 fn in_plain_words(error: &serde_json::Error) -> Option<&'static str> {
     let known = [
         ("recursion limit exceeded", "nested too deeply"),
@@ -219,7 +219,7 @@ fn in_plain_words(error: &serde_json::Error) -> Option<&'static str> {
     known.into_iter().find(|(of_library, _)| text.contains(of_library)).map(|(_, ours)| ours)
 }
 
-/// The fault of an object that has a key twice.
+/// The fault of an object that has the same key twice.
 const TWICE: &str = "has the same key twice";
 
 struct ObjectFields<'a>(Fields<'a>);

@@ -1,6 +1,6 @@
-//! Reads and discards the part of a request's body that its handler did not read, up to a limit. HTTP/1.1 needs this to
-//! go on. Closing a connection with unread bytes resets it, and the answer may be lost. A client that reuses
-//! connections could also send its next request on one that is closing.
+//! Reads and discards the part of a request's body that its handler did not read, up to a limit. An HTTP/1.1 connection
+//! can be used again only after that. Closing a connection with unread bytes resets it, and the answer may be lost.
+//! Also, a client that reuses connections could send its next request on a connection that is closing.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,7 +16,7 @@ use super::notes::Notes;
 
 /// The most bytes that are read and discarded.
 pub(super) const BYTES_MAX: usize = 32 << 20;
-/// The longest time spent on it.
+/// The longest time that is spent on this.
 pub(super) const TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server's half of the shared body.
@@ -26,9 +26,9 @@ pub(super) struct Leftover(Notes);
 struct SharedBody(Notes);
 
 impl Leftover {
-    /// Puts a shared body into the request. `None` if the request can leave nothing unread.
+    /// Replaces the request's body with a shared one. `None` if the request can leave nothing unread.
     pub(super) fn of(request: &mut Request<Body>) -> Option<Self> {
-        // A client that waits for `100 Continue` has sent nothing, and reading would tell it to send.
+        // A client that waits for `100 Continue` has sent nothing, and reading would ask it to send its body.
         if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
             return None;
         }
@@ -38,17 +38,17 @@ impl Leftover {
         Some(Self(notes))
     }
 
-    /// Reads the rest, unless the handler's half is still in use by a stream. Returns its length.
+    /// Reads the rest, unless a stream still uses the handler's half. Returns the length of the rest.
     pub(super) async fn drain(self) -> usize {
         match self.0.unread().take() {
-            // In a box, so that a body that was read to its end does not take room for it.
+            // In a box, so that the future stays small for a body that was read to its end.
             Some(body) => Box::pin(discard(body)).await,
             None => 0,
         }
     }
 }
 
-/// Reads a body and discards it, within the limits. Returns how much there was.
+/// Reads and discards a body, within the limits. Returns the number of bytes.
 pub(super) async fn discard(body: Body) -> usize {
     let (mut frames, mut seen) = (body.into_data_stream(), 0);
     let drain = async {
@@ -58,7 +58,7 @@ pub(super) async fn discard(body: Body) -> usize {
             seen += piece.len();
         }
     };
-    // Whether it ends or times out does not matter.
+    // It does not matter whether the body ends or this times out.
     let _ = tokio::time::timeout(TIME_MAX, drain).await;
     seen
 }

@@ -1,4 +1,4 @@
-//! Holds each client to its limits, and adds to its answers how much is left.
+//! Enforces the limits of each client, and adds to the client's answers how much of each limit is left.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::refusals::{Reason, network};
 use super::requires::OPEN_PATHS;
 use super::state::AppState;
 
-/// The place of a request whose answer is on its way, and the quota that the rest of its body counts for. Both are kept
-/// until the answer has been sent.
+/// The place of a request whose answer is on its way, and the quota against which the rest of its body counts. Both are
+/// kept until the answer has been sent.
 #[derive(Clone)]
 pub(super) struct Held {
     _place: Arc<Place>,
@@ -21,24 +21,24 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Counts bytes that came after the answer was made.
+    /// Counts bytes that arrived after the answer was made.
     pub(super) fn charge_bytes(&self, bytes: usize) {
         self.quota.charge_bytes(bytes);
     }
 }
 
-/// An accepted request among those of its client.
+/// A request that was accepted under the limits of its client.
 pub(super) enum Counted {
-    /// Its client has no limits, or it is a probe.
+    /// The client has no limits, or the request is a probe.
     Free,
     Held {
         held: Held,
-        /// The share of its key. Answers to addresses do not tell how much is left.
+        /// The share of the request's key. Answers to clients without a key do not tell the rest of a limit.
         told: Option<Arc<Share>>,
     },
 }
 
-/// Holds an accepted request to the limits of its client; else the answer is 429.
+/// Counts an accepted request against the limits of its client; returns 429 if a limit is reached.
 pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, Box<Response>> {
     if OPEN_PATHS.contains(&request.uri().path()) {
         return Ok(Counted::Free);
@@ -71,7 +71,7 @@ pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, 
     }
 }
 
-/// Adds to an answer how much is left, and keeps the request's place until the answer has been sent.
+/// Adds to an answer how much of each limit is left, and keeps the request's place until the answer has been sent.
 pub(super) fn end(counted: Counted, mut answer: Response) -> Response {
     if let Counted::Held { held, told } = counted {
         answer.extensions_mut().insert(held);
@@ -82,8 +82,8 @@ pub(super) fn end(counted: Counted, mut answer: Response) -> Response {
     answer
 }
 
-/// Answers a request without a valid key: with `problem`, or, if its address has reached a limit, 429. So guessing keys
-/// is limited.
+/// Answers a request without a valid key with `problem`, or with 429 if its address has reached a limit. This limits
+/// the guessing of keys.
 pub(super) fn refused(state: &AppState, request: &Request, reason: Reason, problem: Problem) -> Response {
     let Some(share) = stranger(state, request) else {
         state.refusals().note(request.extensions(), reason);

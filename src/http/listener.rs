@@ -23,7 +23,7 @@ impl Listener {
         &self.tcp
     }
 
-    /// Gives up the socket. Its queue can still be emptied.
+    /// Gives up the socket, and returns its queue, which can still be emptied.
     pub(super) fn into_queue(self) -> io::Result<Queue> {
         self.tcp.into_std().map(Queue)
     }
@@ -33,14 +33,14 @@ impl Listener {
     }
 }
 
-/// The connections that wait in the kernel's queue. Tokio knows only those that the kernel has already reported, so the
-/// kernel itself is asked.
+/// The connections that wait in the kernel's queue. Tokio knows only the connections that the kernel has already
+/// reported, so this asks the kernel itself.
 pub(super) struct Queue(std::net::TcpListener);
 
 impl Iterator for Queue {
     type Item = (TcpStream, SocketAddr);
 
-    /// Takes one out, without waiting for it.
+    /// Takes one connection out of the queue; does not wait if the queue is empty.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.0.accept() {

@@ -10,7 +10,7 @@ use crate::types::Syntax;
 /// The most characters of a Content-Type that an error shows.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// The Content-Type without its parameters, and the charset. Upper and lower case mean the same.
+/// The Content-Type without its parameters, and the charset. Case does not matter.
 struct MediaType<'a> {
     essence: &'a str,
     charset: Option<&'a str>,
@@ -37,18 +37,18 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// The types of pages. Only these may have another charset than UTF-8.
+/// The media types of pages. Only these may have a charset other than UTF-8.
 const PAGES: [(&str, Syntax); 2] = [("text/html", Syntax::Html), ("application/xhtml+xml", Syntax::Xhtml)];
 
 /// The syntax and the charset of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PageType {
     pub(super) syntax: Syntax,
-    /// As the header has it.
+    /// The charset as it is in the header.
     pub(super) charset: Option<String>,
 }
 
-/// Returns the type of a page, or `None` if the Content-Type is not that of one.
+/// Returns the type of a page, or `None` if the Content-Type is not one of a page.
 pub(super) fn page(headers: &HeaderMap) -> Option<PageType> {
     let sent = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let media = MediaType::of(sent);
@@ -73,7 +73,7 @@ pub(super) fn expect(headers: &HeaderMap, essences: &[&'static str]) -> Result<&
             [one] => (*one).to_owned(),
             several => format!("one of {}", several.join(", ")),
         };
-        // The type that curl sends with -d, unless it is told another.
+        // curl sends this type with -d, unless another type is given.
         let advice = match media.is("application/x-www-form-urlencoded") {
             true => format!("; with curl, add -H 'content-type: {wanted}'"),
             false => String::new(),
@@ -96,13 +96,13 @@ fn shown(sent: &str) -> String {
 
 /// The type of JSON lines.
 const LINES: &str = "application/x-ndjson";
-/// The type that generated clients send lines with, if their generator knows no type of lines.
+/// The type with which some generated clients send lines, because their generator knows no type of lines.
 const BYTES: &str = "application/octet-stream";
 
-/// Returns the Content-Type of the answer to JSON lines; 415 unless theirs is one of those for lines.
+/// Returns the Content-Type of the answer to JSON lines; 415 if the request's type is not one for lines.
 pub(super) fn expect_lines(headers: &HeaderMap) -> Result<&'static str, Problem> {
     let types = [LINES, "application/ndjson", "application/jsonl", "application/json-lines", BYTES];
-    // A client that sends bytes parses an answer of no other type.
+    // A client that sends bytes can parse only an answer of the same type.
     expect(headers, &types).map(|sent| if sent == BYTES { BYTES } else { LINES })
 }
 

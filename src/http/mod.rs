@@ -1,5 +1,5 @@
-//! The service over HTTP. Requests come in, answers go out. All work between is a call to the floor below.
-//! Knows nothing of files or hashing.
+//! The service over HTTP. Requests come in, and answers go out. The work between is done by the modules below.
+//! This module knows nothing of files or hashing.
 
 pub mod dto;
 pub mod error;

@@ -1,6 +1,6 @@
-//! The notes of the server's layers on one request: its client and that client's rights, its place in the queue, its
-//! deadline, and its body. They are attached to the request once, in one allocation, and handlers take the parts that they
-//! need. This file does not know what a request asks for.
+//! The notes of the server's layers on one request: the client and its rights, the request's place in the queue, its
+//! deadline, and its body. The notes are attached to the request once, in one allocation, and handlers take the parts
+//! that they need. This file does not know what a request asks for.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use super::error::Problem;
 use super::turn::Turn;
 use super::unread::Unread;
 
-/// The notes on one request. Clones share them.
+/// The notes on one request. Clones refer to the same notes.
 #[derive(Clone)]
 pub(super) struct Notes(Arc<Shared>);
 
@@ -23,7 +23,7 @@ pub(super) struct Notes(Arc<Shared>);
 struct Shared {
     /// `None` in tests that call handlers without a connection.
     peer: Option<IpAddr>,
-    /// The client behind trusted proxies.
+    /// The address of the client if the request came through trusted proxies.
     client: OnceLock<IpAddr>,
     caller: OnceLock<Caller>,
     turn: OnceLock<Turn>,
@@ -49,12 +49,12 @@ impl Notes {
 }
 
 impl Notes {
-    /// Returns the address of the client; behind trusted proxies, the one that they name.
+    /// Returns the address of the client. Behind trusted proxies, this is the address that they name.
     pub(super) fn address(&self) -> Option<IpAddr> {
         self.0.client.get().copied().or(self.0.peer)
     }
 
-    /// Notes the client that trusted proxies name.
+    /// Records the client that trusted proxies name.
     pub(super) fn comes_from(&self, client: IpAddr) {
         self.0.client.get_or_init(|| client);
     }
@@ -63,17 +63,17 @@ impl Notes {
         self.0.caller.get_or_init(|| caller);
     }
 
-    /// Returns its caller. Probes may have none.
+    /// Returns the request's caller. Probes may have none.
     pub(super) fn caller(&self) -> Option<&Caller> {
         self.0.caller.get()
     }
 
-    /// Notes its place among the requests of its class.
+    /// Records the request's place among the requests of its class.
     pub(super) fn queue(&self, turn: Turn) -> &Turn {
         self.0.turn.get_or_init(|| turn)
     }
 
-    /// Returns its place among the requests of its class.
+    /// Returns the request's place among the requests of its class.
     pub(super) fn turn(&self) -> &Turn {
         self.0.turn.get().expect("requests of all routes with a body have a turn")
     }

@@ -1,6 +1,6 @@
 //! Gives each request its id and its metrics, writes out its problem, and watches how its client takes the answer.
-//! Never logs or counts values that a client chose, such as queries, ids, texts and keys, except the ids of its request
-//! and its trace.
+//! Values that a client chose, such as queries, ids, texts and keys, are never logged or counted. The only exceptions
+//! are the ids of the request and of its trace.
 
 use std::any::Any;
 use std::pin::pin;
@@ -62,14 +62,15 @@ where
     within(Arc::clone(&labels), pin!(answered)).await
 }
 
-/// Returns the trace that the client names. Of several, none counts.
+/// Returns the trace that the client names; `None` if it names several.
 fn traceparent(headers: &HeaderMap) -> Option<&str> {
     let mut given = headers.get_all(TRACEPARENT).iter();
     let only = given.next().filter(|_| given.next().is_none())?;
     only.to_str().ok()
 }
 
-/// Reads what the handler has left of the body, and returns the place of the request among those of its client.
+/// Reads the part of the body that the handler has not read. Returns the request's place among the requests of its
+/// client.
 async fn take_leftover(leftover: Option<Leftover>, response: &mut Response) -> Option<Held> {
     let too_slow = response.extensions().get::<Problem>().is_some_and(|problem| problem.code == Code::RequestTimeout);
     let held = response.extensions_mut().remove::<Held>();
@@ -87,7 +88,7 @@ pub(super) fn early_refusal(problem: Problem, id: &ShortId) -> Response {
     answer
 }
 
-/// Counts a request as over once its answer has been sent or dropped.
+/// Counts a request as ended when its answer has been sent or dropped.
 struct InFlight {
     begun: Instant,
     meters: Arc<Meters>,
@@ -107,7 +108,7 @@ impl InFlight {
             let took = self.begun.elapsed();
             span_ended!(span, "request", trace::before(took), took, status = status.as_u16());
         }
-        // A busy server and a full index have metrics, and a log line each would only hide others.
+        // A busy server and a full index have metrics. Log lines for them would only hide other lines.
         let expected = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE].contains(&status);
         if status.is_server_error() && !expected {
             tracing::error!(status = status.as_u16(), elapsed_ms = elapsed_ms(), "request failed");
@@ -124,9 +125,9 @@ impl Drop for InFlight {
     }
 }
 
-/// Turns a panic into a problem. Its message stays in the log, because it may contain a client's data.
+/// Turns a panic into a problem. The panic's message is only logged, because it may contain a client's data.
 pub(super) fn panicked(cause: Box<dyn Any + Send>) -> Response {
-    // A formatted message may quote the data that was being worked on. A literal one is our own.
+    // A formatted message may contain the client's data. A literal message is from our own code.
     let cause = cause
         .downcast_ref::<&str>()
         .copied()

@@ -17,7 +17,7 @@ use crate::types::{
 const MATCHES_MAX: usize = 1000;
 const MATCHES_DEFAULT: usize = 10;
 
-// The first value of each is the default.
+// The first value of each list is the default.
 const ON_DUPLICATE: [(&str, OnDuplicate); 3] =
     [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
 const ON_EXISTING: [(&str, OnExisting); 3] =
@@ -25,7 +25,7 @@ const ON_EXISTING: [(&str, OnExisting); 3] =
 const WITH: [(&str, bool); 2] = [("none", false), ("metadata", true)];
 const INVALID: [(&str, Invalid); 2] = [("refuse", Invalid::Refuse), ("replace", Invalid::Replace)];
 
-/// Returns whether a parameter of a check or an insert is absent or has its default value. Both mean the same, and
+/// Returns whether a parameter of a check or an insert is absent or has its default value. Both mean the same:
 /// generated clients send every default.
 pub(super) fn is_default(query: &Query, name: &str) -> bool {
     let Some(value) = query.get(name) else { return true };
@@ -44,7 +44,7 @@ pub(super) fn is_default(query: &Query, name: &str) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct InsertAsked {
     options: InsertOptions,
-    /// Labels for each document, in addition to those that it brings.
+    /// Labels for each document, in addition to the labels that the document itself has.
     labels: Arc<[Label]>,
     /// Whether the title, address and language of a page are added to its metadata.
     page_metadata: bool,
@@ -68,8 +68,8 @@ impl InsertAsked {
         of_request.or_else(|| sent.labels.as_ref()?.get(SOURCE))
     }
 
-    /// Returns what to store with a content: what was sent, the facts of the page if the client asked for that, and the
-    /// labels of the request.
+    /// Returns the data to store with a content: the data that the client sent, the labels of the request, and the
+    /// facts of the page if the client asked for them.
     pub(super) fn attached(&self, sent: Attached, page: Option<&PageFacts>) -> Result<Attached, Problem> {
         let Attached { metadata, labels, capture } = sent;
         let metadata = match page.filter(|_| self.page_metadata) {
@@ -125,7 +125,7 @@ fn joined(sent: Option<Labels>, added: &[Label]) -> Result<Labels, Problem> {
     let sent = sent.iter().flat_map(Labels::iter).map(|(name, value)| Label::new(name, value));
     let all = sent.chain(added.iter().cloned().map(Ok)).collect::<Result<Vec<_>, _>>();
     let all = all.map(|mut all| {
-        // The same label in a document and in the request is given once.
+        // A label may be both in the document and in the request. It is kept once.
         all.sort_unstable();
         all.dedup();
         all

@@ -1,8 +1,8 @@
-//! Streams that a client feeds -> pieces that each take a limited time, with pauses in between.
+//! Streams that a client feeds -> pieces, with pauses between them. Each piece takes a limited time.
 //! A decoder that has input is never pending, and neither is a body that has already arrived. A loop over one of them
-//! would keep its thread from all other connections, from timers and from signals until everything is decoded, and two
-//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output. After 64 KiB
-//! there is a pause in which other tasks run. Knows nothing of requests.
+//! would block its thread until everything is decoded: other connections, timers and signals would have to wait. Two
+//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output. After 64 KiB there
+//! is a pause in which other tasks run. Knows nothing of requests.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -15,19 +15,20 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf, Take};
 /// The most bytes that one poll of a reader returns.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// The most bytes that a decoder takes in one poll. They may decode to nothing: an empty zstd frame has 9 bytes and an
-/// empty gzip member 20, and for each the decoder starts from the beginning.
+/// empty gzip member has 20. The decoder starts from the beginning for each of them.
 const SIP_BYTES: usize = 2 * 1024;
-/// The cost of a body's frame in addition to its bytes, in bytes: a client may send frames of one byte. The least cost of
-/// a piece that a reader returns.
+/// The cost of a body's frame in addition to its bytes, in bytes, because a client may send frames of one byte. It is
+/// also the least cost of a piece that a reader returns.
 const PIECE_COST: usize = 2 * 1024;
 
-/// Lets all other tasks of the thread run, with its connections and timers. Waking this task directly would not do: it
-/// would go into the queue ahead of events that have just arrived, and the runtime looks for those only after 61 tasks.
+/// Lets the thread run its other tasks, and handle its connections and timers. Waking this task directly is not enough:
+/// the task would be queued ahead of events that have just arrived, and the runtime checks for events only after 61
+/// tasks.
 fn pause(cx: &mut Context<'_>) {
     _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
-/// A reader that returns limited pieces, and pauses after a number of bytes or pieces.
+/// A reader that returns limited pieces, and pauses after a certain number of bytes or pieces.
 pub(super) struct Paced<R> {
     reader: Take<R>,
     /// The bytes and the cost of pieces since the last pause.
@@ -55,7 +56,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Paced<R> {
     }
 }
 
-/// The input of a decoder, a few bytes at a time: a decoder keeps reading until it has output.
+/// The input of a decoder, a few bytes at a time, because a decoder keeps reading until it has output.
 pub(super) struct Sips<R> {
     reader: R,
     /// The bytes taken since the last pause.
@@ -96,11 +97,11 @@ impl<R: AsyncBufRead + Unpin> AsyncBufRead for Sips<R> {
     }
 }
 
-/// A body in frames of limited size, with a pause after a number of bytes or frames.
+/// A body in frames of limited size, with a pause after a certain number of bytes or frames.
 pub(super) struct PacedBody {
     body: Body,
     frame_cost: usize,
-    /// The rest of the last frame.
+    /// The part of the last frame that has not been returned.
     rest: Bytes,
     /// The bytes and the cost of frames since the last pause.
     spent: usize,
@@ -112,8 +113,8 @@ impl PacedBody {
         Self::with(body, PIECE_COST)
     }
 
-    /// Pauses after each frame. For the output of an encoder, which returns a frame instead of pausing when its input
-    /// pauses.
+    /// Pauses after each frame. This is for the output of an encoder, which returns a frame instead of pausing when its
+    /// input pauses.
     pub(super) fn encoded(body: Body) -> Body {
         Self::with(body, PIECE_BYTES)
     }
@@ -158,7 +159,7 @@ impl HttpBody for PacedBody {
     }
 }
 
-/// Returns the size of a body of which `rest` bytes were taken and are still held.
+/// Returns the size of a body from which `rest` bytes were taken but are still held.
 pub(super) fn longer(hint: &SizeHint, rest: usize) -> SizeHint {
     let mut whole = SizeHint::new();
     whole.set_lower(hint.lower() + rest as u64);

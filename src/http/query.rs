@@ -1,6 +1,6 @@
 //! A raw query string -> checked parameters.
-//! Strict, because ids are parameters: a malformed `%` or ill-formed UTF-8 is refused, and not changed into another
-//! document's id. Knows only the types of parameters, not their meaning.
+//! Decoding is strict, because ids are parameters. A malformed `%` or ill-formed UTF-8 is refused: changing it could
+//! make another document's id. Knows only the types of parameters, not their meaning.
 
 use std::str::FromStr;
 
@@ -13,17 +13,17 @@ use super::error::{FieldError, Problem};
 use crate::types::{CollectionName, DocId};
 use crate::verdicts::check_threshold;
 
-/// The longest part of a value that an error message repeats.
+/// The longest part of a value that an error message repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 40;
 
 /// The parameters that may be given more than once.
 const REPEATED: [&str; 2] = ["label", "scope"];
-/// How often. Each has a smaller limit of its own.
+/// How often such a parameter may be given. Each of them also has its own, smaller limit.
 const REPEATED_MAX: usize = 64;
-/// Errors after which the rest of a query is not read. An answer has fewer.
+/// The number of errors after which the rest of a query is not read. An answer shows fewer errors.
 const ERRORS_MAX: usize = 32;
 
-/// The parameters of one request. Each is in the route's table, and most are given once.
+/// The parameters of one request. Each is in the route's table, and most may be given only once.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(&'static str, String)>);
 
@@ -64,7 +64,7 @@ impl Query {
 
     /// Attaches the parameters to a request, for its handler.
     pub(super) fn attach(self, extensions: &mut Extensions) {
-        // Most requests have none, and to attach them takes a box.
+        // Most requests have no parameters, and attaching them allocates a box.
         if !self.0.is_empty() {
             extensions.insert(self);
         }
@@ -75,12 +75,12 @@ impl Query {
         self.0.iter().map(|(name, _)| *name)
     }
 
-    /// The decoded value.
+    /// Returns the decoded value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The decoded values of a parameter that may be given more than once.
+    /// Returns the decoded values of a parameter that may be given more than once.
     pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
@@ -89,7 +89,7 @@ impl Query {
         Ok(self.get("id").map(DocId::new).transpose()?)
     }
 
-    /// A number in `range`; `default` if absent.
+    /// Returns a number in `range`; `default` if the parameter is absent.
     pub fn integer(
         &self,
         name: &str,
@@ -108,7 +108,7 @@ impl Query {
         }
     }
 
-    /// A threshold: above 0 and at most 1.
+    /// Returns a threshold: above 0 and at most 1.
     pub fn threshold(&self) -> Result<Option<f64>, Problem> {
         let Some(text) = self.get("threshold") else { return Ok(None) };
         match f64::from_str(text) {
@@ -120,12 +120,12 @@ impl Query {
         }
     }
 
-    /// `true` or `false`; false if absent.
+    /// Returns `true` or `false`; false if the parameter is absent.
     pub fn flag(&self, name: &str) -> Result<bool, Problem> {
         self.choice(name, &[("false", false), ("true", true)])
     }
 
-    /// One of the named values. The first is the default.
+    /// Returns one of the named values. The first is the default.
     pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
         self.get(name).map_or(Ok(choices[0].1), |text| choice(name, text, choices))
     }
@@ -135,12 +135,12 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // `admit` has parsed and attached them.
+        // `admit` has parsed the parameters and attached them.
         Ok(parts.extensions.remove::<Self>().unwrap_or_default())
     }
 }
 
-/// Returns the value named `text`.
+/// Returns the value whose name is `text`.
 pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
     choices.iter().find(|(known, _)| *known == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(known, _)| *known).collect();

@@ -1,6 +1,6 @@
 //! Refused requests: a counter by reason, and at most one log line per address and minute. In: the peer's address, and
-//! its key if that is valid. Out: the counter and the line. Never logs anything that the client chose, such as a host
-//! name or a path. The line names the key of the request that it is written for.
+//! its key if that is valid. Out: the counter and the line. A line names the key of the request for which it is
+//! written. Values that the client chose, such as a host name or a path, are never logged.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,9 +14,9 @@ use super::notes::Notes;
 use crate::telemetry::REFUSED;
 use crate::telemetry::names::{self, label, value};
 
-/// At most one line per address in this time. The next line has the number of refusals since.
+/// At most one line per address in this time. The next line has the number of refusals since the last one.
 const PERIOD: Duration = Duration::from_secs(60);
-/// How many addresses are remembered. All others share one line.
+/// How many addresses are remembered. All other addresses share one line.
 const ADDRESSES_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub(super) enum Reason {
     NoKey,
     WrongKey,
     ExpiredKey,
-    /// The key does not allow it.
+    /// The key does not allow the request.
     Forbidden,
-    /// Without a configured key: the `Host` is not one of the server's names.
+    /// No key is configured, and the `Host` is not one of the server's names.
     ForeignHost,
-    /// Without a configured key: a page of another site.
+    /// No key is configured, and the request comes from a page of another site.
     ForeignPage,
-    /// Without a valid key: the address has reached one of its limits.
+    /// The request has no valid key, and its address has reached one of its limits.
     AddressLimit,
 }
 
@@ -77,7 +77,8 @@ impl Refusals {
         Self { by_address: Mutex::default() }
     }
 
-    /// Counts a refusal of the request with these extensions. Logs it, unless its address had a line less than a minute ago.
+    /// Counts the refusal of a request that has these extensions. Logs the refusal, unless the address had a line less
+    /// than a minute ago.
     pub(super) fn note(&self, extensions: &Extensions, reason: Reason) {
         metrics::counter!(names::HTTP_REFUSED, label::REASON => reason.as_str()).increment(1);
         let notes = Notes::of(extensions);
@@ -88,7 +89,7 @@ impl Refusals {
         tracing::warn!(target: REFUSED, address, key, reason = reason.as_str(), refused, "requests were refused");
     }
 
-    /// Returns the address to log, and its number of refusals; `None` if no line is due.
+    /// Returns the address to log, and the number of its refusals; `None` if no line is due.
     fn due(&self, address: Option<IpAddr>, now: Instant) -> Option<(Option<IpAddr>, u64)> {
         let mut by_address = self.by_address.lock();
         if by_address.len() >= ADDRESSES_MAX && !by_address.contains_key(&address) {
@@ -114,7 +115,7 @@ impl Refusals {
     }
 }
 
-/// Returns the address itself, or the /64 network of an IPv6 address, because one client has the whole network.
+/// Returns the address itself, or the /64 network of an IPv6 address, because one client may use the whole network.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

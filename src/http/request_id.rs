@@ -1,4 +1,4 @@
-//! A request's id: the client's own if it is harmless, else a new one.
+//! A request's id: the id that the client sent if that is harmless, and otherwise a new one.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -26,7 +26,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     }
 }
 
-/// Returns the id of a request that has just arrived. All its characters are visible.
+/// Returns the id of a request that has just arrived. The id has only visible characters.
 pub(super) fn of<B>(request: &Request<B>) -> ShortId {
     let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
     let harmless = |id: &&str| {
@@ -45,7 +45,7 @@ pub(super) fn attach(id: &ShortId, answer: &mut Response) {
 fn new() -> ShortId {
     static PREFIX: LazyLock<String> = LazyLock::new(|| format!("{:016x}-", RandomState::new().hash_one("request ids")));
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    // The prefix makes ids differ between processes, the counter within one.
+    // The prefix makes ids differ between processes, and the counter makes them differ within one process.
     ShortId::new(format_args!("{}{:x}", *PREFIX, NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 

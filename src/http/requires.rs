@@ -7,7 +7,8 @@ use crate::keys::Scope;
 /// Paths that never require a key, because orchestrators have none.
 pub(super) const OPEN_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
-/// The rights that a route requires of the key of a request. Every route in the table of routes names them.
+/// The rights that a route requires of the key of a request. Each route in the table of routes names the rights that it
+/// requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requires {
     /// No key.
@@ -20,7 +21,7 @@ pub enum Requires {
     ScopeForAll(Scope),
     /// A key with one of these scopes.
     OneOf(&'static [Scope]),
-    /// A key with the scope of the request's operation, which only the request itself names.
+    /// A key with the scope of the request's operation. Only the request itself names the operation.
     Operation,
 }
 
@@ -28,7 +29,7 @@ pub enum Requires {
 pub(super) const OPERATIONS: [Scope; 3] = [Scope::Check, Scope::Insert, Scope::Delete];
 
 impl Requires {
-    /// Returns 403 if a request of this caller cannot be allowed, whatever it contains.
+    /// Returns 403 if the caller may not make any request to this route, whatever the request contains.
     pub(super) fn check(self, caller: &Caller) -> Result<(), Problem> {
         match self {
             Self::Nothing | Self::Key => Ok(()),
@@ -39,7 +40,7 @@ impl Requires {
         }
     }
 
-    /// Returns the scopes of which a request needs one; empty if any key will do, or none is needed.
+    /// Returns the scopes one of which a request needs. Returns none if any key is enough, or if no key is needed.
     pub fn scopes(self) -> Vec<Scope> {
         match self {
             Self::Nothing | Self::Key => Vec::new(),

@@ -1,4 +1,4 @@
-//! The table of routes -> a router behind the one layer of all requests.
+//! The table of routes -> a router, behind the one layer that all requests pass.
 
 use axum::Router;
 use axum::extract::Request;

@@ -16,28 +16,28 @@ pub struct Route {
     pub method: Method,
     /// The path, in the form that axum and OpenAPI share.
     pub path: &'static str,
-    /// The query parameters. Any other is refused.
+    /// The query parameters. All others are refused.
     pub query: &'static [&'static str],
-    /// The scope that the key of a request must have.
+    /// The rights that the route requires of a request's key.
     pub requires: Requires,
-    /// All statuses that it may answer.
+    /// All statuses with which the route may answer.
     pub statuses: &'static [u16],
-    /// Whether its answer begins before the request has ended.
+    /// Whether an answer begins before its request has ended.
     pub streams: bool,
-    /// Whether it is exempt from the limit on concurrent requests.
+    /// Whether the route is exempt from the limit on concurrent requests.
     pub unbounded: bool,
-    /// Whether a key that sees only verdicts may use it.
+    /// Whether a key that sees only verdicts may use the route.
     pub coarse: bool,
     pub(super) handler: fn() -> MethodRouter<AppState>,
 }
 
 impl Route {
-    /// The class of its requests.
+    /// The class of requests to this route.
     pub(super) fn class(&self) -> Class {
         match self {
             Self { unbounded: true, .. } => Class::Probe,
             Self { streams: true, .. } => Class::Bulk,
-            // Keys that may only check use it, so it must not take the places of administrators.
+            // Keys that may only check can use this route, so it must not take the places of administrators.
             Self { path: "/v1/tune", .. } => Class::Single,
             Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
             _ => Class::Admin,

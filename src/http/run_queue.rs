@@ -1,7 +1,7 @@
-//! How long a task waits for a thread. Checks run to their end on the threads that serve connections, so if there is
-//! too much to do, requests wait in the queues of these threads: no place is taken and no counter is high.
-//! In: a task. Out: the same task; while it runs, [`waited`] tells how long it was ready and did not run, and
-//! [`has_time_to_refuse`] whether its thread has time for a refusal. Knows nothing of requests.
+//! How long a task waits for a thread. Checks run to their end on the threads that serve connections. If there is too
+//! much to do, requests wait in the queues of these threads, before any place is taken or any counter rises.
+//! In: a task. Out: the same task. While the task runs, [`waited`] tells how long it was ready but did not run.
+//! [`has_time_to_refuse`] tells whether the thread of the task has time for a refusal. Knows nothing of requests.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -13,35 +13,35 @@ use std::time::{Duration, Instant};
 use futures::task::AtomicWaker;
 use hyper::rt::Executor;
 
-/// The most time that a thread may spend on refusals without other work in between, in nanoseconds.
+/// The most time that a thread may spend on refusals without other work between them, in nanoseconds.
 const CREDIT_MAX: i64 = 5_000_000;
 
 thread_local! {
-    /// The time that this thread has spent on other work and may spend on refusals, in nanoseconds.
+    /// The time that this thread may spend on refusals, in nanoseconds. It gains this time by other work.
     static CREDIT: Cell<i64> = const { Cell::new(CREDIT_MAX) };
-    /// Whether the task that runs now has refused something.
+    /// Whether the current task has refused something.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
-    /// Since when the task that runs now was ready to run.
+    /// The time since which the current task was ready to run.
     static READY_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Returns since when the task that runs now was ready to run; `None` outside of [`Timed`].
+/// Returns the time since which the current task was ready to run; `None` outside of [`Timed`].
 fn ready_since() -> Option<Instant> {
     READY_SINCE.get()
 }
 
-/// Returns how long the task that runs now was ready and did not run, with the time that it has been running since.
+/// Returns how long ago the current task became ready to run. This includes the time for which it has been running.
 pub(super) fn waited() -> Duration {
     ready_since().map_or(Duration::ZERO, |since| since.elapsed())
 }
 
-/// Whether this thread has time for a refusal: at most half of its time goes into refusals. Clients that send again at
-/// once could otherwise keep a server busy with nothing else, and it would answer none.
+/// Whether this thread has time for a refusal: at most half of its time goes into refusals. Otherwise, clients that
+/// immediately try again could keep the server so busy with refusals that it answers no request.
 pub(super) fn has_time_to_refuse() -> bool {
     CREDIT.get() > 0
 }
 
-/// Counts the time of the task that runs now as that of a refusal.
+/// Counts the time of the current task as time of a refusal.
 pub(super) fn refuses() {
     REFUSED.set(true);
 }
@@ -60,16 +60,16 @@ pub(super) struct Timed<F> {
     waker: Waker,
 }
 
-/// When a task became ready.
+/// The time at which a task became ready.
 struct Ready {
     made: Instant,
-    /// Nanoseconds since `made`, plus one; 0 if it is not ready.
+    /// The time in nanoseconds since `made`, plus one; 0 if the task is not ready.
     since: AtomicU64,
     waker: AtomicWaker,
 }
 
 impl<F> Timed<F> {
-    /// A task that is ready since the task that makes it was.
+    /// Makes a task that counts as ready since the time at which the current task became ready.
     pub(super) fn new(work: F) -> Self {
         Self::ready_since(work, ready_since().unwrap_or_else(Instant::now))
     }
@@ -94,7 +94,7 @@ impl<F: Future> Future for Timed<F> {
     }
 }
 
-/// Restores the value of an outer task, even after a panic.
+/// Restores the value of the outer task, even after a panic.
 struct Restored(Option<Instant>);
 
 impl Drop for Restored {
@@ -104,7 +104,7 @@ impl Drop for Restored {
 }
 
 impl Ready {
-    /// Returns since when the task is ready. From now on it is not.
+    /// Returns the time since which the task has been ready. After this call the task is not ready.
     fn take(&self) -> Instant {
         match self.since.swap(0, Ordering::AcqRel) {
             0 => Instant::now(),
@@ -157,7 +157,7 @@ mod tests {
         }));
         tokio::task::yield_now().await;
         std::thread::sleep(LONG);
-        // Until here it was not ready.
+        // Until now, the task was not ready.
         wake.send(()).unwrap();
         let asked = Instant::now();
         std::thread::sleep(LONG);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn refusals_take_half_of_the_time_at_most() {
-        // A thread of its own, with full credit.
+        // Runs on a separate thread, which begins with full credit.
         let refusals = |work: Duration, refusal: Duration| {
             (0..1000).fold((Duration::ZERO, Duration::ZERO), |(worked, refused), _| match has_time_to_refuse() {
                 true => {

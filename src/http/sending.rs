@@ -1,7 +1,7 @@
 //! An answer's body -> the same body in small pieces, dropped if the client does not take them.
-//! To TCP, an HTTP/2 client that grants no window is alive: it answers pings, but takes nothing. Hyper then takes one
-//! piece of the body and does not ask for more, so the body must free itself: a timer drops it and tells the connection
-//! to end. Knows nothing of the body's content.
+//! TCP cannot notice an HTTP/2 client that grants no window: the client answers pings, but takes no bytes. Hyper then
+//! takes one piece of the body and does not ask for more. So the body must free itself: a timer drops it and tells the
+//! connection to end. Knows nothing of the body's content.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,15 +26,16 @@ use crate::telemetry::names;
 /// The bytes that an HTTP/1.1 connection takes before its client reads any.
 const TAKEN_AT_ONCE: u64 = 64 * 1024;
 
-/// How long a client may leave an answer unread. Waiting uses this time up, and each byte taken earns some back.
+/// How long a client may leave an answer unread. Waiting uses this time up, and each byte that the client takes earns
+/// some of it back.
 #[derive(Clone, Copy)]
 pub(super) struct SendingPace {
     pub(super) timeout: Duration,
-    /// The number of bytes that earn back one second. `None`: any progress earns back all of it.
+    /// The number of bytes that earn back one second. `None`: any progress earns back all the time.
     pub(super) bytes_per_second_min: Option<u64>,
 }
 
-/// Marks a response for which any progress is enough: a stream whose bytes are limited elsewhere.
+/// Marks a response for which any progress is enough, because it is a stream whose bytes are limited elsewhere.
 #[derive(Clone, Copy)]
 pub(super) struct AnyProgress;
 
@@ -49,13 +50,14 @@ struct Watched {
     made: Instant,
     pace: SendingPace,
     state: Mutex<SendingState>,
-    /// Since when bytes have been waiting for the client, in milliseconds since `made`, plus one; 0 if none wait.
+    /// The time since which bytes have been waiting for the client, in milliseconds since `made`, plus one; 0 if none
+    /// wait.
     waiting_since: AtomicU64,
     waker: AtomicWaker,
 }
 
 struct SendingState {
-    /// `None` once the body is sent or given up.
+    /// `None` once the body has been sent or given up.
     held: Option<HeldBody>,
     left: Duration,
     given_up: bool,
@@ -64,13 +66,13 @@ struct SendingState {
 
 struct HeldBody {
     body: Body,
-    /// The rest of a long piece.
+    /// The part of a long piece that has not been sent.
     rest: Bytes,
-    /// Kept until the body is dropped, by its connection or by the timer.
+    /// Kept until the connection or the timer drops the body.
     _guard: Box<dyn Send>,
 }
 
-/// Attached to a response, so that others can learn that it was given up.
+/// Attached to a response, so that other code can learn that the response was given up.
 #[derive(Clone)]
 pub(super) struct GivenUp(Arc<Watched>);
 
@@ -80,13 +82,13 @@ impl GivenUp {
         self.0.state.lock().when_given_up = Some(Box::new(act));
     }
 
-    /// Returns a handle that tells how long the client has left the answer unread, and does not keep it.
+    /// Returns a handle that tells how long the client has left the answer unread. The handle does not keep the answer.
     pub(super) fn unread(&self) -> Unread {
         Unread(Arc::downgrade(&self.0))
     }
 }
 
-/// An answer that is being sent, or was.
+/// An answer that is being sent, or that has ended.
 pub(super) struct Unread(Weak<Watched>);
 
 impl Unread {
@@ -95,7 +97,7 @@ impl Unread {
         self.0.upgrade().is_some_and(|watched| watched.state.lock().held.is_some())
     }
 
-    /// Returns how long bytes have been waiting for the client; `None` if none are.
+    /// Returns how long bytes have been waiting for the client; `None` if no bytes are waiting.
     pub(super) fn waited(&self) -> Option<Duration> {
         self.0.upgrade()?.waited()
     }
@@ -114,7 +116,7 @@ pub(super) fn watched(
     let (mut head, body) = response.into_parts();
     let short = version != Version::HTTP_2 && body.size_hint().upper().is_some_and(|bytes| bytes <= TAKEN_AT_ONCE);
     if short || body.is_end_stream() {
-        // The connection takes it at once, and TCP itself tells whether the client reads it.
+        // The connection takes such a body at once, and TCP itself tells whether the client reads it.
         return Response::from_parts(head, Body::new(Keeping::new(body, guard)));
     }
     let held = HeldBody { body, rest: Bytes::new(), _guard: Box::new(guard) };
@@ -136,7 +138,7 @@ impl Watched {
         self.made.elapsed().as_millis() as u64 + 1
     }
 
-    /// Returns how long bytes have been waiting.
+    /// Returns how long bytes have been waiting; `None` if no bytes are waiting.
     fn waited(&self) -> Option<Duration> {
         let since = self.waiting_since.load(Ordering::Acquire);
         (since > 0).then(|| Duration::from_millis(self.now().saturating_sub(since)))
@@ -151,7 +153,7 @@ impl Watched {
                 Some(waited) if waited < left => left - waited,
                 Some(_) => return self.give_up(),
             };
-            // One millisecond more, because times are counted in whole milliseconds.
+            // One millisecond is added, because times are counted in whole milliseconds.
             tokio::time::sleep(wait + Duration::from_millis(1)).await;
         }
     }
@@ -165,7 +167,7 @@ impl Watched {
         if held.is_some() {
             tracing::debug!("dropped an answer: the client did not read it");
             metrics::counter!(names::HTTP_ANSWERS_GIVEN_UP).increment(1);
-            // Outside of the lock, because both may run other code.
+            // Outside of the lock, because both the drop and the call may run other code.
             drop(held);
             act.into_iter().for_each(|act| act());
             self.waker.wake();
@@ -173,7 +175,8 @@ impl Watched {
     }
 }
 
-/// The body has more to send. The client's time runs from now on, even if hyper does not poll the body.
+/// Wakes the task when the body has more to send. The client's time runs from then on, even if hyper does not poll the
+/// body.
 impl Wake for Watched {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -186,7 +189,7 @@ impl Wake for Watched {
 }
 
 impl SendingState {
-    /// Records that the client took the bytes that waited.
+    /// Records that the client took the bytes that were waiting.
     fn taken(&mut self, waited: Duration, pace: &SendingPace) {
         self.left = match pace.bytes_per_second_min {
             Some(_) => self.left.saturating_sub(waited),
@@ -194,7 +197,7 @@ impl SendingState {
         };
     }
 
-    /// Records that this many bytes were handed over.
+    /// Records that this many bytes were handed to the connection.
     fn earn(&mut self, bytes: usize, pace: &SendingPace) {
         if let Some(bytes_per_second_min) = pace.bytes_per_second_min {
             let earned = Duration::from_secs_f64(bytes as f64 / bytes_per_second_min as f64);
@@ -242,7 +245,7 @@ impl CopyApart for Bytes {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        // Immediately, because the timer's task may live a little longer.
+        // Dropped immediately, because the timer's task may live a little longer.
         let (held, act) = {
             let mut state = self.shared.state.lock();
             (state.held.take(), state.when_given_up.take())
@@ -265,7 +268,7 @@ impl HttpBody for Sending {
         if let Some(waited) = shared.waited() {
             state.taken(waited, &shared.pace);
         }
-        // Before the poll, because the body may wake the task during it.
+        // Reset before the poll, because the body may wake the task during the poll.
         shared.waiting_since.store(0, Ordering::Release);
         let Some(held) = &mut state.held else { return Poll::Ready(None) };
         let waker = Waker::from(Arc::clone(shared));
@@ -273,8 +276,8 @@ impl HttpBody for Sending {
         if let Poll::Ready(frame) = &polled {
             let sent = frame.as_ref().and_then(|frame| frame.as_ref().ok()).and_then(Frame::data_ref);
             state.earn(sent.map_or(0, Bytes::len), &shared.pace);
-            // Also after the last piece: the connection keeps that piece until there is a window for it, and then drops
-            // this.
+            // Also set after the last piece: the connection keeps that piece until the client has a window for it, and
+            // drops this body only then.
             shared.waiting_since.store(shared.now(), Ordering::Release);
         }
         polled
@@ -301,7 +304,7 @@ mod tests {
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_millis(50);
-    /// Long enough for a busy machine.
+    /// Long enough even on a busy machine.
     const LONG: Duration = Duration::from_secs(30);
 
     struct Flag(Arc<AtomicBool>);
@@ -338,7 +341,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_taken_too_slowly_is_dropped() {
-        // Ten pieces would earn ten milliseconds; each takes as long.
+        // Ten pieces would earn ten milliseconds, but each takes that long.
         let (body, dropped) = sending(Body::from(vec![1; 100 * PIECE_BYTES]), Some(1000 * PIECE_BYTES as u64));
         let mut pieces = body.into_data_stream();
         let (mut taken, mut cut) = (0, false);
@@ -380,7 +383,7 @@ mod tests {
         assert!(futures::poll!(pieces.next()).is_pending());
         tokio::time::sleep(6 * TIMEOUT).await;
         assert!(!dropped.load(Ordering::Acquire), "the client is not to blame");
-        // Now it is: bytes are waiting, and are not taken.
+        // Now the client is to blame: bytes are waiting, and it does not take them.
         sender.send(Ok(Bytes::from_static(b"x"))).unwrap();
         until_set(&dropped).await;
     }

@@ -1,6 +1,6 @@
 //! A listening socket -> answered connections, HTTP/1.1 and HTTP/2, until told to stop.
-//! It runs hyper itself, because axum's `serve` has no time limit on a request's head. A client that sends a head byte
-//! by byte would keep its connection for ever, and delay the shutdown.
+//! This file runs hyper directly, because axum's `serve` has no time limit on a request's head. A client that sends a
+//! head byte by byte would keep its connection for ever, and delay the shutdown.
 
 use std::future::Future;
 use std::io;
@@ -21,14 +21,15 @@ use super::state::AppState;
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label, value};
 
-/// The pause before the next attempt if the process has no file descriptor left for a connection.
+/// The pause before the next attempt to accept a connection if the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The connections that are taken out of the kernel's queue at the end. Clients can fill it again all the time.
+/// The most connections that are taken out of the kernel's queue at the end. The number is limited, because clients can
+/// fill the queue again all the time.
 const QUEUE_MAX: usize = 4096;
-/// The connections to the listener for probes. A metrics scrape and some probes at the same time need about five.
+/// The most connections to the listener for probes. A metrics scrape and some probes at the same time need about five.
 pub const PROBE_CONNECTIONS_MAX: usize = 64;
 
-/// Serves until `shutdown` resolves. Then it waits until open requests are done, or until the time for that is over.
+/// Serves until `shutdown` resolves. Then waits until open requests are done, or until their time is over.
 ///
 /// Returns the number of connections that were cut off.
 pub async fn serve(listener: impl Into<Listener>, state: AppState, shutdown: impl Future<Output = ()>) -> usize {
@@ -72,7 +73,7 @@ fn describe_handshakes() {
 type Accepted = (TcpStream, IpAddr);
 
 fn accepted((stream, peer): (TcpStream, SocketAddr)) -> Accepted {
-    // Answers are written whole, so waiting to join small writes only costs time.
+    // Answers are written whole, so waiting to join small writes would only cost time.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not set TCP_NODELAY");
     }
@@ -103,9 +104,9 @@ impl Door {
         }
     }
 
-    /// Accepts and serves connections until `shutdown` resolves. Then the listener is closed. Its queue is taken in
-    /// first: the kernel resets connections that wait in it, and their clients may have sent a request. Returns the
-    /// connections that have no place yet.
+    /// Accepts and serves connections until `shutdown` resolves. Then closes the listener. Before that, takes the
+    /// connections out of its queue: the kernel would reset them, and their clients may have sent a request. Returns
+    /// the connections that have no place yet.
     async fn let_in(&self, listener: Listener, shutdown: impl Future<Output = ()>) -> Vec<Accepted> {
         let mut waiting = Vec::new();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -144,7 +145,7 @@ impl Door {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
-                    // Usually the process has no file descriptor left.
+                    // Usually, the process has no file descriptor left.
                     self.places.make_room(Duration::ZERO);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -152,7 +153,7 @@ impl Door {
         }
     }
 
-    /// Lets open requests end. Returns how many connections were cut off after `patience`.
+    /// Lets open requests end. Returns the number of connections that were cut off after `patience`.
     async fn close(self, waiting: Vec<Accepted>, patience: Duration) -> usize {
         self.serving.drain();
         self.connections.close();

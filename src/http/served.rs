@@ -1,5 +1,6 @@
-//! The routes that a router serves, found by the path that it has matched, with the metrics of each. The handles of metrics
-//! are looked up once: to look one up takes longer than to change it. Knows nothing of requests' contents.
+//! The routes that a router serves, with the metrics of each route. They are found by the path that the router has
+//! matched. The handles of metrics are looked up once, because a lookup takes longer than a change of the metric. Knows
+//! nothing of requests' contents.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -11,12 +12,12 @@ use metrics::{Counter, Gauge, Histogram};
 use super::routes::Route;
 use crate::telemetry::names::{self, label};
 
-/// The route of a request that has none, or that was refused before it was looked up.
+/// The route label of requests that match no route, or that were refused before their route was looked up.
 pub(super) const UNMATCHED: &str = "unmatched";
 
-/// The methods that have a label of their own; all others share the last.
+/// The methods that have their own label. All other methods share the last one.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"];
-/// The statuses whose counters are kept.
+/// The statuses whose counters are stored. Other counters are looked up each time.
 const STATUSES: [u16; 17] = [200, 201, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 503, 507];
 
 /// All paths of a router.
@@ -46,7 +47,7 @@ impl Served {
         let mut by_path: HashMap<_, ServedPath> = HashMap::new();
         for route in routes {
             by_path.entry(route.path).or_insert_with(|| ServedPath::new(route.path)).routes.push(route);
-            // There from the start, so that an alert sees the first one.
+            // Registered from the start, so that an alert sees the first such answer.
             counter(route.path, route.method.as_str(), "500").increment(0);
         }
         Self { by_path, unmatched: ServedPath::new(UNMATCHED) }
@@ -67,7 +68,7 @@ impl ServedPath {
         self.path
     }
 
-    /// Returns the route of a method. HEAD is answered like GET.
+    /// Returns the route of a method. HEAD is answered by the route of GET.
     pub(super) fn route(&self, method: &Method) -> Option<&'static Route> {
         let method = if method == Method::HEAD { &Method::GET } else { method };
         self.routes.iter().copied().find(|route| route.method == *method)
@@ -86,7 +87,7 @@ impl Meters {
         Self { path, method, in_flight, duration, statuses: Default::default() }
     }
 
-    /// The gauge of all requests.
+    /// The gauge of all requests that are being answered.
     pub(super) fn in_flight(&self) -> &Gauge {
         &self.in_flight
     }

@@ -1,5 +1,5 @@
-//! How long each stage of a check or an insert takes: for the client if it asks, and for the log. Together they are the time
-//! from the request's admission until its verdict is made, or its write is durable.
+//! How long each stage of a check or an insert takes, for the log, and for the client if it asks. The stages together
+//! cover the time from the request's admission until its verdict is made or its write is durable.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ pub enum Stage {
     Extract,
     /// The text becomes a signature.
     Sign,
-    /// The buckets are read.
+    /// The buckets of the index are read.
     Probe,
     /// The candidates are compared.
     Verify,
-    /// Everything else until the verdict is made: waiting for the id and for the decision lock, and reading ids.
+    /// All other work until the verdict is made: waiting for the id and for the decision lock, and reading ids.
     Decide,
-    /// Other collections are asked about a document that is being inserted.
+    /// Other collections are asked about an inserted document.
     Elsewhere,
     /// The write becomes durable.
     Commit,
@@ -56,14 +56,14 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Notes that a stage has ended that began when the last one ended.
+    /// Records the end of a stage. The stage began when the last one ended.
     pub(super) fn end(&mut self, stage: Stage) {
         let now = Instant::now();
         self.took[stage as usize] = now - self.last;
         self.last = now;
     }
 
-    /// Notes that there is a verdict. Its lookup took `times`.
+    /// Records that there is a verdict. Its lookup took `times`.
     pub(super) fn decided(&mut self, times: LookupTimes) {
         self.end(Stage::Decide);
         let (probe, verify) = (times.probe(), times.verify());
@@ -73,7 +73,7 @@ impl Stages {
         self.took[Stage::Decide as usize] = others;
     }
 
-    /// Returns the stages that this request had.
+    /// Returns the stages that this request has had.
     pub(super) fn all(&self) -> impl Iterator<Item = (Stage, Duration)> {
         Stage::ALL.into_iter().zip(self.took).filter(|(_, took)| !took.is_zero())
     }

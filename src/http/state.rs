@@ -28,25 +28,25 @@ use crate::telemetry::names;
 pub struct Wiring {
     pub boot: Arc<Boot>,
     pub limits: HttpLimits,
-    /// The keys of clients. Unless it is open, all routes except the probes require one.
+    /// The keys of clients. All routes except the probes require a key, unless the key ring is open.
     pub keys: KeyRing,
     /// Decides which requests are answered if no key is set.
     pub access: Access,
-    /// The limits of addresses without a valid key, and the proxies that tell addresses.
+    /// The limits of addresses without a valid key, and the proxies that are trusted to name a client's address.
     pub addresses: Addresses,
     /// Writes the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The pool for long work, shared with the collections.
     pub cpu: CpuPool,
-    /// The bound of the process's memory.
+    /// The limit on the memory of the process.
     pub memory: Arc<Bound>,
     /// The number of threads for the documents of bulk and batch requests; one per core if `None`.
     pub stream_threads: Option<usize>,
     /// The settings that `PUT` uses for absent fields.
     pub default_settings: Settings,
-    /// The fingerprint of the secret that `"key": "configured"` means.
+    /// The fingerprint of the secret to which `"key": "configured"` refers.
     pub secret_fingerprint: Option<u64>,
-    /// The log of decisions, if they are logged.
+    /// The log of decisions; `None` if they are not logged.
     pub audit: Option<Arc<AuditLog>>,
 }
 
@@ -73,11 +73,11 @@ impl AppState {
     /// Creates the semaphores and budgets for the limits.
     pub fn new(wiring: Wiring) -> Self {
         let limits = wiring.limits;
-        // Sets the gauges to 0, so that they exist from the start.
+        // Sets the gauges to 0, so that the metrics exist from the start.
         for gauge in [names::HTTP_BULK_REQUESTS, names::HTTP_TEXT_STREAMS] {
             metrics::gauge!(gauge).set(0.0);
         }
-        // An alert on its rate sees the first failure.
+        // Registered from the start, so that an alert on its rate sees the first failure.
         metrics::counter!(names::HTTP_ELSEWHERE_FAILURES).increment(0);
         let stream_threads = wiring.stream_threads.unwrap_or_else(cpu::cores);
         Self(Arc::new(Inner {
@@ -188,34 +188,35 @@ impl AppState {
         &self.0.answers
     }
 
-    /// The rate of each source of documents.
+    /// The rate limit of each source of documents.
     pub(super) fn sources(&self) -> &Sources {
         self.shares().sources()
     }
 
-    /// The memory for the lines of bulk answers. It is separate, because a client may leave them unread for long.
+    /// The memory for the lines of bulk answers. It is separate, because a client may leave such lines unread for a
+    /// long time.
     pub(super) fn bulk_answers(&self) -> &Answers {
         &self.0.bulk_answers
     }
 
-    /// Returns the most bytes of JSON that an answer may have if it cannot be made shorter.
+    /// Returns the size limit for an answer that cannot be shortened, in bytes of JSON.
     pub(super) fn whole_answer_bytes_max(&self) -> usize {
         self.answers().longest().min(self.limits().answer_bytes_max)
     }
 
-    /// Reserves memory for an answer of `bytes` bytes of JSON, at most for the longest answer allowed.
+    /// Reserves memory for an answer of `bytes` bytes of JSON, but at most for the longest allowed answer.
     pub(super) fn answer_room(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
         self.answers().take(bytes.min(self.limits().answer_bytes_max))
     }
 
-    /// Cancelled when the server shuts down.
+    /// The token that is cancelled when the server shuts down.
     pub fn draining(&self) -> &CancellationToken {
         &self.0.draining
     }
 }
 
 /// Returns how many long lines may arrive at once. Each reserves memory for the longest line and its text. Together
-/// they leave half of all memory to others.
+/// they leave half of the memory for bodies to other requests.
 fn long_lines_max(limits: &HttpLimits) -> usize {
     (limits.bodies_bytes_max / 2 / (2 * limits.bulk_line_bytes_max)).max(1)
 }

@@ -1,4 +1,4 @@
-//! Places for requests that may last for long: bulk requests and streamed texts.
+//! Places for requests that may last for a long time: bulk requests and streamed texts.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(super) struct StreamPlace {
 }
 
 impl StreamPlace {
-    /// Returns `None` if all are taken. `gauge` counts those that are.
+    /// Returns `None` if all places are taken. `gauge` counts the taken places.
     pub(super) fn take(places: &Arc<Semaphore>, gauge: &'static str) -> Option<Self> {
         let permit = Arc::clone(places).try_acquire_owned().ok()?;
         let taken = metrics::gauge!(gauge);

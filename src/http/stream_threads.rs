@@ -1,6 +1,7 @@
-//! The threads that work on the documents of bulk and batch requests. They give way to those that serve connections, so
-//! that a check does not wait behind the lines of 64 streams: the system interrupts them whenever a check is ready, and
-//! they yield after each document. Without other work they have the whole machine. Knows nothing of documents.
+//! The threads that work on the documents of bulk and batch requests. They give way to the threads that serve
+//! connections, so that a check does not have to wait for the lines of 64 streams. The system interrupts them whenever
+//! a check is ready, and they yield after each document. If there is no other work, they use the whole machine. Knows
+//! nothing of documents.
 
 use std::future::Future;
 
@@ -16,7 +17,7 @@ impl StreamThreads {
     /// Starts this many threads.
     pub(super) fn start(threads: usize) -> Self {
         let mut runtime = Builder::new_multi_thread();
-        // As many blocking threads as serve connections: they do short disk reads.
+        // The blocking threads do short disk reads. Their number is the same as for the threads that serve connections.
         runtime.worker_threads(threads).max_blocking_threads(cores() + 2);
         let runtime =
             runtime.enable_time().thread_name("hapax-stream").on_thread_start(|| give_way(Nice::Streams)).build();

@@ -1,6 +1,6 @@
 //! A request's place among the requests of its class that are being worked on.
-//! It is taken once the client has sent its body, and given back once the answer is made. So neither slow sending nor
-//! slow reading holds a place. Knows nothing of bodies.
+//! The place is taken once the client has sent its body, and is given back once the answer is made. So a client that
+//! sends or reads slowly holds no place. Knows nothing of bodies.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// A request that has no place yet.
+    /// Makes the turn of a request that has no place yet.
     pub(super) fn new(places: &Arc<Places>) -> Self {
         Self { places: Arc::clone(places), held: Mutex::default() }
     }
@@ -41,7 +41,7 @@ impl Turn {
         *self.held.lock() = Some(piece);
     }
 
-    /// Waits for a place for another piece of work. For requests that wait for their client in between.
+    /// Waits for a place for another piece of work. This is for requests that wait for their client between two pieces.
     pub(super) async fn piece(&self) -> OwnedSemaphorePermit {
         self.places.piece().await
     }

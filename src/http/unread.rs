@@ -1,4 +1,4 @@
-//! The body of a request, shared by the handler that reads it and the layer that reads the rest.
+//! The body of a request. The handler that reads the body shares it with the layer that reads the rest.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,19 +7,19 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 
-/// A place for a body. It is empty until one is put into it.
+/// A place for a body. It is empty until a body is put into it.
 #[derive(Default)]
 pub(super) struct Unread(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     body: Body,
-    /// Whether a handler may still read it.
+    /// Whether a handler may still read the body.
     is_in_use: bool,
 }
 
 impl Unread {
-    /// Keeps a body for a handler.
+    /// Keeps a body until its handler reads it.
     pub(super) fn put(&self, body: Body) {
         *self.0.lock() = State { body, is_in_use: true };
     }
@@ -29,7 +29,7 @@ impl Unread {
         self.0.lock().is_in_use = false;
     }
 
-    /// Returns the body if its handler has left it before its end.
+    /// Returns the body if its handler stopped reading before the body's end.
     pub(super) fn take(&self) -> Option<Body> {
         let mut state = self.0.lock();
         let is_left = !state.is_in_use && !state.body.is_end_stream();

@@ -1,23 +1,24 @@
 //! Prepares memory before it is used, in huge pages. With them, reads of random places rarely wait for an address
-//! translation. But the first thread that touches a huge page waits until all of it is zeroed, which takes
-//! milliseconds, on some virtual machines tens of them. So a background thread touches pages, one page ahead of the
-//! memory in use. If it is late, or the system declines, memory is prepared on first use as always.
+//! translation. But the first thread that touches a huge page waits until the whole page is zeroed. This takes
+//! milliseconds, and tens of milliseconds on some virtual machines. Therefore a background thread touches pages, one
+//! page ahead of the memory in use. If the thread is late, or if the system declines, memory is prepared on first use
+//! as usual.
 //!
-//! Measured with 1 M documents, 31x8, in five rounds, alternately with and without it, on two processors that also did
-//! other work; medians. An insertion takes 5.2 us of its thread's CPU time instead of 7.2 (a factor of 1.2 to 1.7 in
-//! each round); the slowest takes 0.67 ms instead of 1.09. Two inserting threads take half the wall-clock time (a
-//! factor of 1.7 to 4.0 in each round). Checks gain 5 %, which is less than they vary. It costs 1.3 % of memory: 552
-//! bytes a document instead of 545.
+//! Measured with 1 M documents and a banding of 31x8, in five rounds, alternately with and without the thread, on two
+//! processors that also did other work. The numbers are medians. An insertion takes 5.2 us of its thread's CPU time
+//! instead of 7.2 (a factor of 1.2 to 1.7 in each round). The slowest insertion takes 0.67 ms instead of 1.09. Two
+//! inserting threads take half the wall-clock time (a factor of 1.7 to 4.0 in each round). Checks gain 5 %, which is
+//! less than they vary. The thread costs 1.3 % of memory: 552 bytes a document instead of 545.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 const REGION_BYTES: usize = 2 << 20;
-/// The requests that may wait; more are dropped.
+/// The maximum number of requests that wait. Further requests are dropped.
 const QUEUE: usize = 64;
 
 /// Notes that the `bytes` at `place` come into use. They are part of memory that ends at `end` and is used front to
-/// back. If they reach a new region, prepares the one after it.
+/// back. If these bytes reach a new region, prepares the region after it.
 #[inline]
 pub(super) fn used(place: usize, bytes: usize, end: usize) {
     let region = (place + bytes) / REGION_BYTES;

@@ -1,9 +1,8 @@
-//! Place -> signature, `seq` and the other facts that a lookup needs about a document.
-//! There is one writer at a time, which the collection's decision lock ensures, and any number of readers without a
-//! lock. A reader reads `seq`, copies the row, and reads `seq` again. If the two values differ, the place was freed or
-//! reused in between, and the copy is dropped. (This is a sequence lock; Boehm, "Can seqlocks get along with
-//! programming language memory models?", 2012.) All cells are atomics, so a torn copy is a value to discard, never
-//! undefined behaviour.
+//! Place -> signature, `seq` and the other facts that a lookup needs about a document. The collection's decision lock
+//! ensures that there is one writer at a time. Any number of readers read without a lock. A reader reads `seq`, copies
+//! the row, and reads `seq` again. If the two values differ, the place was freed or reused in between, and the copy is
+//! dropped. (This is a sequence lock; Boehm, "Can seqlocks get along with programming language memory models?", 2012.)
+//! All cells are atomics, so a torn copy is a value to discard, never undefined behaviour.
 
 use hapax_core::SignatureShape;
 
@@ -14,13 +13,13 @@ use super::promotions::Promotions;
 use super::sync::{AtomicU64, Ordering, fence};
 use crate::types::{Seq, TimestampMs};
 
-/// The most documents that an index holds. Places have 31 bits, because tables use the highest bit for themselves.
+/// The maximum number of documents in an index. Places have 31 bits, because tables use the highest bit for themselves.
 pub const PLACES_MAX: u64 = ROWS_MAX;
 
-/// The cells of a place: these, then its signature.
+/// The cells of a place: the ones below, then its signature.
 const SEQ: usize = 0;
-/// The place in the commit order at which the document is removed, shifted by one bit. The lowest bit says whether it
-/// is a link.
+/// The position in the commit order at which the document is removed, shifted by one bit. The lowest bit says whether
+/// the document is a link.
 const REMOVED: usize = 1;
 const CONTENT: usize = 2;
 const ID: usize = 3;
@@ -51,7 +50,7 @@ pub struct Entry<'a> {
 pub struct Occupant {
     /// The document's `seq`.
     pub seq: Seq,
-    /// The place in the commit order at which it is removed; `Seq(0)` if it is not being removed.
+    /// The position in the commit order at which it is removed; `Seq(0)` if it is not being removed.
     pub removed: Seq,
     /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,
@@ -104,13 +103,13 @@ impl Arena {
         cells[SEQ].store(entry.seq.0, Ordering::Release);
     }
 
-    /// Sets the place in the commit order at which the document is removed; `Seq(0)` undoes this.
+    /// Sets the position in the commit order at which the document is removed; `Seq(0)` undoes this.
     pub(super) fn set_removed(&self, place: Place, removed: Seq) {
         let cell = &self.published(place)[REMOVED];
         cell.store(removed.0 << 1 | cell.load(Ordering::Relaxed) & LINKED, Ordering::Release);
     }
 
-    /// Makes a link an ordinary document for views from a place in the commit order on.
+    /// Makes a link an ordinary document for views from a position in the commit order on.
     pub(super) fn promote(&self, link: Place, at: Seq) {
         self.promotions.add(link, at);
     }
@@ -124,12 +123,12 @@ impl Arena {
     pub(super) fn unlink(&self, link: Place) {
         let cell = &self.published(link)[REMOVED];
         cell.store(cell.load(Ordering::Relaxed) & !LINKED, Ordering::Release);
-        // Last: who does not find it here reads the cell again.
+        // This comes last, because a reader that does not find the link here reads the cell again.
         self.promotions.remove(link);
     }
 
-    /// Returns the place in the commit order at which a link is promoted, if the arena calls it a link because earlier
-    /// readers have not left.
+    /// Returns the position in the commit order at which a link is promoted, if the arena still marks it as a link
+    /// because earlier readers have not left.
     pub(super) fn promoted_at(&self, link: Place) -> Option<Seq> {
         self.promotions.at(link)
     }
@@ -144,8 +143,8 @@ impl Arena {
         self.published(place)[SEQ].store(0, Ordering::Release);
     }
 
-    /// Returns the document at the place, and copies its signature into `words`, as much as fits. Returns `None` if the
-    /// place is free or changes while it is read.
+    /// Returns the document at the place, and copies as much of its signature into `words` as fits. Returns `None` if
+    /// the place is free or changes while it is read.
     pub(super) fn read(&self, place: Place, words: &mut [u64]) -> Option<Occupant> {
         let cells = self.rows.row(place.0)?;
         let seq = cells[SEQ].load(Ordering::Acquire);
@@ -174,7 +173,7 @@ impl Arena {
     }
 
     /// Returns the fingerprint of the id at a place. The result of this function and of those below is valid only while
-    /// the caller keeps the place from being freed. A posting does that while its table is locked.
+    /// the place cannot be freed. A place with a posting cannot be freed while the table of the posting is locked.
     pub(super) fn id_fingerprint(&self, place: Place) -> u64 {
         self.published(place)[ID].load(Ordering::Relaxed)
     }
@@ -213,7 +212,7 @@ impl Arena {
         }
     }
 
-    /// Prefetches all that [`Self::read`] reads of a signature of `words` words.
+    /// Prefetches everything that [`Self::read`] reads for a signature of `words` words.
     #[inline]
     pub(super) fn prefetch_row(&self, place: Place, words: usize) {
         if let Some(cells) = self.rows.row(place.0) {
@@ -233,8 +232,8 @@ impl Arena {
     }
 }
 
-/// Converts packed slots to words in memory order, with the missing bytes zero. A slice of the words read as bytes is
-/// the signature.
+/// Converts packed slots to words in memory order. The missing bytes are zero. If the words are read as bytes, they
+/// begin with the signature.
 pub(super) fn words_of(signature: &[u8], words: &mut Vec<u64>) {
     words.clear();
     words.extend(signature.chunks(8).map(word));

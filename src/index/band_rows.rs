@@ -1,4 +1,5 @@
-//! The position of a band's rows among the words of a signature. Compares the rows, and makes their key in a table.
+//! The position of a band's rows among the words of a signature. This file compares the rows, and computes their key
+//! for a table.
 
 use std::ops::Range;
 
@@ -73,8 +74,8 @@ impl BandRows {
             && (1..last).all(|word| difference(word) == 0)
     }
 
-    /// Returns the key that tables use for the rows of a signature. The band's key in answers to clients is another
-    /// one, which takes longer to compute and has no seed.
+    /// Returns the key that tables use for the rows of a signature. Answers to clients have another key of the band,
+    /// which takes longer to compute and has no seed.
     #[inline]
     pub(super) fn key(&self, signature: impl Fn(usize) -> u64) -> u64 {
         let (first, last) = (self.words.start, self.words.end - 1);

@@ -1,8 +1,7 @@
-//! Band key -> places, without storing the keys.
-//! A posting is a 32-bit place and an 8-bit tag (`table.rs`). Its key is computed from the signature in the [`Arena`].
-//! Each band has a table of its own. Documents with equal signatures would be in the same buckets of every band, so
-//! they share the postings of one of them (`equals.rs`). This file adds and removes documents; `bucket_reads.rs` looks them
-//! up.
+//! Band key -> places, without storing the keys. A posting is a 32-bit place and an 8-bit tag (`table.rs`). Its key is
+//! computed from the signature in the [`Arena`]. Each band has a table of its own. Documents with equal signatures
+//! would be in the same buckets of every band, so they share the postings of one of them (`equals.rs`). This file adds
+//! and removes documents; `bucket_reads.rs` looks them up.
 
 use std::ops::Deref;
 
@@ -74,7 +73,7 @@ impl BandTables {
         self.pool.bytes() + self.equals.bytes()
     }
 
-    /// Loses the posting of a place in one band.
+    /// Removes the posting of a place in one band, as if it was lost.
     #[cfg(all(test, not(hapax_loom)))]
     pub(super) fn lose(&self, arena: &Arena, band: usize, place: Place) {
         let rows = &self.bands.rows()[band];
@@ -236,9 +235,9 @@ impl BandTables {
         }
     }
 
-    /// Makes `heir` the leader of the group that `place` leads. If the heir can be found by its bands, it gets the
-    /// postings, all at once: the shards of all keys are locked for this. A lookup that meets one of the postings holds
-    /// the lock of its shard, so it sees the group under the old leader or the new one. No other lookup is blocked.
+    /// Makes `heir` the leader of the group that `place` leads. If the heir can be found by its bands, it gets all
+    /// postings at once, with the shards of all keys locked. A lookup that meets one of the postings holds the lock of
+    /// its shard, so it sees the group either under the old leader or under the new one. No other lookup is blocked.
     fn hand_over(&self, arena: &Arena, place: Place, heir: Place) {
         if !self.is_findable(heir) {
             self.unpost(arena, place);
@@ -261,7 +260,7 @@ impl BandTables {
 
     /// Finds equal signatures among many places, and returns the leaders.
     fn join_equals(&self, arena: &Arena, places: &[Place]) -> Vec<Place> {
-        // This keeps a 32-bit hash with each place: 8 bytes a document for a moment.
+        // For a moment, this takes 8 bytes per document: its place and a 32-bit hash.
         let mut hashed: Vec<u64> = places.par_iter().map(|&place| self.equals.hashed(arena, place)).collect();
         hashed.par_sort_unstable();
         let mut leaders: Vec<Place> = Vec::with_capacity(places.len());
@@ -271,8 +270,8 @@ impl BandTables {
     }
 }
 
-/// Prefetches the buckets of some keys, one key per band. Each step requests everything it needs at once: then many
-/// memory accesses take little longer than one.
+/// Prefetches the buckets of some keys, one key per band. Each step requests everything it needs at once, because many
+/// simultaneous memory accesses take little longer than one.
 #[inline]
 pub(super) fn prefetch_homes<'a>(
     shards: &'a [impl Deref<Target = Shard>],

@@ -9,7 +9,7 @@ use super::band_rows::BandRows;
 use super::place::Place;
 use super::seed::Seed;
 
-/// The bands whose keys and shards fit on the stack; more take a heap buffer.
+/// The number of bands whose keys and shards fit on the stack. For more bands, a heap buffer is used.
 pub(super) const BANDS: usize = 32;
 
 /// The bands of signatures of one shape.

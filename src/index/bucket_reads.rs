@@ -13,9 +13,9 @@ use super::group::Group;
 use super::place::Place;
 use super::shard::Shard;
 
-/// The postings of other keys that may be looked at in one band, in addition to `bucket_read_max` postings of the
-/// query's key. Tags of eight bits let through fewer than one in a hundred of the other postings, and the seed keeps
-/// clients from making more.
+/// The maximum number of postings of other keys that are looked at in one band, in addition to `bucket_read_max`
+/// postings of the query's key. Fewer than one in a hundred of the other postings have the same eight-bit tag, and
+/// because of the seed, clients cannot make more such postings.
 const OTHERS_MAX: usize = 64;
 
 /// How often a lookup with a scope tries to read the buckets one after another, before it locks all of them.
@@ -43,12 +43,12 @@ pub(super) struct Probed {
     /// The documents with the query's own signature. They are neither in `hits` nor in `groups`, and no limit hides
     /// them.
     pub twin: Option<Twin>,
-    /// The postings that were not read. A document may be counted once per band.
+    /// The number of postings that were not read. A document may be counted once per band.
     pub unread: u64,
-    /// The number of documents in the fullest bucket among the query's keys. Of groups that a limit has hidden, each
-    /// counts as one.
+    /// The number of documents in the fullest bucket among the query's keys. Each group that a limit has hidden counts
+    /// as one document.
     pub fullest: usize,
-    /// The documents that have the query's key, for each band.
+    /// The number of documents that have the query's key, for each band.
     pub sizes: Vec<usize>,
 }
 
@@ -70,9 +70,9 @@ pub(super) struct GroupHit {
 
 impl Probe {
     /// Finds the places that share a key with a packed signature, and the places with the same signature. Reads at most
-    /// `bucket_read_max` postings of a key, spread evenly over its list. Each band takes different members of the list.
-    /// Places outside the scope are left out. If there is one, many postings may be read, and no shard is locked for longer
-    /// than it takes to read one bucket.
+    /// `bucket_read_max` postings of a key, spread evenly over its list. Different bands read different members of a
+    /// list. Places outside the scope are left out. If there is a scope, many postings may be read. Therefore each
+    /// bucket is then read under its own lock, if leaders do not change too often meanwhile.
     pub(super) fn all_bands(
         &mut self,
         tables: &BandTables,
@@ -119,8 +119,8 @@ impl Probe {
             self.probed.groups_in(scope, bucket_read_max);
         }
         self.probed.fullest = self.probed.sizes.iter().copied().max().unwrap_or(0);
-        // Done under the same locks, so no other document can become the leader: the bands' findings and the twin name
-        // the same leader.
+        // This is done under the same locks, so no other document can become the leader meanwhile. The findings of the
+        // bands and the twin therefore name the same leader.
         self.probed.twin = equals.twin(arena, &self.words, twin_key);
         self.probed.without_twin();
         &mut self.probed
@@ -201,7 +201,7 @@ impl Probe {
         hits.extend(places.chunk_by(|a, b| a == b).map(|same| Hit { place: same[0], bands: same.len() as u32 }));
     }
 
-    /// Turns leaders into groups, and adds the members of these to the sizes of buckets.
+    /// Turns leaders into groups, and adds the members of the groups to the sizes of buckets.
     #[inline]
     fn groups(&mut self, tables: &BandTables, arena: &Arena) {
         let Self { probed: Probed { hits, groups, sizes, .. }, words, .. } = self;
@@ -210,7 +210,7 @@ impl Probe {
         if equals.any() {
             hits.retain(|&Hit { place: leader, bands }| {
                 let Some(group) = equals.led_by(leader) else { return true };
-                // It may be that none of them can be found any more, and that the posting is about to go.
+                // Perhaps none of the members can be found any longer, and the posting will soon be removed.
                 let others = group.members().findable().len().saturating_sub(1);
                 for (size, rows) in sizes.iter_mut().zip(tables.bands().rows()) {
                     *size += if rows.equal(arena, leader, words) { others } else { 0 };
@@ -229,7 +229,7 @@ impl Probe {
 }
 
 impl Probed {
-    /// Removes groups of which no member is in the scope. Reads at most `reads_max` members of each.
+    /// Removes groups without a member in the scope. Reads at most `reads_max` members of each.
     fn groups_in(&mut self, in_scope: &dyn Fn(Place) -> bool, reads_max: usize) {
         let Self { groups, unread, .. } = self;
         groups.retain(|found| {

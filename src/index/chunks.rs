@@ -1,14 +1,15 @@
-//! Numbered rows of cells, in chunks that never move. So a row is read without a lock while others are added.
-//! Each chunk is twice as large as the one before. The system provides chunks zeroed, so pages that were never written
-//! to take no memory.
+//! Numbered rows of cells, in chunks that never move. A row can therefore be read without a lock while others are
+//! added. Each chunk is twice as large as the one before. The system provides zeroed chunks, so pages that were never
+//! written to take no memory.
 
 use super::ahead;
 use super::sync::{AtomicU64, OnceLock, zeroed};
 
-/// The rows in the first chunk.
+/// The number of rows in the first chunk.
 const FIRST_ROWS: u64 = 64;
 const CHUNKS: usize = 25;
-/// The most rows: a little less than 2^31, so that the highest bit of a row's number is free for other uses.
+/// The maximum number of rows. It is a little less than 2^31, so that the highest bit of a row's number is free for
+/// other uses.
 pub(super) const ROWS_MAX: u64 = FIRST_ROWS * ((1 << CHUNKS) - 1);
 /// The bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
@@ -21,7 +22,7 @@ pub(super) struct Chunks {
 
 struct Chunk {
     cells: Box<[AtomicU64]>,
-    /// The first cell at the beginning of a cache line.
+    /// The index of the first cell that is at the beginning of a cache line.
     first: usize,
 }
 

@@ -175,7 +175,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Makes the changes of the plan, and checks now and then.
+    /// Makes the changes of the plan, and checks the index from time to time.
     fn work(&mut self) {
         let (world, plan, mut grows) = (self.world, self.plan, true);
         for step in 0..plan.steps {
@@ -229,8 +229,8 @@ impl Writer<'_> {
         self.check_twin(&query, &probed);
     }
 
-    /// Checks that all documents with the query's own signature are found, links included, each content in the order of
-    /// storing.
+    /// Checks that all documents with the query's own signature are found, links included. Those of one content must be
+    /// in the order in which they were stored.
     fn check_twin(&self, query: &[u8], probed: &Probed) {
         let mut equal: Vec<(u64, Seq, Place)> = self
             .model
@@ -265,7 +265,7 @@ fn read(world: &World, seed: u64, stable: &[(Place, Vec<u8>)], done: &AtomicBool
     while !done.load(Ordering::Relaxed) {
         let (place, signature) = &stable[rng.random_range(0..stable.len())];
         let (mut query, mut bands) = (signature.clone(), world.banding.bands());
-        // Not the same signature, so the document is found by its bands alone.
+        // The signature differs, so the document is found by its bands alone.
         if bands > 1 && rng.random() {
             (query[0], bands) = (!query[0], bands - 1);
         }
@@ -289,7 +289,7 @@ fn read(world: &World, seed: u64, stable: &[(Place, Vec<u8>)], done: &AtomicBool
     }
 }
 
-/// Resizes shards until all is done. Returns how many.
+/// Resizes shards until `done` is set. Returns how many were resized.
 fn resize(world: &World, done: &AtomicBool) -> u64 {
     let mut resized = 0;
     while !done.load(Ordering::Relaxed) {
@@ -301,7 +301,7 @@ fn resize(world: &World, done: &AtomicBool) -> u64 {
     resized
 }
 
-/// Returns how many shards were resized by the thread that does nothing else.
+/// Runs a plan. Returns how many shards were resized by the thread that does nothing else.
 fn run(seed: u64, plan: Plan) -> u64 {
     let banding = Banding::new(plan.bands, plan.rows, SHAPE).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -366,7 +366,7 @@ fn lookups_find_stable_documents_while_others_change() {
         (31, 2, 3, 800, 3000),
         (2, 32, 250, 1200, 3000),
         (1, 64, 5, 800, 3000),
-        // So many different keys that shards grow and shrink.
+        // There are so many different keys that shards grow and shrink.
         (2, 32, 250, 2500, 9000),
     ]
     .into_iter()
@@ -377,8 +377,8 @@ fn lookups_find_stable_documents_while_others_change() {
     assert!(resized > 0, "no shard was ever due");
 }
 
-/// The bug: tables used a constant as the seed of their keys. So signatures could be crafted whose keys shared a shard,
-/// bucket and tag. Each lookup, and each insertion under the decision lock, looked at all of them.
+/// The bug: tables used a constant as the seed of their keys. Therefore clients could craft signatures whose keys
+/// shared a shard, bucket and tag. Each lookup, and each insertion under the decision lock, looked at all of them.
 #[test]
 fn crafted_signatures_do_not_meet_in_a_bucket() {
     let inverse =
@@ -397,7 +397,7 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
     let mut crafted = |number: u64| -> Vec<u8> {
         let word = |band: u64| match band {
             31 => rng.random(),
-            // A key's upper 20 bits, then 24 that vary, then shard and tag.
+            // The upper 20 bits of a key, then 24 bits that vary, then shard and tag.
             _ => {
                 unmix(0x7_7777 << 44 | ((number * 0x9E37_79B9 + band * 77) & 0xFF_FFFF) << 20 | 0x3_3333)
                     ^ 0x6861_7061_7821

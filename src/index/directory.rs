@@ -56,7 +56,7 @@ impl Directory {
         self.ids.candidates(arena, id_fingerprint)
     }
 
-    /// Returns a bound: places below it have been used.
+    /// Returns the number of places that have been used. All of them are below this number.
     pub(super) fn used(&self) -> u32 {
         self.used.load(Ordering::Relaxed)
     }

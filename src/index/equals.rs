@@ -1,9 +1,8 @@
-//! Signature -> the documents that have it, links included.
-//! Documents with equal signatures form a group with a leader, which is the one in the table. If any member can be
-//! found by its bands, the leader alone has the postings, because all members would be in the same buckets of every
-//! band. A lookup compares the group once and lists its members in the order of storing, or those of equal content
-//! first.
-//! The table works like the table of ids: a document on its own takes about seven bytes.
+//! Signature -> the documents that have it, links included. Documents with equal signatures form a group with a leader.
+//! Only the leader is in the table. If any member can be found by its bands, the leader alone has the postings, because
+//! all members would be in the same buckets of every band. A lookup compares the group once. It lists the members in
+//! the order in which they were stored, or those of equal content first. The table works like the table of ids: a
+//! document without a group takes about seven bytes.
 
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ pub(super) struct Equals {
     /// Groups of two or more documents, by leader.
     groups: DashMap<Place, Arc<Group>>,
     flags: Flags,
-    /// How often another document became the leader of some.
+    /// How often another document became the leader of a group.
     handed_over: AtomicU64,
     group_count: AtomicU64,
     member_bytes: AtomicU64,
@@ -77,9 +76,10 @@ impl Equals {
         }
     }
 
-    /// Returns the bytes of groups and flags. The pool counts those of the table.
+    /// Returns the bytes of groups and flags. The pool counts the bytes of the table.
     pub(super) fn bytes(&self) -> u64 {
-        // An entry of the map with its control byte, in a map that is two thirds full, and the group.
+        // The bytes of an entry with its control byte, in a map that is two thirds full, and of the reference counts of
+        // the group.
         const ENTRY_BYTES: usize = (size_of::<(Place, Arc<Group>)>() + 1) * 3 / 2 + 2 * size_of::<usize>();
         let groups = self.group_count.load(Ordering::Relaxed);
         self.flags.bytes()
@@ -99,8 +99,8 @@ impl Equals {
         self.group_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns how often another document became a leader. If postings moved, that was counted while their shards were
-    /// locked.
+    /// Returns how often another document became a leader. If postings moved to the new leader, this was counted while
+    /// their shards were locked.
     pub(super) fn handed_over(&self) -> u64 {
         self.handed_over.load(Ordering::Acquire)
     }
@@ -111,8 +111,8 @@ impl Equals {
         self.flags.has(place, Flag::Leads)
     }
 
-    /// Returns the group that a place leads. The result is valid only while the caller keeps the place from losing its
-    /// postings, or its entry in the table. Holding the lock of either does that.
+    /// Returns the group that a place leads. The result is valid only while the place cannot lose its postings or its
+    /// entry in the table. Hold the lock of either to ensure this.
     #[inline]
     pub(super) fn led_by(&self, place: Place) -> Option<Arc<Group>> {
         if !self.leads(place) {
@@ -133,14 +133,14 @@ impl Equals {
         Some(Twin { leader, alone_findable, group })
     }
 
-    /// Returns the key of a signature for [`Self::twin`], and starts to prefetch what that reads.
+    /// Returns the key of a signature for [`Self::twin`], and starts to prefetch the data that `twin` reads.
     pub(super) fn prefetch(&self, words: &[u64]) -> u64 {
         let key = self.seed.key_of_all(words.iter().copied());
         self.table.prefetch(key);
         key
     }
 
-    /// Prefetches the next step, once the memory of [`Self::prefetch`] has arrived.
+    /// Prefetches the data of the next step. Call it once the memory of [`Self::prefetch`] has arrived.
     pub(super) fn prefetch_home(&self, key: u64) {
         self.table.read(key).prefetch_home(key);
     }
@@ -211,8 +211,8 @@ impl Equals {
         self.handed_over.fetch_add(1, Ordering::Release);
         let keys = self.keys(arena);
         let key = keys.key(from);
-        // The lock is held until the group is stored under its new leader: a lookup of the signature finds it under the
-        // old leader or the new one.
+        // The lock is held until the group is stored under its new leader: a lookup of the signature finds the group
+        // under the old leader or under the new one.
         let mut shard = self.table.write(key);
         shard.replace(pool, key, (from, to), |held| equal(arena, held, from), |place| keys.order(place));
         if let Some((_, group)) = self.groups.remove(&from) {
@@ -222,7 +222,7 @@ impl Equals {
         }
     }
 
-    /// Adds many places to an empty index, given as [`Self::hashed`] and sorted. Collects the leaders.
+    /// Adds many places to an empty index. `hashed` has the results of [`Self::hashed`], sorted. Collects the leaders.
     pub(super) fn add_all(&self, arena: &Arena, hashed: &[u64], leaders: &mut Vec<Place>) {
         let findable = |place| self.flags.has(place, Flag::Findable);
         for run in hashed.chunk_by(|a, b| a >> 32 == b >> 32) {

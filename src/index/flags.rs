@@ -1,4 +1,4 @@
-//! Facts about a place under one banding, a bit each, in rows that never move.
+//! Facts about a place under one banding, one bit per fact, in rows that never move.
 
 use super::chunks::Chunks;
 use super::place::Place;

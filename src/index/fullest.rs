@@ -70,7 +70,7 @@ fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Pl
     let mut documents = members.len();
     for (leader, group) in members.iter().filter_map(|place| Some((place, tables.equals().led_by(place)?))) {
         let members = group.members();
-        // It may be that none of them can be found any more, and that the posting is about to go.
+        // Perhaps none of the members can be found any longer, and the posting will soon be removed.
         documents += members.findable().len().saturating_sub(1);
         // The leader is a member of its group, which is added below.
         sample.retain(|&place| place != leader);
@@ -112,7 +112,8 @@ impl Fullest<'_> {
             let mut counts: Vec<usize> = self.keys.values().map(|&(documents, _)| documents).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let last = counts[kept - 1];
-            // Many may be as full as the last one that is kept. Any of these are kept, until there are enough.
+            // Many keys may have as many documents as the last key that is kept. Any of these are kept, until there are
+            // enough.
             let mut ties = kept - counts.iter().filter(|&&documents| documents > last).count();
             self.keys.retain(|_, &mut (documents, _)| {
                 let tie = documents == last && ties > 0;

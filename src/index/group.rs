@@ -37,8 +37,8 @@ impl Group {
         self.0.read()
     }
 
-    /// Returns the member that leads the group instead of `of`: one that can be found, if there is another. Takes the
-    /// last one, because expiry reaches that last.
+    /// Returns the member that will lead the group instead of `of`. Prefers members that can be found by their bands.
+    /// Takes the last of them, because expiry reaches it last.
     pub(super) fn heir(&self, of: Place) -> Option<Place> {
         let members = self.0.read();
         let other = |list: &PlaceList| list.iter().rev().find(|&place| place != of);
@@ -65,12 +65,13 @@ impl GroupMembers {
         self.all.len()
     }
 
-    /// Returns the members that can be found by their bands, in the order of storing.
+    /// Returns the members that can be found by their bands, in the order in which they were stored.
     pub(super) fn found(&self) -> impl Iterator<Item = Place> {
         self.findable().iter()
     }
 
-    /// Returns the members of a content, links included, in the order of storing. 0 is no content.
+    /// Returns the members of a content, links included, in the order in which they were stored. Returns none if
+    /// `content` is 0.
     pub(super) fn of_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
         self.since_content(arena, content).take_while(move |&place| content != 0 && arena.content(place) == content)
     }
@@ -80,8 +81,8 @@ impl GroupMembers {
         self.all.from((content, Seq(0)), by_content(arena))
     }
 
-    /// Returns a list by content and `seq` of which all members can be found by their bands, or at least a quarter: links
-    /// of one content may be a million, and a lookup would read them all.
+    /// Returns members in the order of content and `seq`. At least a quarter of them can be found by their bands: there
+    /// may be a million links of one content, and a lookup would read them all.
     pub(super) fn findable_by_content(&self, arena: &Arena) -> Cow<'_, PlaceList> {
         match &self.findable {
             Some(findable) if findable.len() < self.all.len() / 4 => {
@@ -99,7 +100,7 @@ impl GroupMembers {
 
     pub(super) fn add(&mut self, arena: &Arena, place: Place, findable: bool) {
         if self.findable.is_none() && (!findable || arena.content(place) != self.content) {
-            // Until now both lists are the same, so the new one is a copy.
+            // Until now, both lists are the same, so the new list begins as a copy.
             self.findable = Some(Box::new(self.all.clone()));
         }
         self.all.insert(place, by_content(arena));

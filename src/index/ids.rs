@@ -1,6 +1,6 @@
-//! Document id -> place, by a 64-bit fingerprint of the id.
-//! Ids are long and are kept in the store. Two ids may share a fingerprint, so a place found here is a guess that the
-//! caller confirms with the record. The fingerprints are in the [`Arena`]; this is a table of places alone.
+//! Document id -> place, by a 64-bit fingerprint of the id. Ids are long and are kept in the store. Two ids may share a
+//! fingerprint, so a place found here is a guess that the caller confirms with the record. The fingerprints are in the
+//! [`Arena`]. The table here has only places.
 
 use smallvec::SmallVec;
 

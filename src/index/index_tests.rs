@@ -21,7 +21,7 @@ pub(super) fn index() -> Index {
     Index::new(&IndexOptions { shape: SHAPE, banding: banding(12, 5), id_fingerprint_bits: 6, seed: Some(1) })
 }
 
-/// Few families, so that documents share bands; some signatures are equal.
+/// Makes a signature of one of a few families, so that documents share bands. Some signatures are equal.
 pub(super) fn signature(rng: &mut impl Rng) -> Vec<u8> {
     let family = rng.random_range(0..4_u8);
     let noise = [0.0, 0.05, 0.3][rng.random_range(0..3)];
@@ -158,7 +158,7 @@ fn last_seen_times_come_with_documents_while_they_are_kept() {
     assert!(index.last_seen().is_none());
 }
 
-/// The claim of documents covers the bytes they take, and a removal returns what an insertion claimed.
+/// The claim of documents covers the bytes that they take, and a removal returns the bytes that an insertion claimed.
 #[test]
 fn a_claim_covers_the_bytes_and_shrinks_with_a_removal() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::place_list::PlaceList;
 use crate::types::Seq;
 
-/// The most places of one key as separate entries of a shard.
+/// The maximum number of places of one key that are separate entries of a shard.
 pub(super) const INLINE_MAX: usize = 8;
 
 /// The places of one key.
@@ -32,7 +32,7 @@ impl KeyMembers<'_> {
         inline.iter().copied().chain(list.into_iter().flatten())
     }
 
-    /// Returns whether a place is among them. `order` is that of the list.
+    /// Returns whether a place is among them. `order` is the order of the list.
     pub(super) fn has(&self, place: Place, order: impl Fn(Place) -> Seq) -> bool {
         match self {
             Self::Inline(places) => places.contains(&place),

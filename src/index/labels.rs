@@ -1,5 +1,5 @@
 //! The labels of documents: each different set of labels has a number, which is kept with the row of each document that
-//! has it. Scopes are decided by these numbers, without a lock.
+//! has it. Scopes are checked by these numbers, without a lock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -14,14 +14,14 @@ use super::place::Place;
 use super::sync::{AtomicU64, Ordering};
 use crate::types::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TERMS_MAX, SOURCE, Scope};
 
-/// The cells of a set: how many sets there had been when it was made, and then the numbers of its labels.
+/// The number of cells of a set: the count of sets made so far, and then the numbers of its labels.
 const CELLS: usize = 1 + LABELS_MAX;
 
-/// The most sets of labels for each label that documents may have.
+/// The maximum number of sets of labels, divided by the maximum number of labels.
 pub const SETS_PER_LABEL: usize = 16;
 
-/// A set of labels: the row of its cells in the lower half, and in the upper half how many sets there had been, which
-/// tells it from an earlier one in the same row. 0 for no labels.
+/// A set of labels. The lower half is the row of its cells. The upper half is the count of sets made so far, which
+/// distinguishes this set from an earlier one in the same row. 0 means no labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LabelSet(u64);
 
@@ -53,10 +53,10 @@ struct Held {
     sets: Slab<HeldSet>,
     keys: BTreeMap<Label, usize>,
     labels: Slab<HeldLabel>,
-    /// How many sets there have been.
+    /// How many sets have been made.
     sets_before: u32,
-    /// How many labels there have been. A label that is held again gets a new number, because a reader may still have the
-    /// former one.
+    /// How many labels have been made. A label that is held again gets a new number, because a reader may still have
+    /// the former one.
     labels_before: u64,
     bytes: u64,
 }
@@ -70,15 +70,15 @@ struct HeldSet {
 }
 
 struct HeldLabel {
-    /// From 1.
+    /// The number of the label, from 1.
     number: u64,
     /// The number of sets with it.
     sets: u32,
-    /// The number of documents with it as decided.
+    /// The number of documents that have it, as decided.
     documents: u64,
 }
 
-/// The sets of labels that a scope takes.
+/// The sets of labels that a scope includes.
 pub struct InScope<'a> {
     all: &'a AllLabels,
     /// The numbers of labels, and whether documents must lack them.
@@ -115,9 +115,9 @@ impl AllLabels {
         Self { of_places: OnceLock::new(), of_sets: Chunks::new(CELLS), held: Mutex::default() }
     }
 
-    /// Returns a set of labels, which has one holder more from now on, for a document that has the labels `had` so far.
-    /// Fails if the set has a new label and there are `labels_max` labels already, if there are too many sets, or if the
-    /// source would have too many documents.
+    /// Returns a set of labels for a document that has the labels `had` so far. The set gets one more holder. Fails if
+    /// the set has a new label and there are `labels_max` labels already, if there are too many sets, or if the source
+    /// would have too many documents.
     pub(super) fn hold(
         &self,
         labels: &Labels,
@@ -169,7 +169,7 @@ impl AllLabels {
         set
     }
 
-    /// A set has one holder less from now on. No place may have the set of this holder any more.
+    /// Removes one holder of a set. No place may use the set for this holder any longer.
     pub(super) fn release(&self, set: LabelSet) {
         if set == LabelSet::NONE {
             return;
@@ -184,7 +184,7 @@ impl AllLabels {
         }
     }
 
-    /// Returns the set of labels with this text, which has one holder more from now on. Fails if the text is not that of
+    /// Returns the set of labels with this text. The set gets one more holder. Fails if the text does not consist of
     /// labels.
     pub(super) fn load(&self, text: &str) -> Result<LabelSet, InvalidLabel> {
         let known = {
@@ -213,7 +213,7 @@ impl AllLabels {
         LabelSet(cells.map_or(0, |cells| cells[0].load(Ordering::Acquire)))
     }
 
-    /// Counts a document that is decided to have a set of labels, or no longer.
+    /// Counts a document that has a set of labels as decided, or no longer counts it.
     pub(super) fn count(&self, set: LabelSet, is_new: bool) {
         if set == LabelSet::NONE {
             return;
@@ -231,8 +231,8 @@ impl AllLabels {
         held.numbers.get(labels).map_or(LabelSet::NONE, |&number| held.sets[number as usize - 1].set)
     }
 
-    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each: all of
-    /// them, or those with this name, after a label if one is given.
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each. With
+    /// `name`, only labels with this name are listed; with `after`, only labels after that label.
     pub(super) fn counts(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         let of_name = name.map(|name| format!("{name}:"));
         let of_name = of_name.as_deref().unwrap_or_default();
@@ -261,7 +261,7 @@ impl AllLabels {
         self.held.lock().labels.len() as u64
     }
 
-    /// Returns the sets of labels that a scope takes.
+    /// Returns the sets of labels that a scope includes.
     pub(super) fn scope(&self, scope: &Scope) -> InScope<'_> {
         let held = self.held.lock();
         let mut scoped = InScope { all: self, terms: [(0, false); SCOPE_TERMS_MAX], count: 0, is_empty: false };
@@ -299,14 +299,14 @@ impl AllLabels {
             if cells[0].load(Ordering::Acquire) == set.before() {
                 return labels;
             }
-            // Another set has the row by now, so the place has other labels.
+            // Another set uses the row by now, so the place has other labels.
             std::hint::spin_loop();
         }
     }
 }
 
 impl Held {
-    /// Returns how many documents are decided to have a label.
+    /// Returns how many documents have a label, as decided.
     fn documents(&self, label: &str) -> u64 {
         self.keys.get(label).map_or(0, |&key| self.labels[key].documents)
     }
@@ -317,7 +317,7 @@ impl Held {
         known.set
     }
 
-    /// Returns the key of a label, which one set more has from now on.
+    /// Returns the key of a label, and counts one more set that has the label.
     fn take_label(&mut self, label: Label) -> usize {
         if let Some(&key) = self.keys.get(&label) {
             self.labels[key].sets += 1;
@@ -330,7 +330,7 @@ impl Held {
         key
     }
 
-    /// One set less has a label from now on.
+    /// Counts one set fewer that has a label.
     fn give_label(&mut self, key: usize, label: &str) {
         self.labels[key].sets -= 1;
         if self.labels[key].sets == 0 {

@@ -83,8 +83,8 @@ impl LastSeen {
         let last_seen = self.time(value & TICK_MAX);
         match value {
             0 => Due::Read,
-            // The time may be later than the one that is noted: the clock of the machine was wrong when the collection was
-            // created.
+            // The time may be later than the one that is noted: the clock of the machine was wrong when the collection
+            // was created.
             _ if value & TICK_MAX == TICK_MAX => {
                 if value & UNWRITTEN != 0 {
                     Due::Write
@@ -138,7 +138,7 @@ impl LastSeen {
 
     fn cell(&self, place: Place) -> &AtomicU32 {
         let (level, offset) = locate(place);
-        // Zeroed by the allocator, so pages that hold no document yet take no memory.
+        // The allocator zeroes the chunk, so pages that hold no document yet take no memory.
         let chunk = || bytemuck::allocation::zeroed_slice_box((FIRST_CHUNK_PLACES << level) as usize);
         &self.chunks[level].get_or_init(chunk)[offset]
     }

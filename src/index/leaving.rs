@@ -1,7 +1,7 @@
-//! Removed documents and promoted links wait for earlier readers.
-//! A reader takes the durable place in the commit order, and then reads data that was durable at that place while the
-//! order moves on. A document that is deleted keeps its postings and its place in the index until the last reader with
-//! an earlier place has left, and a promoted link is called a link until then.
+//! Removed documents and promoted links wait for earlier readers. A reader takes the durable position in the commit
+//! order, and then reads data that was durable at that place while the order moves on. A deleted document keeps its
+//! postings and its place in the index until the last reader with an earlier position has left. A promoted link counts
+//! as a link until then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::place::Place;
 
-/// What earlier readers have left.
+/// A document that waits for earlier readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     /// A link became an ordinary document.
@@ -21,12 +21,12 @@ pub(super) enum Settled {
     Gone(Place),
 }
 
-/// The readers, and the documents that they may still see as they were. Each batch of these takes the current token. A
-/// token that is held by nothing else has no readers left.
+/// The readers, and the documents that they may still see in their earlier state. Each batch of such documents takes
+/// the current token. If nothing else holds a token, its readers have left.
 #[derive(Default)]
 pub(super) struct Leaving {
-    /// Readers note it in memory of their own thread, so they do not wait for each other. The thread that
-    /// replaces it counts them.
+    /// The current token. Readers note it in memory of their own thread, so they do not wait for each other. The thread
+    /// that replaces it counts them.
     now: ArcSwap<()>,
     /// Batches in the commit order.
     waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Settled>)>>,
@@ -34,17 +34,17 @@ pub(super) struct Leaving {
     count: AtomicU64,
 }
 
-/// A reader, from before it takes the durable place in the commit order until it has read everything it needs.
+/// A reader, from before it takes the durable position in the commit order until it has read everything it needs.
 pub struct Reading(#[allow(dead_code, reason = "held for its count")] Guard<Arc<()>>);
 
 impl Leaving {
-    /// Registers a reader. Call it before taking the durable place.
+    /// Registers a reader. Call it before taking the durable position.
     pub(super) fn reading(&self) -> Reading {
         Reading(self.now.load())
     }
 
-    /// Adds the documents that were deleted, and the links that were promoted, when the durable place advanced to its
-    /// present value. Call it after that: readers that register from here on see the new place.
+    /// Adds the documents that were deleted, and the links that were promoted, when the durable position advanced to
+    /// its present value. Call it after that: readers that register from here on see the new position.
     pub(super) fn gone(&self, places: Vec<Place>, promoted: Vec<Place>) {
         self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
         // A link that was promoted may be among the deleted documents.
@@ -56,7 +56,7 @@ impl Leaving {
         }
     }
 
-    /// Returns the oldest one, if no reader may still see it as it was.
+    /// Returns the oldest waiting document, if no reader may still see it in its earlier state.
     pub(super) fn next(&self) -> Option<Settled> {
         let mut waiting = self.waiting.lock();
         let (readers, places) = waiting.front_mut()?;

@@ -91,7 +91,7 @@ fn a_row_of_labels_that_is_used_again_while_it_is_read() {
     loom::model(|| {
         let all = Arc::new(AllLabels::new());
         let hold = |text: &str| all.hold(&Labels::parse(text).unwrap(), None, LabelLimits::NONE).unwrap();
-        // Keeps the label `c:1`, which the place never has.
+        // Holds the label `c:1`, which the place never has.
         hold("c:1\nd:1");
         all.set(PLACE, hold("a:1"));
         let writer = thread::spawn({

@@ -2,12 +2,13 @@
 //!
 //! The index keeps the memory it has taken from the system for later documents, so a delete does not make the process
 //! smaller. This file counts the share of that memory that documents use: their places, and for each posting and id its
-//! part of a table at the size the table has after growing. So a delete makes room for another document, and nothing
-//! has to grow past the budget later. If nothing was deleted, the index is at most that large, except for a page of 4
-//! KiB per table and collection.
+//! part of a table that has just grown. A delete therefore makes room for another document, and nothing grows past the
+//! budget later. If nothing was deleted, the index is at most that large, except for a page of 4 KiB per table and
+//! collection.
 
-/// The tenths of a byte that a posting or an id takes in tables that have just grown. These are 59 % full on average,
-/// and 64 bytes hold twelve entries at most. This is on the safe side: on average, tables are three quarters full.
+/// The size of a posting or an id in tables that have just grown, in tenths of a byte. Such tables are 59 % full on
+/// average, and 64 bytes hold twelve entries at most. This is on the safe side: at other times, tables are fuller, on
+/// average three quarters full.
 pub(super) const ENTRY_BYTES_TENTHS: u64 = 91;
 /// The percentage of its size to which a table may grow at once: from 93 % full to 52 % full, rounded up.
 const GROWN_PERCENT: u64 = 179;
@@ -36,7 +37,7 @@ pub(super) struct PartBytes {
     pub labels_bytes: u64,
     /// The bytes of all tables.
     pub table_bytes: u64,
-    /// The number of bands of the present banding; and of the next one, or 0.
+    /// The number of bands of the present banding, and of the next banding; 0 if there is none.
     pub bands: [u32; 2],
 }
 
@@ -63,15 +64,15 @@ impl Holding {
         self.documents * self.row_bytes() + tables + self.label_bytes
     }
 
-    /// Returns about the bytes that another banding takes while it is built. As many documents have no postings in it as in
-    /// the present one.
+    /// Estimates the bytes that another banding takes while it is built. Assumes that as many documents have no
+    /// postings in it as in the present banding.
     pub(super) fn claim_of_banding(&self, bands: u32) -> u64 {
-        // With the table of signatures, which stays.
+        // The number of present tables, including the table of signatures.
         let present = u64::from(self.part.bands[0]) + 1;
         self.part.table_bytes * GROWN_PERCENT / 100 / present * u64::from(bands)
     }
 
-    /// Returns the most bytes that one more document takes.
+    /// Returns the maximum number of bytes that one more document takes.
     pub(super) fn claim_of_one(&self) -> u64 {
         self.row_bytes() + self.grown_bytes(1)
     }

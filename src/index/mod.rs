@@ -87,12 +87,12 @@ pub struct IndexOptions {
     pub banding: Banding,
     /// The number of bits that distinguish ids, 1 to 64.
     pub id_fingerprint_bits: u32,
-    /// The seed of the tables; the process's own if absent. For tests and measurements.
+    /// The seed of the tables, for tests and measurements. If absent, the process's own seed is used.
     pub seed: Option<u64>,
 }
 
 /// A part on disk that a search has to read first. It has no values today, because the only part is in memory. A part
-/// on disk would return values of it, and the caller would resolve them outside the decision lock with
+/// on disk would return values of this type, and the caller would resolve them outside the decision lock with
 /// [`Index::fetch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeedsDisk {}
@@ -158,7 +158,7 @@ impl Index {
         occupant.seq
     }
 
-    /// Marks a document as removed at a place in the commit order. Views from that place on do not show it.
+    /// Marks a document as removed at a position in the commit order. Views from that position on do not show it.
     pub fn leave(&self, place: Place, at: Seq) {
         self.part.rows().set_removed(place, at);
     }
@@ -173,8 +173,8 @@ impl Index {
         self.part.rows().set_removed(place, view::DOUBTFUL);
     }
 
-    /// Makes a link an ordinary document for views from a place in the commit order on. If a new banding is being built
-    /// and has not reached the link yet, it later takes the link as it is then.
+    /// Makes a link an ordinary document for views from a position in the commit order on. If a new banding is being
+    /// built and has not reached the link yet, the new banding later takes the link in its state at that time.
     pub fn promote(&self, link: Place, at: Seq) {
         self.part.promote(link, at);
     }
@@ -187,13 +187,13 @@ impl Index {
     // Removal, once earlier readers have left.
 
     /// Keeps everything that is readable now readable until the guard is dropped. Call it before reading the durable
-    /// place in the commit order.
+    /// position in the commit order.
     pub fn reading(&self) -> Reading {
         self.leaving.reading()
     }
 
-    /// Takes documents that are deleted on disk, and links that are promoted there. The deleted documents stay until the
-    /// readers that came before have left. Call it after advancing the durable place in the commit order.
+    /// Takes documents that are deleted on disk, and links that are promoted there. The deleted documents stay until
+    /// the readers that came before have left. Call it after advancing the durable position in the commit order.
     pub fn gone(&self, places: Vec<Place>, promoted: Vec<Place>) {
         self.leaving.gone(places, promoted);
     }
@@ -229,9 +229,9 @@ impl Index {
 
     // Upkeep.
 
-    /// Resizes the shards of tables that changes have left nearly full or sparse. Call it after changes, from one thread
-    /// at a time. It may run at the same time as a change; without it, changes resize shards themselves when they are
-    /// full, which takes 0.1 ms.
+    /// Resizes the shards of tables that changes have left nearly full or sparse. Call it after changes, from one
+    /// thread at a time. It may run at the same time as a change; without it, changes resize shards themselves when
+    /// they are full, which takes 0.1 ms.
     pub fn resize_tables(&self) {
         while self.part.resize_next() || self.directory.resize_next(self.part.rows()) {}
     }
@@ -280,7 +280,7 @@ impl Index {
         self.part.banding()
     }
 
-    /// Measures how crowded the buckets are, with about `documents_max` documents; with another `number` these are others.
+    /// Measures how crowded the buckets are, with about `documents_max` documents; another `number` selects others.
     /// With `all`, the largest bucket is found however small it is, which reads every posting. Calls `pause` after each
     /// document.
     pub fn survey(
@@ -294,7 +294,7 @@ impl Index {
         self.part.survey(sample, all, bucket_read_max)
     }
 
-    /// Returns about `documents_max` places, spread over all; with another `number` others. Some may be empty.
+    /// Returns about `documents_max` places, spread over all. Another `number` selects others. Some may be empty.
     pub fn sample(&self, documents_max: u32, number: u32) -> impl Iterator<Item = Place> + use<> {
         let used = self.directory.used();
         let step = used.div_ceil(documents_max).max(1);
@@ -352,8 +352,8 @@ impl Index {
 
     // Labels.
 
-    /// Holds a set of labels, for an [`Entry`] or for [`set_labels`](Self::set_labels) of a document that has the labels
-    /// `had` so far. Fails if a limit is reached. Counts as a change.
+    /// Holds a set of labels, for an [`Entry`] or for [`set_labels`](Self::set_labels) of a document that has the
+    /// labels `had` so far. Fails if a limit is reached. Counts as a change.
     pub fn hold_labels(
         &self,
         labels: Option<&Labels>,
@@ -368,13 +368,13 @@ impl Index {
         labels.map_or(LabelSet::NONE, |labels| self.part.rows().labels().known(labels))
     }
 
-    /// Gives up a set of labels that no place was given. Counts as a change.
+    /// Releases a set of labels that no place uses. Counts as a change.
     pub fn release_labels(&self, set: LabelSet) {
         self.part.rows().labels().release(set);
     }
 
-    /// Holds the set of labels with this text, for an [`Entry`] to [`load`](Self::load), and counts the document. May be
-    /// called from several threads at once.
+    /// Holds the set of labels with this text, for an [`Entry`] to [`load`](Self::load), and counts the document. May
+    /// be called from several threads at once.
     pub fn load_labels(&self, text: Option<&str>) -> Result<LabelSet, InvalidLabel> {
         let labels = self.part.rows().labels();
         let set = text.map_or(Ok(LabelSet::NONE), |text| labels.load(text))?;
@@ -387,7 +387,7 @@ impl Index {
         self.part.rows().labels().of(place)
     }
 
-    /// Gives the document at a place other labels, and gives up those that it had. Counts as a change.
+    /// Gives the document at a place other labels, and releases those that it had. Counts as a change.
     pub fn set_labels(&self, place: Place, set: LabelSet) {
         let labels = self.part.rows().labels();
         let had = labels.of(place);
@@ -400,19 +400,19 @@ impl Index {
         self.part.rows().labels().count(set, is_new);
     }
 
-    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each:
-    /// all of them, or those with this name, after a label if one is given.
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each. With
+    /// `name`, only labels with this name are listed; with `after`, only later labels.
     pub fn label_counts(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         self.part.rows().labels().counts(name, after, limit)
     }
 
-    /// Returns how many labels documents have, also those that are not on disk yet.
+    /// Returns how many labels documents have, including those that are not on disk yet.
     pub fn labels_used(&self) -> u64 {
         self.part.rows().labels().used()
     }
 
-    /// Returns every place whose document is decided to have a label, with all its labels. `decided` has the labels of
-    /// documents that will get others. Looks at every place. Counts as a change.
+    /// Returns every place whose document has a label as decided, with all its labels. `decided` has the new labels of
+    /// documents whose labels will change. Looks at every place. Counts as a change.
     pub fn labelled(&self, label: &Label, decided: &HashMap<Place, LabelSet>) -> Vec<(Place, LabelSet)> {
         let labels = self.part.rows().labels();
         let sets = labels.sets_with(label);
@@ -429,7 +429,7 @@ impl Index {
         self.part.rows().id_fingerprint(place)
     }
 
-    /// Returns the documents that a scope takes, for a [`Query`].
+    /// Returns the documents that a scope includes, for a [`Query`].
     pub fn scope(&self, scope: &Scope) -> InScope<'_> {
         self.part.rows().labels().scope(scope)
     }
@@ -479,7 +479,7 @@ impl Index {
         self.holding().claim_of_one()
     }
 
-    /// Returns about the bytes of the memory budget that another banding would take while it is built.
+    /// Estimates the bytes of the memory budget that another banding would take while it is built.
     pub fn claim_of_banding(&self, banding: Banding) -> u64 {
         self.holding().claim_of_banding(banding.bands())
     }

@@ -25,10 +25,10 @@ const SCOPES: [(&[&str], [bool; 4]); 5] = [
 struct Held {
     signature: Vec<u8>,
     id_fingerprint: u64,
-    /// Its labels in [`LABELS`].
+    /// The index of its labels in [`LABELS`].
     labels: usize,
     occupant: Occupant,
-    /// The place in the commit order at which a link is promoted, and whether it is on disk.
+    /// The position in the commit order at which a link is promoted, and whether it is on disk.
     promoted: Option<(Seq, bool)>,
     /// It is deleted on disk.
     leaving: bool,
@@ -37,7 +37,7 @@ struct Held {
 }
 
 impl Held {
-    /// Returns whether a view shows it. Written in other terms than in the index.
+    /// Returns whether a view shows it. The index computes this in another way.
     fn is_seen_by(&self, view: View) -> bool {
         let Occupant { seq, removed, .. } = self.occupant;
         let until = if removed == Seq(0) { u64::MAX } else { removed.0 };
@@ -225,7 +225,8 @@ impl World {
         expected
     }
 
-    /// Checks the candidates below the minimum, which are the best of those, one for each signature.
+    /// Checks the listed candidates below the minimum. They must be the best of all such candidates, one for each
+    /// signature.
     fn check_below(&self, view: View, query: &Query<'_>, in_scope: [bool; 4], search: &Search) {
         let Some(examined) = &search.examined else { return assert!(!query.explain) };
         let below: Vec<u32> = examined.below.iter().map(|below| below.matching).collect();
@@ -240,7 +241,7 @@ impl World {
         expected.truncate(Explanation::BELOW_MAX);
         assert_eq!(below, expected.into_iter().map(|(matching, _)| matching).collect::<Vec<_>>(), "{view:?}");
         assert!(examined.below.iter().all(|below| all.contains(below)), "{:?} of {all:?}", examined.below);
-        // Of documents with one signature, each content counts if contents are compared.
+        // If contents are compared, each content of one signature counts.
         assert!(query.contents_max.is_some() || examined.seen >= u64::from(search.candidates));
     }
 

@@ -25,7 +25,8 @@ pub(super) struct MemoryPart {
     seed: Seed,
     arena: Arena,
     tables: RwLock<Tables>,
-    /// Whether last-seen times are kept. A copy, because loading threads would contend for the lock.
+    /// Whether last-seen times are kept. This is a copy outside of the lock, because threads that load documents would
+    /// contend for the lock.
     keeps_last_seen: AtomicBool,
 }
 
@@ -109,7 +110,8 @@ impl MemoryPart {
     /// Puts a document at an empty place, with its postings.
     pub(super) fn enter(&self, place: Place, entry: Entry<'_>) {
         let tables = self.tables.read();
-        // Set first, so that expiry cannot see the new document with the time of the place's former one.
+        // The time is set first, so that expiry cannot see the new document with the time of the former document at
+        // this place.
         if let Some(last_seen) = &tables.last_seen {
             last_seen.set(place, entry.last_seen);
         }
@@ -128,9 +130,9 @@ impl MemoryPart {
         self.tables.read().all().any(|tables| tables.resize_next(&self.arena))
     }
 
-    /// Makes a link an ordinary document for views from a place in the commit order on.
+    /// Makes a link an ordinary document for views from a position in the commit order on.
     pub(super) fn promote(&self, link: Place, at: Seq) {
-        // Before a search can find it.
+        // This is noted before a search can find the link.
         self.arena.promote(link, at);
         self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, link, true));
     }
@@ -152,7 +154,7 @@ impl MemoryPart {
         self.tables.read().now.bands().banding()
     }
 
-    /// Measures how crowded the buckets are that the documents at these places fall into.
+    /// Measures how crowded the buckets of the documents at these places are.
     pub(super) fn survey(&self, sample: impl Iterator<Item = Place>, all: bool, bucket_read_max: usize) -> Survey {
         // This takes long, so the lock is not held for it.
         let now = Arc::clone(&self.tables.read().now);
@@ -185,7 +187,7 @@ impl MemoryPart {
         let end = next.end.min(next.at.saturating_add(documents_max));
         for place in (next.at..end).map(Place) {
             let older = self.arena.peek(place).is_some_and(|seen| seen.seq <= next.through);
-            // Decided by the present banding, not by the arena's flags: a link that is being promoted can be found, and
+            // The present banding decides this, not the arena's flags: a link that is being promoted can be found, and
             // may be in the new banding already.
             if older && tables.now.here(place) && !next.tables.here(place) {
                 next.tables.insert(&self.arena, place, tables.now.is_findable(place));

@@ -1,7 +1,7 @@
 //! The places of documents: numbers that only the index can interpret.
 
-/// The place of a document in the index. Opaque: it means something to [`Index`](super::Index) only, and it is reused
-/// after the document is removed.
+/// The place of a document in the index. Only [`Index`](super::Index) can interpret it. It is reused after the document
+/// is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub(super) u32);
 

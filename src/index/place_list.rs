@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::place::Place;
 
-/// The most places in a chunk.
+/// The maximum number of places in a chunk.
 const CHUNK_MAX: usize = 1024;
 /// Two neighbouring chunks with this many places together, or fewer, are joined.
 const CHUNKS_JOIN: usize = CHUNK_MAX / 2;
@@ -18,7 +18,7 @@ pub(super) enum PlaceList {
     Many(Box<Many>),
 }
 
-/// A list of several chunks, none of which is empty.
+/// A list of several chunks. No chunk is empty.
 #[derive(Clone)]
 pub(super) struct Many {
     chunks: Vec<Vec<Place>>,
@@ -81,8 +81,8 @@ impl PlaceList {
         few.first().or_else(|| many.first()?.first()).copied()
     }
 
-    /// Looks at up to `max` places, spread evenly over the list, and adds those that are `wanted` to `places`. Another
-    /// `part` of `parts` looks at different places. Returns at how many it did not look.
+    /// Looks at up to `max` places, spread evenly over the list, and adds those that are `wanted` to `places`. Each
+    /// `part` of `parts` looks at different places. Returns the number of places that it did not look at.
     pub(super) fn spread(
         &self,
         max: usize,
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Places that are added and removed in order, as by expiry, leave few bytes behind.
+    /// Places that are added and removed in order, as in expiry, leave few bytes behind.
     #[test]
     fn a_list_gives_memory_back() {
         let mut list = PlaceList::default();

@@ -1,8 +1,7 @@
-//! Buckets of postings, handed out in pages.
-//! Here a bucket is a cache line, not all documents of one band key. It has twelve entries of 32 bits, a tag of eight
-//! bits for each, the number of its entries, and the number of entries that went past it to a later bucket because it
-//! was full. Pages that a table returns are kept for the next request: tables grow all the time, and an allocator would
-//! leave holes of every size behind.
+//! Buckets of postings, handed out in pages. Here a bucket is a cache line, not all documents of one band key. It has
+//! twelve entries of 32 bits, a tag of eight bits for each, and two numbers: the number of its entries, and the number
+//! of entries that went to a later bucket because it was full. Pages that a table returns are kept for the next
+//! request: tables grow all the time, and an allocator would leave holes of every size behind.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -19,8 +18,8 @@ use super::chunks::LINE_BYTES;
 pub(super) const BUCKET_ENTRIES: usize = 12;
 /// The buckets in a page. Tables grow in steps of a page.
 pub(super) const PAGE_BUCKETS: usize = 64;
-/// The pages in the first slab. Each further slab is as large as all before it, up to the second number (64 MiB). Pages
-/// that are not used yet take no memory.
+/// The number of pages in the first slab, and the maximum number (64 MiB). Each further slab is as large as all slabs
+/// before it together, up to the maximum. Pages that are not used yet take no memory.
 const SLAB_PAGES: [usize; 2] = [16, 1 << 14];
 /// The value at which the count of passed entries stays once it is reached, because it is no longer exact.
 const PASSED_MAX: u8 = u8::MAX;

@@ -1,7 +1,7 @@
-//! Links that become ordinary documents, each with its place in the commit order.
-//! A deletion makes a link represent its cluster. A view from before that place must not find the link, and a later one
-//! must. The arena has one bit for both, so the places are here until all earlier readers have left. Few links are
-//! promoted at the same time.
+//! Links that become ordinary documents, each with its position in the commit order. A deletion makes a link represent
+//! its cluster. A view from before that position must not find the link, and a later view must find it. The arena has
+//! one bit for both, so the positions are kept here until all earlier readers have left. Few links are promoted at the
+//! same time.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use parking_lot::RwLock;
 use super::place::Place;
 use crate::types::Seq;
 
-/// Promoted links that the arena still calls links.
+/// Promoted links that the arena still marks as links.
 #[derive(Default)]
 pub(super) struct Promotions(RwLock<HashMap<Place, Seq>>);
 
 impl Promotions {
-    /// Returns the place in the commit order at which the link is promoted; `None` if it is not, or if the arena calls it
-    /// an ordinary document already.
+    /// Returns the position in the commit order at which the link is promoted; `None` if it is not promoted, or if the
+    /// arena already marks it as an ordinary document.
     pub(super) fn at(&self, link: Place) -> Option<Seq> {
         self.0.read().get(&link).copied()
     }

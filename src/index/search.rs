@@ -27,13 +27,13 @@ pub struct Query<'a> {
     pub content: u64,
     /// The place of the query's own document, if it is stored. A document never matches itself.
     pub own: Option<Place>,
-    /// The least number of equal slots for a match.
+    /// The lowest number of equal slots of a match.
     pub matching_min: u32,
-    /// The most documents of one signature to list. They were compared as one, and the documents left out are equally
-    /// similar.
+    /// The maximum number of documents with one signature to list. All of them were compared as one, so the documents
+    /// that are left out are equally similar.
     pub members_max: usize,
-    /// The most different contents of one signature to list, if contents are compared by their shingles. `members_max`
-    /// then applies to each content.
+    /// The maximum number of different contents with one signature to list, if contents are compared by their shingles.
+    /// `members_max` then applies to each content.
     pub contents_max: Option<usize>,
     /// Documents that have other content than the query although 64 bits of the hash are equal.
     pub mistaken: &'a HashSet<Seq>,
@@ -46,9 +46,10 @@ pub struct Query<'a> {
 /// The limits of one search.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The most documents to read from one bucket. If the query has a scope, also the most to read of one signature.
+    /// The maximum number of documents to read from one bucket. If the query has a scope, also the maximum number to
+    /// read from one group of equal signatures.
     pub bucket_read_max: usize,
-    /// The most documents to compare.
+    /// The maximum number of documents to compare.
     pub candidates_max: usize,
 }
 
@@ -87,10 +88,10 @@ pub struct Search {
 pub struct Examined {
     /// The banding that it used.
     pub banding: Banding,
-    /// The documents that have the query's key, for each band.
+    /// The number of documents that have the query's key, for each band.
     pub bucket_documents: Vec<usize>,
-    /// The documents that share a band with the query, before the limit on candidates. Documents with the same signature
-    /// count as one.
+    /// The number of documents that share a band with the query, before the limit on candidates. Documents with the
+    /// same signature count as one.
     pub seen: u64,
     /// Candidates with fewer equal slots than a match has, best first; at most [`Explanation::BELOW_MAX`].
     pub below: Vec<Candidate>,
@@ -102,7 +103,7 @@ impl Examined {
         Self { banding, bucket_documents: found.sizes.clone(), seen: seen as u64, below: Vec::new() }
     }
 
-    /// Adds a candidate below the minimum. Keeps a few more than the best, so that it sorts seldom.
+    /// Adds a candidate below the minimum. Keeps more candidates than needed, so that it seldom has to sort.
     fn add(&mut self, below: Candidate) {
         self.below.push(below);
         if self.below.len() >= 8 * Explanation::BELOW_MAX {
@@ -117,7 +118,7 @@ impl Examined {
     }
 }
 
-/// How much a search did not look at because of a limit.
+/// How many postings and documents a search did not look at because of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Postings that were not read. A document may be counted once for each band.
@@ -146,7 +147,7 @@ impl Cost {
 impl<'a> Query<'a> {
     /// Makes a verifier that compares candidates with this query.
     fn verifier(&self, arena: &'a Arena, shape: SignatureShape, words: &'a mut Vec<u64>) -> Verifier<'a> {
-        // With less, a verifier may stop before it has compared all slots.
+        // With a higher minimum, a verifier may stop before it has compared all slots.
         let counted_min = if self.explain { 0 } else { self.matching_min };
         Verifier::new(arena, self.signature, shape, counted_min, words)
     }
@@ -158,7 +159,7 @@ impl<'a> Query<'a> {
     /// Returns whether a document that was read at a place is in the scope.
     fn has_in_scope(&self, arena: &Arena, place: Place, occupant: &Occupant) -> bool {
         self.scope.is_none_or(|scope| {
-            // If the place has another document by now, the labels may be that one's.
+            // If the place has another document by now, the labels may belong to that document.
             scope(place) && arena.peek(place).is_some_and(|now| now.seq == occupant.seq)
         })
     }
@@ -169,9 +170,10 @@ impl<'a> Query<'a> {
     }
 }
 
-/// The members that a search lists before it lists only one of each further group. An answer names fewer.
+/// After a search has listed this many members, it lists only one member of each further group. An answer names fewer
+/// documents.
 const FOUND_MAX: usize = 1 << 16;
-/// Unread members of a group are counted so far.
+/// Unread members of a group are counted up to this number.
 const UNREAD_COUNTED_MAX: usize = 10_000;
 
 #[derive(Default)]
@@ -213,7 +215,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
             query,
             reads_max: if query.scope.is_some() { bounds.bucket_read_max } else { usize::MAX },
         };
-        // First, because the members of other groups are listed up to a limit.
+        // The twin comes first, because the members of other groups are listed up to a limit.
         if let Some(twin) = &found.twin {
             look.at_twin(twin, &mut verifier, &mut search);
         }
@@ -230,7 +232,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
     })
 }
 
-/// Adds documents that the caller, who decides, knows by other means, if they are still at their places.
+/// Adds documents that the caller knows by other means, if they are still at their places. Only decisions use this.
 pub(super) fn consider(
     arena: &Arena,
     shape: SignatureShape,
@@ -240,7 +242,7 @@ pub(super) fn consider(
 ) {
     let mut words = Vec::new();
     let mut verifier = query.verifier(arena, shape, &mut words);
-    // These were not found by their bands.
+    // These documents were not found by their bands.
     let examined = search.examined.take();
     for &(seq, place) in known {
         if let Some((occupant, matching)) = verifier.with(place).filter(|(occupant, _)| occupant.seq == seq) {
@@ -272,7 +274,7 @@ struct Look<'a> {
     shape: SignatureShape,
     view: View,
     query: &'a Query<'a>,
-    /// The most members of a group to read: all, unless the query has a scope.
+    /// The maximum number of members of a group to read. There is no limit unless the query has a scope.
     reads_max: usize,
 }
 
@@ -290,8 +292,8 @@ impl Look<'_> {
         self.query.has_in_scope(self.arena, place, &occupant).then_some((place, occupant))
     }
 
-    /// Lists those of these members that are `wanted`, until there are enough. Counts the rest as unread if the limit on
-    /// reading ends it before. Returns whether there are enough.
+    /// Lists the members that are `wanted`, until there are enough. If the limit on reading is reached first, counts
+    /// the rest as unread. Returns whether there are enough.
     fn list_those(
         &self,
         members: impl Iterator<Item = Place>,
@@ -327,7 +329,7 @@ impl Look<'_> {
     fn at_group(&self, group: &Group, verifier: &mut Verifier<'_>, search: &mut Search) {
         let members = group.members();
         let mut found = members.found();
-        // Any member will do: every place in the list has the signature.
+        // Any member can be compared, because all of them have the same signature.
         let Some((_, matching)) = found.next().and_then(|place| verifier.with(place)) else { return };
         if matching < self.query.matching_min {
             if let Some((place, occupant)) = members.found().take(self.reads_max).find_map(|place| self.found(place)) {
@@ -370,8 +372,9 @@ impl Look<'_> {
         }
     }
 
-    /// Lists the members of a group that has the required number of equal slots, except those of the query's content. If
-    /// contents do not matter, the group counts as one candidate if any of it is listed since `before`.
+    /// Lists the members of a group that has the required number of equal slots, except those of the query's content.
+    /// If contents are not compared, the group counts as one candidate if any of its members was listed at index
+    /// `before` or later.
     fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search, before: usize) {
         let others = |place| {
             self.found(place).filter(|(_, occupant)| matching < self.shape.k || !self.query.same_content(occupant))

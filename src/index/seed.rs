@@ -30,7 +30,7 @@ impl Seed {
         Self { before, factor }
     }
 
-    /// Returns the key of 64 bits of input. Finding inputs with similar keys takes both secret numbers.
+    /// Returns the key of 64 bits of input. Both secret numbers are needed to find inputs with similar keys.
     #[inline]
     pub(super) fn key(self, input: u64) -> u64 {
         fold(fmix64(input ^ self.before), self.factor)

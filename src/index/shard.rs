@@ -1,11 +1,11 @@
 //! A part of a table: the entries of some keys, in buckets of memory pages.
 //!
-//! An entry is a place, with its key's tag, in a bucket (`pool.rs`): the bucket that the key determines or, if that is
-//! full, the next one with room. A few places of one key are separate entries; more of them are kept in a list, and one
-//! entry names the list. A shard grows by 40 to 80 %, each shard by a different share, so that few grow at the same
-//! time. Growing computes the key of every place in the shard again. It prefetches some places ahead, so that memory
-//! accesses overlap; still, a thousand entries take 40 us. So a shard tells before it is full that it will have to grow
-//! (`table.rs`). Knows nothing of other shards.
+//! An entry is a place with the tag of its key. It is in the bucket (`pool.rs`) that the key determines or, if that
+//! bucket is full, in the next one with room. A few places of one key are separate entries; more of them are kept in a
+//! list, and one entry names the list. A shard grows by 40 to 80 %, each shard by a different share, so that few grow
+//! at the same time. Growing computes the key of every place in the shard again. It prefetches some places ahead, so
+//! that memory accesses overlap, but a thousand entries still take 40 us. Therefore a shard reports before it is full
+//! that it will have to grow (`table.rs`). Knows nothing of other shards.
 
 use hapax_core::prefetch;
 use smallvec::SmallVec;
@@ -21,15 +21,16 @@ const LIST: u32 = 1 << 31;
 /// The number of places at which a shrinking list becomes separate entries again.
 const INLINE_AGAIN: usize = 4;
 
-/// The load of a shard in percent. A shard is due to grow from the first number on, and grows at the latest at the
-/// second, to a load between the other two. Shards differ in that load, so that they do not all grow at the same time.
+/// Loads of a shard in percent. At `LOAD_DUE` a shard is due to grow, and at `LOAD_MAX` it must grow. Its new load is
+/// in the range `LOAD_GROWN`. Each shard uses a different load in this range, so that they do not all grow at the same
+/// time.
 const LOAD_DUE: usize = 91;
 const LOAD_MAX: usize = 93;
 const LOAD_GROWN: [usize; 2] = [52, 66];
-/// The same for a shard that gets its entries at once. It must not take more than the memory budget counts: a collection
-/// that has reached the budget must be able to replace its documents after a restart.
+/// The range of loads for a shard that gets all its entries at once. Such a shard must not take more than the memory
+/// budget counts: a collection that has reached the budget must be able to replace its documents after a restart.
 const LOAD_FILLED: [usize; 2] = [58, 72];
-/// Shards take whole pages, the nearest number of them, but not fewer than this load needs.
+/// The number of pages of a shard is rounded to the nearest whole number, but the load must not exceed this.
 const LOAD_ROUNDED: usize = 80;
 /// A shard is due to shrink below this load.
 const LOAD_MIN: usize = 30;
@@ -41,9 +42,9 @@ const AHEAD: usize = 32;
 pub(super) trait Keys {
     /// Returns the key. All of its 64 bits vary.
     fn key(&self, place: Place) -> u64;
-    /// Returns the order of places with the same key: old ones first. No two are the same.
+    /// Returns the order of places with the same key: old ones first. No two places have the same order.
     fn order(&self, place: Place) -> Seq;
-    /// Prefetches what [`Self::key`] reads.
+    /// Prefetches the data that [`Self::key`] reads.
     fn prefetch(&self, place: Place);
 }
 
@@ -94,8 +95,8 @@ impl Shard {
         self.pages = (0..pages_for(entries, vary, LOAD_FILLED)).map(|_| pool.take()).collect();
     }
 
-    /// Moves the entries whose next bit is set to another, empty shard. The numbers of both decide how large they
-    /// become.
+    /// Moves entries to another shard, which is empty: those whose next bit of the key is 1. The numbers of the two
+    /// shards decide how large they become.
     pub(super) fn split(
         &mut self,
         pool: &Pool,
@@ -454,7 +455,7 @@ impl Shard {
     }
 }
 
-/// Returns the number of pages for `entries` at a load between two. `vary` decides which.
+/// Returns the number of pages for `entries` entries at a load in a range. `vary` selects the load.
 fn pages_for(entries: usize, vary: usize, [least, most]: [usize; 2]) -> usize {
     let load = least + vary % (most - least + 1);
     let pages = |load: usize| (entries * 100 / load) as f64 / (PAGE_BUCKETS * BUCKET_ENTRIES) as f64;

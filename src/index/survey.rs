@@ -1,7 +1,7 @@
 //! How crowded the buckets are, in documents. Documents with equal signatures share postings, and here each of them
-//! counts. A sample of the documents is looked up by their own keys, because what matters is the bucket that a document
-//! falls into: most buckets hold one document, and no other document meets them.
-//! The same look tells whether each document can be found by all of its bands.
+//! counts. A sample of the documents is looked up under their own keys, because only the buckets that documents meet
+//! are of interest. Most buckets hold one document, and no other document meets them. The same lookup shows whether
+//! each document can be found by all of its bands.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,32 +13,33 @@ use super::key_members::INLINE_MAX;
 use super::place::Place;
 use crate::types::Seq;
 
-/// The number of longest lists whose documents are counted to find the largest bucket.
+/// To find the largest bucket, the documents of this many lists are counted: the longest ones.
 const COUNTED: usize = 16;
 
-/// A posting is missing if so many looks do not find it, with this pause in between: a change may be on its way.
+/// A posting counts as missing if this many looks do not find it, with a pause of `LOOK_AGAIN` between them, because a
+/// change may be in progress.
 const LOOKS: u32 = 3;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The findings of a survey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// The documents in the largest bucket.
+    /// The number of documents in the largest bucket.
     pub largest: u64,
-    /// The median, over documents, of the documents in the fullest bucket that a document is in.
+    /// The median, over the sampled documents, of the number of documents in the fullest bucket of a document.
     pub p50: u64,
-    /// The same for 99 of 100 documents.
+    /// The 99th percentile of the same numbers.
     pub p99: u64,
-    /// The buckets with more postings than a lookup reads.
+    /// The number of buckets with more postings than a lookup reads.
     pub over_cap: u64,
-    /// The documents that were looked up under their own keys.
+    /// The number of documents that were looked up under their own keys.
     pub looked_up: u64,
-    /// The bands of the postings that were not there, one for each posting. It is empty unless the index is broken.
+    /// The bands of the postings that were not there, one for each posting. Empty unless the index is broken.
     pub missing: Vec<u32>,
 }
 
-/// Measures the buckets that the documents at these places fall into. `all` also looks for the largest bucket among those
-/// of up to eight documents, which reads every posting.
+/// Measures the buckets that the documents at these places fall into. `all` also looks for the largest bucket among
+/// those of up to eight documents, which reads every posting.
 pub(super) fn survey(
     tables: &BandTables,
     arena: &Arena,
@@ -108,7 +109,8 @@ fn absent_bands(tables: &BandTables, arena: &Arena, place: Place) -> Vec<u32> {
     keys.iter().enumerate().filter(is_absent).map(|(band, _)| band as u32).collect()
 }
 
-/// Returns the documents in the fullest of a document's buckets. Long buckets are counted once and then `known`.
+/// Returns the number of documents in the fullest bucket of a document. Long buckets are counted once, and are then in
+/// `known`.
 fn fullest_of(tables: &BandTables, arena: &Arena, place: Place, known: &mut HashMap<(usize, u64), u64>) -> u64 {
     let keys = tables.bands().keys_of(arena, place);
     let sizes = keys.iter().enumerate().map(|(band, &key)| {
@@ -124,7 +126,7 @@ fn fullest_of(tables: &BandTables, arena: &Arena, place: Place, known: &mut Hash
     sizes.max().unwrap_or(0)
 }
 
-/// Short buckets are counted only with `all`.
+/// Returns the number of buckets with more than `bucket_read_max` postings. Short buckets are counted only with `all`.
 fn over_cap(tables: &BandTables, arena: &Arena, all: bool, bucket_read_max: usize) -> u64 {
     let mut over = 0;
     for (table, rows) in tables.tables().iter().zip(tables.bands().rows()) {

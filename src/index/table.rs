@@ -17,15 +17,16 @@ use super::place_list::PlaceList;
 use super::pool::Pool;
 use super::shard::{Keys, Shard};
 
-/// The most bits of a key that select a shard.
+/// The maximum number of bits of a key that select a shard.
 const DEPTH_MAX: u8 = 11;
 const SHARDS_MAX: usize = 1 << DEPTH_MAX;
-/// The number of entries at which a shard splits instead of growing, as long as it may. Each table has its own number
-/// between these two: the tables of an index have equally many entries, and they should not all split at the same time.
+/// The number of entries at which a shard splits instead of growing, as long as `DEPTH_MAX` allows this. Each table has
+/// its own number between these two: the tables of an index have equally many entries, and they should not all split at
+/// the same time.
 const SPLIT_ENTRIES: [usize; 2] = [3 * 1024, 6 * 1024];
 
-/// The places to enter at a time when many are added. Their keys are sorted by shard first, so that one shard after the
-/// other is in the cache.
+/// The number of places to enter at a time when many are added. Their keys are first sorted by shard, so that one shard
+/// after the other is in the cache.
 const PLACED_AT_ONCE: usize = 1 << 19;
 
 /// How many places ahead memory is prefetched.
@@ -38,7 +39,7 @@ pub(super) struct Table {
     depths: Box<[AtomicU8; SHARDS_MAX]>,
     /// Shard 0, then 1, then 2 and 3, then 4 to 7: a split of shard `i` at depth `d` makes shard `i + 2^d`.
     levels: [OnceLock<Box<[Locked]>>; DEPTH_MAX as usize + 1],
-    /// A key of each shard that is due to be resized. Some of these shards have been resized since.
+    /// A key of each shard that is due to be resized. Some of these shards may have been resized since.
     due: Mutex<Vec<u64>>,
 }
 
@@ -152,7 +153,8 @@ impl Table {
             return;
         }
         let mut due = self.due.lock();
-        // Bounded, in case that no thread resizes. A shard that is not noted is resized when it is full, or noted later.
+        // The list is bounded, in case no thread resizes shards. A shard that is not noted is resized when it is full,
+        // or noted later.
         if due.len() < SHARDS_MAX {
             due.push(key);
             shard.set_told(true);
@@ -238,7 +240,7 @@ impl Table {
         (key >> 8) as usize & (SHARDS_MAX - 1)
     }
 
-    /// Locks the shard of a key for writing. The order of tables is that of [`Self::read`].
+    /// Locks the shard of a key for writing. Several tables must be locked in the same order as in [`Self::read`].
     pub(super) fn write(&self, key: u64) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let (shard, depth) = self.shard_of(key);
@@ -269,7 +271,7 @@ impl Table {
         self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| Locked::default()).collect())
     }
 
-    /// Moves the entries whose next bit is set to a new shard.
+    /// Moves entries to a new shard: those whose next bit of the key is 1.
     fn split(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         let depth = shard.depth();
         let number = Self::shard_number(key) & ((1 << depth) - 1);

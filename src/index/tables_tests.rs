@@ -37,7 +37,7 @@ fn entry(seq: u64, signature: &[u8]) -> Entry<'_> {
     }
 }
 
-/// Few distinct values per row, so that keys collide often; some signatures are equal.
+/// Makes a signature with few distinct values per row, so that keys collide often. Some signatures are equal.
 fn signature(rng: &mut ChaCha8Rng) -> Vec<u8> {
     let family = rng.random_range(0..4_u8);
     let noise = if rng.random_bool(0.1) { 0.0 } else { 0.1 };
@@ -116,7 +116,8 @@ fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
     assert_eq!(index.postings(&arena), 0);
 }
 
-/// The memory budget lets a collection fill up to these bytes. If the next start took more, it could not insert again.
+/// The memory budget lets a collection fill up to these bytes. If the index took more after the next start, the
+/// collection could not insert again.
 #[test]
 fn tables_that_are_built_at_once_take_no_more_than_the_budget_counts() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
@@ -171,7 +172,7 @@ fn a_large_index_finds_all_and_gives_memory_back() {
         assert!(probe(&index, &arena, &signatures[place as usize], 64).hits.contains(&hit(place)));
     }
     let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS * 12);
-    // Between the bytes of full tables and those of tables that have all just grown.
+    // The limits are the bytes of full tables, and of tables that have just grown.
     assert!((5.5..9.1).contains(&per_posting), "{per_posting} bytes a posting");
     for place in (0..DOCUMENTS).filter(|place| place % 10 != 0) {
         index.remove(&arena, Place(place));
@@ -195,7 +196,7 @@ fn a_capped_bucket_says_so_and_shows_old_and_new() {
     let probe_one = || probe(&index, &arena, &signatures[500], 64);
     let probe = probe_one();
     assert_eq!((probe.unread, probe.fullest), (1000 - 64, 1000));
-    // Found by its other bands, whether or not it was read in the first one.
+    // The document is found by its other bands, whether or not it was read in the first band.
     assert!(probe.hits.iter().any(|hit| hit.place == Place(500) && hit.bands >= 11));
     assert!(probe.hits.iter().any(|hit| hit.place.0 < 20) && probe.hits.iter().any(|hit| hit.place.0 > 980));
     let read: Vec<Place> = probe.hits.iter().map(|hit| hit.place).filter(|&place| place != Place(500)).collect();
@@ -218,7 +219,7 @@ fn equal_signatures_share_postings() {
     assert_eq!((found.hits.len(), found.unread, found.fullest), (1000, 0, 1000));
     assert!(found.hits.iter().all(|hit| hit.bands == 12));
     assert!(found.hits.iter().any(|hit| hit.place.0 > 980));
-    // Removes the document that has the postings, and then each one that takes over from it.
+    // Removes the document that has the postings, and then each document that takes over the postings.
     for place in 0..999 {
         index.remove(&arena, Place(place));
         arena.free(Place(place));
@@ -260,7 +261,8 @@ fn the_fullest_buckets_are_listed_with_samples() {
 #[test]
 fn a_survey_counts_documents_and_weighs_buckets_by_them() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
-    // Of 1,000 documents, 300 share the first band, 100 of these also the last one, and 40 others are copies of one.
+    // Of 1,000 documents, 300 share the first band. 100 of these also share the last band. 40 other documents are
+    // copies of one document.
     let mut signatures: Vec<Vec<u8>> = (0..960)
         .map(|at| {
             let shared = |row: usize| (row < 5 && at < 300) || ((55..60).contains(&row) && at < 100);
@@ -273,9 +275,9 @@ fn a_survey_counts_documents_and_weighs_buckets_by_them() {
     let seen = survey(&index, &arena, all(), true, 64);
     let expected = Survey { largest: 300, p50: 1, p99: 300, over_cap: 2, looked_up: 1000, missing: Vec::new() };
     assert_eq!(seen, expected);
-    // Without those that share the first band, one document in a hundred is one of the copies.
+    // Of the documents that do not share the first band, more than one in a hundred is a copy.
     assert_eq!(survey(&index, &arena, all().skip(300), false, 64).p99, 40);
-    // Twenty copies of one of the 300, which share its postings.
+    // Twenty copies of one of the 300 documents. They share its postings.
     for place in 1000..1020 {
         arena.publish(Place(place), entry(u64::from(place) + 1, &signatures[7]));
         index.insert(&arena, Place(place), true);
@@ -305,7 +307,7 @@ fn a_survey_notices_lost_postings() {
     index.lose(&arena, 0, Place(230));
     index.lose(&arena, 11, Place(5));
     assert_eq!(missing(), [7, 11, 0]);
-    // The leader's posting is that of the whole group.
+    // The leader's posting serves the whole group.
     index.lose(&arena, 3, Place(200));
     assert_eq!(missing(), [[7, 11].as_slice(), &[3; 20], &[0]].concat());
     assert!(survey(&index, &arena, (6..200).map(Place), true, 64).missing.is_empty());

@@ -1,7 +1,7 @@
-//! Counts how many slots of the documents that a probe found equal those of the query.
-//! Most documents that share a band by chance, or because of common boilerplate, differ from their first slots on. So
-//! these are compared first, and the rest only if the document can still be similar to the query. Memory is prefetched
-//! a few documents ahead.
+//! For each document that a probe found, counts the slots that are equal to those of the query. Most documents that
+//! share a band by chance, or because of common boilerplate, already differ in their first slots. Therefore these are
+//! compared first, and the rest only if the document can still be similar to the query. Memory is prefetched a few
+//! documents ahead.
 
 use hapax_core::{SignatureShape, verify};
 
@@ -11,8 +11,8 @@ use super::place::Place;
 
 /// How many documents ahead memory is prefetched.
 const AHEAD: usize = 4;
-/// The slots that a document with nothing in common may share in the first look: those of the band that found it, and a
-/// few more.
+/// The number of slots that a document with nothing in common may share in the first look: those of the band that found
+/// it, and a few more.
 const BY_CHANCE: u32 = 16;
 
 /// A query that is compared with one document after the other.

@@ -4,14 +4,14 @@ use super::arena::{Arena, Occupant};
 use super::place::Place;
 use crate::types::Seq;
 
-/// Marks a document in doubt, in place of the commit-order place at which it is removed. No change has this place,
-/// because the order ends before it.
+/// Marks a document in doubt. It is stored instead of the position in the commit order at which a document is removed.
+/// No change has this position, because the order ends before it.
 pub(super) const DOUBTFUL: Seq = Seq(u64::MAX >> 1);
 
-/// The point in the commit order from which a lookup sees.
+/// The state of the commit order that a lookup sees.
 #[derive(Clone, Copy, Debug)]
 pub enum View {
-    /// Everything on disk up to this place: for checks.
+    /// Everything on disk up to this position: for checks.
     Durable(Seq),
     /// Everything that has been decided, whether or not it is on disk: for writes.
     Decided,
@@ -45,8 +45,8 @@ impl View {
         }
     }
 
-    /// Returns whether a document that has postings may be found in this view, given as the view shows it. A link has
-    /// postings only once its promotion has been decided.
+    /// Returns whether a document that has postings may be found in this view. `shown` is the document as the view
+    /// shows it. A link has postings only once its promotion has been decided.
     pub(super) fn finds(self, shown: &Occupant) -> bool {
         self.sees(shown) && !(shown.linked && matches!(self, Self::Durable(_)))
     }

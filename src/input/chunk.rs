@@ -1,14 +1,14 @@
-//! Documents that are sent together, with the places that they came from.
+//! Documents that are sent together, and where each of them came from.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::reason::Reason;
 
-/// Documents of one chunk, well below the server's default limit of 20,000: if a connection is lost, its chunk is sent
-/// again.
+/// The largest number of documents in a chunk. It is well below the server's default limit of 20,000, because a chunk
+/// is sent again if its connection is lost.
 const DOCUMENTS_MAX: usize = 2_000;
-/// Bytes at which a chunk is full. A longer document is a chunk of its own.
+/// The number of bytes at which a chunk is full. A longer document is a chunk of its own.
 const BYTES_MAX: usize = 4 << 20;
 
 /// The place that a document came from.
@@ -27,7 +27,8 @@ pub enum Place {
     /// A record of a WARC file.
     Record {
         number: u64,
-        /// The byte at which it begins; in a compressed file, that of its gzip member or zstd frame.
+        /// The byte at which the record begins; in a compressed file, the byte at which its gzip member or zstd frame
+        /// begins.
         offset: u64,
     },
 }
@@ -53,9 +54,9 @@ impl fmt::Display for Origin {
 /// Documents that are sent together.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
-    /// Documents in the form of the API, one a line.
+    /// The documents in the form of the API, one in each line.
     pub lines: Vec<Vec<u8>>,
-    /// The lines of the file that they came from, if they were asked for and are lines of a file.
+    /// The lines of the file that the documents came from, if they were asked for and the file has lines.
     pub originals: Vec<Vec<u8>>,
     /// The place that each document came from.
     pub origins: Vec<Origin>,
@@ -63,9 +64,10 @@ pub struct Chunk {
     pub failures: Vec<(Origin, Reason)>,
     /// Records that have no page.
     pub skipped: u64,
-    /// Bytes of the file that these documents take, as they are on disk.
+    /// The bytes on disk that these documents take in the file.
     pub input_bytes: u64,
-    /// The same, decompressed; for records, the bytes of the documents.
+    /// The bytes of these documents after decompression; for records, the bytes of the documents that were made from
+    /// them.
     pub text_bytes: u64,
     bytes: usize,
 }
@@ -78,7 +80,7 @@ impl Chunk {
         chunk
     }
 
-    /// Whether there is no room for a document of `next` bytes, with its line in the file if that is kept too.
+    /// Whether there is no room for a document of `next` bytes. If lines of the file are kept, `next` includes them.
     pub(super) fn is_full(&self, next: usize) -> bool {
         !self.lines.is_empty() && (self.lines.len() >= DOCUMENTS_MAX || self.bytes + next > BYTES_MAX)
             || self.failures.len() >= DOCUMENTS_MAX

@@ -1,4 +1,4 @@
-//! A JSON object -> its fields, in their order, with their values as they were written.
+//! A JSON object -> its fields, in their order, with the text of each value as it was written.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The fields of a JSON object in their order, with their values as they were written.
+/// The fields of a JSON object in their order, with the text of each value as it was written.
 #[derive(Debug)]
 pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -39,6 +39,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// A field's name, borrowed unless it has escapes.
+/// The name of a field. It is borrowed unless it has escapes.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,5 +1,5 @@
-//! A file -> chunks of documents. The first bytes tell its compression and its format; only if these are damaged does the
-//! name decide. It must never know how chunks are sent, or how they are answered.
+//! A file -> chunks of documents. The first bytes show its compression and its format. The name decides only if these
+//! bytes are damaged. It must never know how chunks are sent, or how they are answered.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -14,9 +14,9 @@ use super::units::{UnitError, Units};
 use super::wanted::Wanted;
 use super::warc::Records;
 
-/// Memory that a zstd frame may ask for: corpora are often compressed with `zstd --long=31`.
+/// The memory that a zstd frame may ask for, as a power of two: corpora are often compressed with `zstd --long=31`.
 const WINDOW_LOG_MAX: u32 = 31;
-/// Parts of names of WARC files, and of the text and metadata that Common Crawl makes of them.
+/// Parts of names of WARC files, and of the text and metadata files that Common Crawl makes from them.
 const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
 
 /// Reads `path` (`-` is stdin) to its end and passes full chunks to `give`, in order. Stops if `give` returns false.
@@ -28,8 +28,8 @@ pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> 
     read_units(units, &path.to_string_lossy(), wanted, &mut give)
 }
 
-/// Opens `path` and looks at its format, as [`read_chunks`] does before it reads the first line. Of stdin, pipes and
-/// devices it reads nothing: what was read of them would be lost.
+/// Opens `path` and determines its format, as [`read_chunks`] does before it reads the first line. It does not read
+/// from stdin, pipes and devices, because the bytes that it read would be lost.
 pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
     if path == Path::new("-") || !is_readable_twice(&path.metadata()?) {
         return Ok(());
@@ -38,13 +38,13 @@ pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
     format(&mut units, &path.to_string_lossy(), wanted).map(drop)
 }
 
-/// Whether another open file has the same bytes. A folder has none, so opening it fails.
+/// Whether the same bytes can be read again after the file is opened again. A folder has no bytes, so opening it fails.
 fn is_readable_twice(data: &Metadata) -> bool {
     data.is_file() || data.is_dir()
 }
 
-/// Does as [`read_chunks`], from any reader. `name` is the name of the file. A zstd frame may ask for 2 to the power of
-/// `window_log_max` bytes of memory.
+/// Does the same as [`read_chunks`], for any reader. `name` is the name of the file. A zstd frame may ask for 2 to the
+/// power of `window_log_max` bytes of memory.
 pub fn read(
     input: Box<dyn Read>,
     name: &str,
@@ -77,12 +77,12 @@ fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, Inpu
     let by_name = WARC_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
     let is_enough = match units.peek(BEGIN_BYTES) {
         Ok(begin) => by_name || is_certain(begin),
-        // Only the records of a WARC file that are damaged are lost.
+        // In a WARC file, only the damaged records are lost.
         Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
         Err(error) => return Err(io::Error::from(error).into()),
     };
-    // Damage that is met here is an error of the whole file: the lines and the records before it are lost. So files of
-    // the usual formats are not read further here.
+    // Damage that is found here is an error of the whole file, and the lines and the records before the damage are
+    // lost. For this reason, files of the usual formats are not read further here.
     let begin = units.peek(if is_enough { BEGIN_BYTES } else { FORMAT_BYTES }).map_err(io::Error::from)?;
     told_by(begin, by_name, &wanted.form.text_field)
 }
@@ -91,7 +91,7 @@ fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, Inpu
 fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -> io::Result<()> {
     let mut records = Records::new(units);
     let (mut chunk, mut reported) = (Chunk::default(), 0);
-    // The records before an error are documents like all others.
+    // The records before an error are used like all others.
     let read = loop {
         let record = match records.next() {
             Ok(Some(record)) => record,
@@ -159,7 +159,7 @@ mod tests {
         let page = r#"{"id":"u","text":"words"}"#;
         let line = br#"{"url":"u","body":"words"}"#;
         let packed = |bytes: &[u8]| zstd::encode_all(bytes, 1).expect("compress");
-        // As `pzstd` writes it.
+        // The form that `pzstd` writes.
         let parallel = |bytes: &[u8]| [b"\x50\x2A\x4D\x18\x04\0\0\0size", &*packed(bytes)].concat();
         for bytes in [WARC.to_vec(), gzip(WARC), packed(WARC), parallel(WARC), [b"\r\n\r\n", WARC].concat()] {
             assert_eq!(only("x.jsonl", &bytes), [page]);

@@ -1,14 +1,14 @@
-//! The first bytes of a file -> its format, or the reason why it is not read. A format that is not read is recognised
-//! here, because its bytes would fail line by line. Knows nothing of compression.
+//! The first bytes of a file -> its format, or the reason why the file is not read. Formats that cannot be read are
+//! recognised here; otherwise each of their lines would fail. Knows nothing of compression.
 
 use super::lines::BYTE_ORDER_MARK;
 use super::reason::InputError;
 
-/// The bytes by which the formats that are read are recognised.
+/// The number of bytes by which the formats that can be read are recognised.
 pub(super) const BEGIN_BYTES: usize = 16;
-/// The bytes by which the other formats are recognised: a tar archive has its name at byte 257.
+/// The number of bytes by which the other formats are recognised: a tar archive has the name of its format at byte 257.
 pub(super) const FORMAT_BYTES: usize = 512;
-/// The name of the format in a tar archive's first header, and its place.
+/// The place and the name of the format in the first header of a tar archive.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(super) enum Format {
     Warc,
 }
 
-/// Whether these bytes begin a file of a format that is read.
+/// Whether these bytes begin a file of a format that can be read.
 pub(super) fn is_certain(begin: &[u8]) -> bool {
     let text = text_of(begin);
     text.starts_with(b"{") || text.starts_with(b"WARC/")
@@ -27,8 +27,8 @@ fn text_of(begin: &[u8]) -> &[u8] {
     begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start()
 }
 
-/// Tells the format. `is_warc_by_name` decides if the bytes fit both formats; a table's header is recognised by
-/// `text_field`.
+/// Returns the format. `is_warc_by_name` decides if the bytes fit both formats. `text_field` is used to recognise the
+/// header of a table.
 pub(super) fn told_by(begin: &[u8], is_warc_by_name: bool, text_field: &str) -> Result<Format, InputError> {
     let text = text_of(begin);
     if let Some(error) = foreign(begin, text) {
@@ -56,7 +56,7 @@ fn foreign(begin: &[u8], text: &[u8]) -> Option<InputError> {
     } else if begin.starts_with(b"PK\x03\x04") {
         Some(InputError::Zip)
     } else if begin.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1)) && begin[..TAR.0].contains(&0) {
-        // Texts have no byte 0.
+        // A text has no byte 0.
         Some(InputError::Tar)
     } else {
         None

@@ -1,5 +1,6 @@
-//! One zstd frame -> its bytes. The decoder of the frame before is used again, because it holds the dictionary: to copy and
-//! to prepare one of megabytes for each frame of a few bytes would take almost all of the time. Knows nothing of units.
+//! One zstd frame -> its bytes. The decoder of the frame before is used again, because it contains the dictionary.
+//! Copying and preparing a dictionary of megabytes for each frame of a few bytes would take almost all of the time.
+//! Knows nothing of units.
 
 use std::io::{self, BufRead as _, Read};
 
@@ -11,7 +12,8 @@ use super::rewinding::Rewinding;
 pub(super) struct FrameDecoder(Decoder<'static>);
 
 impl FrameDecoder {
-    /// `dictionary` is empty if there is none. A frame may ask for 2 to the power of `window_log_max` bytes of memory.
+    /// Makes a decoder. `dictionary` is empty if there is none. A frame may ask for 2 to the power of `window_log_max`
+    /// bytes of memory.
     pub(super) fn new(dictionary: &[u8], window_log_max: u32) -> io::Result<Self> {
         let mut decoder = Decoder::with_dictionary(dictionary)?;
         decoder.set_parameter(DParameter::WindowLogMax(window_log_max))?;
@@ -19,7 +21,7 @@ impl FrameDecoder {
     }
 }
 
-/// The frame that begins at the place of a reader.
+/// The frame that begins at the present place of a reader.
 pub(super) struct Frame {
     raw: Rewinding,
     decoder: FrameDecoder,
@@ -36,7 +38,7 @@ impl Frame {
         &self.raw
     }
 
-    /// Returns the reader, behind the bytes that were decoded, and the decoder.
+    /// Returns the reader, which is after the bytes that were decoded, and the decoder.
     pub(super) fn into_parts(self) -> (Rewinding, FrameDecoder) {
         (self.raw, self.decoder)
     }

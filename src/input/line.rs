@@ -1,5 +1,5 @@
-//! A line of JSON -> a document in the form of the API: the id and the text get the API's names, and fields that the API
-//! does not know are left out. Knows nothing of files.
+//! A line of JSON -> a document in the form of the API. The id and the text get the API's names, and fields that the
+//! API does not know are left out. Knows nothing of files.
 
 use serde_json::value::RawValue;
 
@@ -8,7 +8,7 @@ use super::reason::{NoField, Reason};
 use super::wanted::LineForm;
 use crate::types::{CaptureDate, DOCUMENT_FIELDS};
 
-/// Fields that a message lists, and the longest part of a name that it shows.
+/// The number of fields that a message lists, and the number of characters that it shows of each name.
 const SHOWN_FIELDS: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
@@ -41,13 +41,13 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     if let Some(text) = text {
         add("text", text.get());
     }
-    // A document has one content. The text was chosen, so a page of it, as data sets have, is not sent too.
+    // A document has only one content. If the line has a text, a page next to it, as data sets have, is not sent.
     let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text"].contains(name));
     let others = others.filter(|name| text.is_none() || **name != "html");
-    // Data sets have other hashes and counts of these names.
+    // Without a signature, fields of these names are other hashes and counts of the data set.
     let is_signed = record.get("signature").is_some();
     let others = others.filter(|name| is_signed || !["content_hash", "shingles"].contains(name));
-    // Data sets have other dates of this name.
+    // A date in another form is some other date of the data set.
     let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
     let mut has_content = text.is_some();
     for name in others {
@@ -63,7 +63,7 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     Ok(document)
 }
 
-/// Refuses a line with two ids or two texts, as the API does: readers of JSON differ in which of them they take.
+/// Refuses a line with two ids or two texts, as the API does, because programs differ in which of the two they read.
 fn refuse_twice(record: &Fields<'_>, form: &LineForm) -> Result<(), Reason> {
     for name in [&form.id_field, &form.text_field] {
         if record.0.iter().filter(|(field, _)| field == name).count() > 1 {
@@ -73,7 +73,7 @@ fn refuse_twice(record: &Fields<'_>, form: &LineForm) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Names the fields that may be meant instead: for a text those that are strings, if there are any.
+/// Names the fields that may be meant instead. For a text, these are the fields with strings, if there are any.
 fn missing(record: &Fields<'_>, field: &str, is_id: bool) -> Reason {
     let is_string = |value: &RawValue| value.get().starts_with('"');
     let strings = !is_id && record.0.iter().any(|(_, value)| is_string(value));

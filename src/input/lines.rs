@@ -9,9 +9,9 @@ use super::reason::{InputError, Reason};
 use super::units::Units;
 use super::wanted::{LineForm, Wanted};
 
-/// Longest line that is read. A longer one fails.
+/// The longest line that is read, in bytes. A longer line fails.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// Some editors put it before a text.
+/// Some editors write it at the beginning of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Passes the documents of a file to `give`, until it returns false.
@@ -23,7 +23,7 @@ pub(super) fn read(
 ) -> Result<(), InputError> {
     let (mut chunk, mut number, mut reported, mut given) = (Chunk::default(), 0, 0, false);
     let mut buffer = Vec::new();
-    // The lines before an error are documents like all others.
+    // The lines before an error are used like all others.
     let read = loop {
         let length = match read_line(&mut units, &mut buffer) {
             Ok(0) => break Ok(()),
@@ -62,7 +62,7 @@ pub(super) fn read(
     read
 }
 
-/// Refuses a file if all lines of its first chunk lack a field: the others will lack it too.
+/// Refuses a file if all lines of its first chunk lack a field, because the other lines will lack it too.
 fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
     let lack_a_field = chunk.failures.iter().all(|(_, reason)| matches!(reason, Reason::NoField(_)));
     match chunk.failures.first() {
@@ -80,8 +80,8 @@ fn document(line: &[u8], length: u64, form: &LineForm) -> Result<Vec<u8>, Reason
     line::document(line, form)
 }
 
-/// Reads one line without its newline into `buffer`, and returns the bytes that it took; 0 at the end of the input. Of
-/// a line over [`LINE_BYTES_MAX`], only the beginning is kept.
+/// Reads one line without its newline into `buffer`, and returns the number of bytes read; 0 at the end of the input.
+/// If a line is longer than [`LINE_BYTES_MAX`], only its beginning is kept.
 fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<u64> {
     buffer.clear();
     let mut length = reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', buffer)? as u64;

@@ -5,12 +5,12 @@ use std::{fmt, io};
 /// The reason why there is no document.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Reason {
-    /// Often all lines of a file have it, so it need not be shown for each.
+    /// A field is absent. Often all lines of a file lack it, so the reason need not be shown for each line.
     #[error(transparent)]
     NoField(NoField),
     #[error("{detail}")]
     Other {
-        /// The stable name of the problem. If the API has one for it, it is that.
+        /// The stable name of the problem. It is the API's name, if the API has one.
         code: &'static str,
         detail: String,
     },
@@ -33,9 +33,9 @@ impl Reason {
 /// A field that a line lacks, with its other fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoField {
-    /// The name that the field should have.
+    /// The name of the absent field.
     pub field: String,
-    /// Whether it is the field of the id, not of the text.
+    /// Whether the absent field is that of the id, and not of the text.
     pub is_id: bool,
     /// The fields that may be meant, as JSON.
     pub present: Vec<String>,
@@ -59,7 +59,7 @@ impl fmt::Display for NoField {
 pub enum InputError {
     #[error(transparent)]
     Read(#[from] io::Error),
-    /// The file is damaged, or cannot be read on. The lines before it are documents.
+    /// The file is damaged, or the rest of it cannot be read. The lines before this place are used.
     #[error("{error}, in line {line}")]
     Cut { line: u64, error: io::Error },
     #[error(
@@ -90,7 +90,7 @@ pub enum InputError {
          COPY (SELECT id, text FROM 'file.csv') TO 'file.jsonl' (FORMAT json)"
     )]
     Csv,
-    /// No line of the beginning of the file has a field that all need.
+    /// None of the lines at the beginning of the file has a field that every document needs.
     #[error("{0}")]
     NoField(NoField),
 }

@@ -1,23 +1,23 @@
-//! The bytes of a file -> the same bytes, which can be read again. It keeps the last mebibyte that was read: in a damaged
-//! compressed file, the next intact part may begin before the place at which the decoder noticed the damage. Knows
-//! nothing of compression.
+//! The bytes of a file -> the same bytes, which can be read again. It keeps the last mebibyte that was read. In a
+//! damaged compressed file, the next intact part may begin before the place at which the decoder noticed the damage.
+//! Knows nothing of compression.
 
 use std::io::{self, BufRead, Read};
 
 use memchr::memmem;
 
-/// The bytes behind the current place that are kept at least.
+/// The least number of bytes that are kept before the present place.
 const KEPT_BYTES: usize = 1 << 20;
-/// The bytes that one read asks for.
+/// The number of bytes that one read requests.
 const READ_BYTES: usize = 1 << 17;
 
 /// A reader that can go back.
 pub(super) struct Rewinding {
     input: Box<dyn Read>,
     buffer: Vec<u8>,
-    /// The place in the buffer.
+    /// The present place in the buffer.
     at: usize,
-    /// The offset in the file of the buffer's first byte.
+    /// The offset of the buffer's first byte in the file.
     begin: u64,
     failed: bool,
 }
@@ -37,32 +37,32 @@ impl Rewinding {
         self.begin + self.buffer.len() as u64
     }
 
-    /// Whether the file itself could not be read. Other errors are those of a decoder.
+    /// Whether the file itself could not be read. Other errors come from a decoder.
     pub(super) fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Goes back to this offset, or as near to it as bytes are kept.
+    /// Goes back to this offset, or to the first byte that is kept if the offset is before it.
     pub(super) fn rewind(&mut self, offset: u64) {
         let at = usize::try_from(offset.saturating_sub(self.begin)).unwrap_or(usize::MAX);
         self.at = at.min(self.buffer.len());
     }
 
-    /// Returns the next `count` bytes, or fewer at the end of the file, and stays in front of them.
+    /// Returns the next `count` bytes, or fewer at the end of the file. The place does not change.
     pub(super) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         while self.buffer.len() - self.at < count && self.extend()? {}
         let end = self.buffer.len().min(self.at + count);
         Ok(&self.buffer[self.at..end])
     }
 
-    /// Goes to the next place with these bytes. Returns false, at the end of the file, if there is none.
+    /// Goes to the next place where these bytes begin. Returns false, at the end of the file, if there is none.
     pub(super) fn find(&mut self, bytes: &[u8]) -> io::Result<bool> {
         loop {
             if let Some(found) = memmem::find(&self.buffer[self.at..], bytes) {
                 self.at += found;
                 return Ok(true);
             }
-            // They may begin at the end of the buffer.
+            // The bytes may begin at the end of the buffer.
             self.at = self.at.max(self.buffer.len().saturating_sub(bytes.len() - 1));
             if !self.extend()? {
                 self.at = self.buffer.len();
@@ -74,7 +74,7 @@ impl Rewinding {
     /// Reads more. Returns false at the end of the file.
     fn extend(&mut self) -> io::Result<bool> {
         let old = self.at.saturating_sub(KEPT_BYTES);
-        // Half of the buffer is moved at once, so that each byte is moved once.
+        // The buffer is moved only if half of it can be dropped, so that each byte is moved once.
         if old >= KEPT_BYTES {
             self.buffer.drain(..old);
             self.begin += old as u64;

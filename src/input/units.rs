@@ -1,6 +1,6 @@
-//! The bytes of a file -> their decompressed bytes, unit by unit: a unit is a gzip member, a zstd frame, or the whole of
-//! a file that is not compressed. Archives of web pages have a unit for each record, so if a unit is damaged, the next
-//! one can still be read. Knows nothing of records and lines.
+//! The bytes of a file -> their decompressed bytes, unit by unit. A unit is a gzip member, a zstd frame, or the whole
+//! of a file that is not compressed. Archives of web pages have a unit for each record, so if a unit is damaged, the
+//! next unit can still be read. Knows nothing of records and lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -11,19 +11,21 @@ use flate2::bufread::GzDecoder;
 use super::frame::{Frame, FrameDecoder};
 use super::rewinding::Rewinding;
 
-/// Decompressed bytes that are asked for at once.
+/// The number of decompressed bytes that are requested at once.
 const DECODED_BYTES: usize = 1 << 17;
-/// The first bytes of a gzip member, with the one method that there is.
+/// The first bytes of a gzip member. The third byte is the compression method, of which there is only one.
 const GZIP: &[u8] = &[0x1F, 0x8B, 0x08];
 /// The first bytes of a zstd frame.
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
-/// The first bytes of a zstd frame that has the dictionary of all others, as `.warc.zst` files have.
+/// The first bytes of a zstd frame that contains the dictionary for all other frames, as in `.warc.zst` files.
 const DICTIONARY: &[u8] = &[0x5D, 0x2A, 0x4D, 0x18];
-/// The last three bytes of a frame that zstd skips, behind one from 0x50 to 0x5F. `pzstd` begins with such a frame.
+/// The last three of the four bytes that begin a frame without data, which decoders skip. The byte before them is 0x50
+/// to 0x5F. `pzstd` begins with such a frame.
 const SKIPPED: &[u8] = &[0x2A, 0x4D, 0x18];
-/// The longest header of a gzip member that is looked for after damage. Members of archives have the name of a file at most.
+/// The longest header of a gzip member that is looked for after damage. In archives, a header has at most the name of a
+/// file.
 const GZIP_HEADER_BYTES_MAX: usize = 1024;
-/// The longest dictionary.
+/// The longest dictionary, in bytes.
 const DICTIONARY_BYTES_MAX: u32 = 16 << 20;
 
 /// The reason why there are no further bytes.
@@ -53,7 +55,7 @@ enum Compression {
 }
 
 enum Decoder {
-    /// Plain bytes, or between two units.
+    /// Bytes that are not compressed, or the place between two units.
     Raw(Rewinding),
     Gzip(Box<GzDecoder<Rewinding>>),
     Zstd(Frame),
@@ -81,17 +83,17 @@ impl Read for Decoder {
 
 /// A file, read unit by unit.
 pub(super) struct Units {
-    /// Absent only while it is replaced.
+    /// It is absent only while it is being replaced.
     decoder: Option<Decoder>,
     compression: Compression,
     /// The file, if its bytes can be read in any order.
     file: Option<File>,
-    /// Decodes all zstd frames, because it holds the dictionary. Absent inside a frame, and in other files.
+    /// The decoder of all zstd frames, which contains the dictionary. Absent inside a frame, and in other files.
     frames: Option<FrameDecoder>,
     decoded: Vec<u8>,
     /// The place in `decoded`.
     at: usize,
-    /// The offset in the file at which the unit begins.
+    /// The offset at which the unit begins in the file.
     begin: u64,
     /// Whether all bytes of the unit are in `decoded`.
     ended: bool,
@@ -99,7 +101,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Begins with the first unit. The first bytes of the file tell how it is compressed. A zstd frame may ask for 2 to
+    /// Begins with the first unit. The first bytes of the file show how it is compressed. A zstd frame may ask for 2 to
     /// the power of `window_log_max` bytes of memory.
     pub(super) fn open(input: Box<dyn Read>, window_log_max: u32) -> io::Result<Self> {
         let mut raw = Rewinding::new(input);
@@ -131,14 +133,14 @@ impl Units {
         Ok(units)
     }
 
-    /// The same for a file.
+    /// Does the same for a file.
     pub(super) fn of_file(file: File, window_log_max: u32) -> io::Result<Self> {
         let ahead = file.metadata()?.is_file().then(|| file.try_clone()).transpose()?;
         Ok(Self { file: ahead, ..Self::open(Box::new(file), window_log_max)? })
     }
 
-    /// Returns at most `count` bytes of the file, from `offset` on, and does not move. Returns nothing if the file is
-    /// compressed, or cannot be read out of order.
+    /// Returns at most `count` bytes of the file, from `offset` on, without changing the place. Returns nothing if the
+    /// file is compressed, or cannot be read out of order.
     pub(super) fn ahead(&self, offset: u64, count: usize) -> Option<Vec<u8>> {
         let file = self.file.as_ref().filter(|_| !self.are_compressed())?;
         let mut bytes = vec![0; count];
@@ -147,12 +149,12 @@ impl Units {
         Some(bytes)
     }
 
-    /// Whether the file is compressed, so that it may have many units.
+    /// Whether the file is compressed. A compressed file may have many units.
     pub(super) fn are_compressed(&self) -> bool {
         self.compression != Compression::None
     }
 
-    /// The offset in the file of the next byte; in a compressed file, of its unit.
+    /// The offset of the next byte in the file; in a compressed file, the offset of its unit.
     pub(super) fn offset(&self) -> u64 {
         match self.compression {
             Compression::None => self.raw().offset() - (self.decoded.len() - self.at) as u64,
@@ -165,7 +167,7 @@ impl Units {
         self.raw().taken()
     }
 
-    /// Returns the next bytes of the unit, and none only at its end.
+    /// Returns the next bytes of the unit. They are empty only at its end.
     pub(super) fn fill(&mut self) -> Result<&[u8], UnitError> {
         self.peek(1)
     }
@@ -182,8 +184,8 @@ impl Units {
         self.at += count;
     }
 
-    /// Goes to the next unit. Returns false at the end of the file. After damage, the next unit is the next one that
-    /// begins with `wanted`.
+    /// Goes to the next unit. Returns false at the end of the file. After damage, it goes to the next unit that begins
+    /// with `wanted`.
     pub(super) fn next(&mut self, wanted: &[u8]) -> Result<bool, UnitError> {
         while !self.ended {
             self.at = self.decoded.len();
@@ -210,8 +212,8 @@ impl Units {
         }
     }
 
-    /// Looks for a unit after the beginning of the damaged one. Compressed bytes may look like the beginning of a unit,
-    /// so its first decompressed bytes decide.
+    /// Looks for a unit after the beginning of the damaged unit. Compressed bytes may look like the beginning of a
+    /// unit, so the first decompressed bytes of the unit decide.
     fn recover(&mut self, mut raw: Rewinding, wanted: &[u8]) -> Result<bool, UnitError> {
         let magic = if self.compression == Compression::Gzip { GZIP } else { ZSTD };
         let mut from = self.begin + 1;
@@ -258,7 +260,7 @@ impl Units {
         Ok(())
     }
 
-    /// Decodes more bytes of the unit, behind those that were not consumed.
+    /// Decodes more bytes of the unit, and appends them to those that were not consumed.
     fn decode(&mut self) -> Result<(), UnitError> {
         self.decoded.drain(..self.at);
         self.at = 0;
@@ -338,7 +340,8 @@ fn skip_frames(raw: &mut Rewinding) -> io::Result<bool> {
     }
 }
 
-/// Skips the zeros behind a gzip member, as gzip does, and returns whether the file goes on. Tapes pad files with them.
+/// Skips the zeros after a gzip member, as gzip does, and returns whether the file goes on. Files from tapes end with
+/// zeros.
 fn skip_zeros(raw: &mut Rewinding) -> io::Result<bool> {
     loop {
         let bytes = raw.fill_buf()?;
@@ -355,7 +358,7 @@ fn skip_zeros(raw: &mut Rewinding) -> io::Result<bool> {
 }
 
 /// Whether the header of a gzip member ends within these bytes (RFC 1952, section 2.3). A decoder reads a name of up to
-/// 65,535 bytes, which takes too long if it is done at each place that looks like a member.
+/// 65,535 bytes. This would take too long at each place that looks like a member.
 fn has_gzip_header(bytes: &[u8]) -> bool {
     const EXTRA: u8 = 1 << 2;
     const NAME: u8 = 1 << 3;
@@ -373,7 +376,7 @@ fn has_gzip_header(bytes: &[u8]) -> bool {
     true
 }
 
-/// Reads the dictionary at the beginning of the file: a skippable frame that holds it, perhaps compressed itself
+/// Reads the dictionary at the beginning of the file. It is in a skippable frame, and may be compressed
 /// (<https://iipc.github.io/warc-specifications/specifications/warc-zstd/>).
 fn dictionary(raw: &mut Rewinding) -> io::Result<Vec<u8>> {
     let mut head = [0; 8];
@@ -440,7 +443,7 @@ mod tests {
         let dictionary = vec![b'x'; DICTIONARY_BYTES_MAX as usize];
         let with = seconds(&[DICTIONARY, &DICTIONARY_BYTES_MAX.to_le_bytes(), &dictionary].concat());
         let without = seconds(b"");
-        // To prepare it for each frame takes several times as long.
+        // If the dictionary were prepared for each frame, this would take several times as long.
         assert!(with < 3.0 * without, "{with} s with a dictionary, {without} s without one");
     }
 }

@@ -1,4 +1,4 @@
-//! The form of a file, and the documents that are wanted of it.
+//! The form of a file, and the parts of it that are wanted.
 
 /// The form of the lines of a file.
 #[derive(Clone, Debug)]
@@ -11,10 +11,10 @@ pub struct LineForm {
     pub id_required: bool,
 }
 
-/// The documents that are wanted of a file.
+/// The parts of a file that are wanted.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub form: LineForm,
-    /// Whether the lines are wanted as they are in the file, too.
+    /// Whether the lines are also wanted as they are in the file.
     pub originals: bool,
 }

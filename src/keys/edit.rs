@@ -1,6 +1,6 @@
-//! Adds keys to a keys file and takes them out. The rest of the file, with its comments, stays as it is.
-//! A file is replaced as a whole, so a server never reads half of one. Two programs that change it at once wait for each
-//! other.
+//! Adds keys to a keys file, and removes them. The rest of the file stays as it is, with its comments.
+//! A file is replaced as a whole, so a server never reads half of one. Two programs that change the file at once wait
+//! for each other.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,9 +14,9 @@ use super::file::{self, KeysError, VERSION};
 use super::key::{Key, KeyDigest, KeyLimits, Scores};
 use super::scope::Scope;
 
-/// The most valid keys of one name: the one in use, and the one that replaces it.
+/// The most valid keys with the same name: the one in use, and the one that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
-/// The beginning of every key, so that people and programs that look for leaked secrets recognize one.
+/// The beginning of every key. It lets people and programs that look for leaked secrets recognize a key.
 const BEGINNING: &str = "hapax_";
 /// The digits of a key (RFC 4648, section 6, in lower case): five bits each.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -36,9 +36,9 @@ pub struct NewKey {
     pub limits: KeyLimits,
 }
 
-/// Adds a key to a file, which is made if it is missing. Returns the key's id, and the text that its client sends. That
-/// text is stored nowhere. Without collections, limits or scores of its own, it gets those of the valid key that it will
-/// replace.
+/// Adds a key to a file; creates the file if it is missing. Returns the key's id, and the text that its client sends.
+/// That text is stored nowhere. If collections, limits or scores are not given, the key gets those of the valid key
+/// that it will replace.
 pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
     change(path, |document, keys| {
@@ -67,7 +67,8 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
     Ok((id, text))
 }
 
-/// Returns the new key. If it has no collections, no limits or no `scores`, it gets those of the key that it will replace.
+/// Returns the new key. If it has no collections, no limits or no `scores`, it gets those of the key that it will
+/// replace.
 fn like(new: &NewKey, before: Option<&Key>) -> NewKey {
     let mut new = new.clone();
     if let Some(before) = before {
@@ -84,10 +85,10 @@ fn like(new: &NewKey, before: Option<&Key>) -> NewKey {
     new
 }
 
-/// Takes the keys with this name or id out of a file. Returns the name and id of each.
+/// Removes the keys with this name or id from a file. Returns the name and the id of each removed key.
 pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, KeysError> {
     let mut revoked = Vec::new();
-    // `change` makes a missing file, but nothing can be revoked in one.
+    // `change` would create a missing file, but nothing can be revoked in it.
     file::read(path)?;
     change(path, |document, keys| {
         let is_meant = |key: &&Key| key.id() == name_or_id || key.name() == name_or_id;
@@ -133,7 +134,7 @@ fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, Ke
     Ok(table)
 }
 
-/// Reads a time after now.
+/// Reads a time, which must be after now.
 fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let span = |unit: char| text.strip_suffix(unit).and_then(|number| number.parse::<i64>().ok());
     let seconds = |number: i64, unit| number.checked_mul(unit).map(SignedDuration::from_secs);
@@ -149,7 +150,7 @@ fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     })
 }
 
-/// Returns random digits, from this many bytes of the system's randomness.
+/// Returns random digits, made from this many random bytes of the system.
 fn random(bytes: usize) -> Result<String, KeysError> {
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).map_err(|error| KeysError::Read(io::Error::other(error)))?;
@@ -158,12 +159,12 @@ fn random(bytes: usize) -> Result<String, KeysError> {
     Ok((0..bytes * 8).step_by(5).map(digit).collect())
 }
 
-/// Changes a file, unless the result would be wrong.
+/// Changes a file, unless the result would be invalid.
 fn change(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut, &[Key]) -> Result<(), KeysError>,
 ) -> Result<(), KeysError> {
-    // A symlink stays; the file that it leads to is replaced.
+    // A symlink stays; the file to which it leads is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let dir =
         path.parent().filter(|dir| !dir.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_owned);
@@ -189,7 +190,8 @@ fn change(
     lock.sync_all().map_err(KeysError::Read)
 }
 
-/// Writes the content to a new file, and gives it the name of the old one. It keeps the owner and the mode of that.
+/// Writes the content to a new file, which then replaces the old one. The new file gets the owner and the mode of the
+/// old one.
 fn replace(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it is a directory"))?;
     let draft = dir.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));

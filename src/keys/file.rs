@@ -1,4 +1,4 @@
-//! The text of a keys file -> its keys, or what is wrong with it. Version 1 of the format:
+//! The text of a keys file -> its keys, or the reason why it cannot be used. Version 1 of the format:
 //!
 //! ```toml
 //! version = 1
@@ -16,7 +16,7 @@
 //! requests_per_second = 100
 //! ```
 //!
-//! Unknown fields and words are refused: a server that skipped a limit or an expiry would allow more than the file
+//! Unknown fields and words are refused: a server that ignored a limit or an expiry would allow more than the file
 //! says.
 
 use std::collections::HashSet;
@@ -34,33 +34,33 @@ use crate::plain_file::open_plain_file;
 
 /// The version of the format.
 pub(super) const VERSION: i64 = 1;
-/// The longest file.
+/// The size of the longest file, in bytes.
 pub(super) const BYTES_MAX: u64 = 1 << 20;
-/// The most keys in a file, expired ones included.
+/// The most keys in a file, including expired ones.
 pub(super) const KEYS_MAX: usize = 1000;
 /// The most entries in the list of collections of a key.
 const PATTERNS_MAX: usize = 100;
 const ID_BYTES_MAX: usize = 32;
-/// The most characters that an error quotes of a name, and that it keeps at either end of its detail.
+/// The most characters of a name that an error quotes, and the most that it keeps at either end of its detail.
 const NAME_CHARS_SHOWN: usize = 80;
 const DETAIL_CHARS_SHOWN: usize = 250;
 /// The values that a limit may have.
 pub(super) const LIMIT_RANGE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
-/// The reason why a file has no keys for us.
+/// The reason why a file has no usable keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     #[error("{0}")]
     Read(#[source] io::Error),
-    /// The file as a whole.
+    /// The file as a whole is wrong.
     #[error("{detail}")]
     Format { detail: String },
-    /// One key in it.
+    /// One key in the file is wrong.
     #[error("key {at} ({name:?}): {detail}")]
     Key {
-        /// Its place in the file, from 1 on.
+        /// The key's place in the file, from 1 on.
         at: usize,
-        /// Its name, as the file gives it.
+        /// The key's name, as it is in the file.
         name: String,
         detail: String,
     },
@@ -105,7 +105,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Key>, KeysError> {
     Ok(keys)
 }
 
-/// Checks that a text is TOML of a version that is known here.
+/// Checks that a text is TOML, and that this program knows the version of its format.
 pub(super) fn document(text: &str) -> Result<DocumentMut, KeysError> {
     let document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| format(at_line(text, error.message(), error.span())))?;
@@ -119,7 +119,7 @@ pub(super) fn document(text: &str) -> Result<DocumentMut, KeysError> {
     }
 }
 
-/// Returns the text of a file that is not empty.
+/// Returns the text of a file, which must not be empty.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, KeysError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| format(format!("it is not UTF-8 at byte {}", error.valid_up_to())))?;
@@ -133,7 +133,7 @@ pub(super) fn format(detail: impl Into<String>) -> KeysError {
     KeysError::Format { detail: without_middle(detail.into()) }
 }
 
-/// Cuts the middle out of a long detail: it begins with a value of the file, and ends with the values that are allowed.
+/// Cuts the middle out of a long detail. A detail begins with a value of the file, and ends with the allowed values.
 fn without_middle(detail: String) -> String {
     let chars: Vec<char> = detail.chars().collect();
     if chars.len() <= 2 * DETAIL_CHARS_SHOWN {
@@ -143,7 +143,7 @@ fn without_middle(detail: String) -> String {
     beginning.iter().chain(&['…']).chain(end).collect()
 }
 
-/// Adds the line of the file to a parser's message.
+/// Adds the number of the line in the file to a parser's message.
 fn at_line(text: &str, message: &str, span: Option<Range<usize>>) -> String {
     let message = message.trim_end().replace('\n', ", ");
     match span.and_then(|span| text.as_bytes().get(..span.start)) {
@@ -201,7 +201,7 @@ fn check_id(id: &str) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("id {id:?} must be 1 to {ID_BYTES_MAX} of a-z and 0-9")) }
 }
 
-/// Reads the list of collections of a key. `None`: `*` is in it, so all are.
+/// Reads the list of collections of a key. `None`: the list has `*`, so all collections are allowed.
 fn patterns(list: &[String]) -> Result<Option<Vec<Pattern>>, String> {
     if !(1..=PATTERNS_MAX).contains(&list.len()) {
         return Err(format!(
@@ -220,7 +220,7 @@ pub(super) fn are_all(list: &[String]) -> bool {
 }
 
 /// Checks that a key that sees only verdicts has no scope that shows more. With `sign`, a client could change a
-/// signature slot by slot until the verdict changes, and so count the slots that are equal.
+/// signature slot by slot until the verdict changes. That would reveal the number of equal slots.
 fn coarse(scopes: Scopes, scores: Scores) -> Result<(), String> {
     let allowed = [Scope::Check, Scope::Insert, Scope::Delete];
     match Scope::ALL.into_iter().find(|scope| scopes.contains(*scope) && !allowed.contains(scope)) {

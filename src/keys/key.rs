@@ -1,4 +1,4 @@
-//! One key: its name, the hash of its text, and what it may do. Knows nothing of files and requests.
+//! One key: its name, the hash of its text, and its rights. Knows nothing of files and requests.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::scope::{Scope, Scopes};
 use crate::types::CollectionName;
 
-/// The name of the key that the settings give (`auth.api_key`). A key of a file cannot have it.
+/// The name of the key from the settings (`auth.api_key`). A key in a file cannot have this name.
 pub const CONFIGURED: &str = "api_key";
 /// The longest name of a key.
 const NAME_BYTES_MAX: usize = 64;
@@ -41,27 +41,27 @@ impl KeyDigest {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the beginning, to find a key by. It tells nothing about the rest.
+    /// Returns the beginning of the hash, by which a key is found. It tells nothing about the rest.
     pub(super) fn beginning(&self) -> u64 {
         u64::from_le_bytes(self.0[..8].try_into().expect("eight bytes"))
     }
 
-    /// Compares all bytes, in a time that does not depend on the place of a difference.
+    /// Compares all bytes, in a time that does not depend on the position of a difference.
     pub fn equals(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 }
 
-/// The collections that a key may use.
+/// One entry in the list of collections that a key may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
     Name(CollectionName),
-    /// All names that begin so.
+    /// All names that begin with this text.
     Prefix(String),
 }
 
 impl Pattern {
-    /// Reads the name of a collection, or the beginning of names and a `*`.
+    /// Reads the name of a collection, or the beginning of names followed by `*`.
     pub fn new(text: &str) -> Result<Self, String> {
         let refuse = || {
             format!(
@@ -69,7 +69,7 @@ impl Pattern {
             )
         };
         match text.strip_suffix('*') {
-            // A letter after it makes it a whole name, if it is the beginning of one.
+            // A valid beginning becomes a valid name when a letter follows it.
             Some(prefix) if CollectionName::new(&format!("{prefix}a")).is_ok() => Ok(Self::Prefix(prefix.to_owned())),
             Some(_) => Err(refuse()),
             None => CollectionName::new(text).map(Self::Name).map_err(|_| refuse()),
@@ -83,7 +83,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it admits every name that `other` admits.
+    /// Whether this pattern admits every name that `other` admits.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Name(own), Self::Name(other)) => own == other,
@@ -106,9 +106,9 @@ impl fmt::Display for Pattern {
 /// How much of a verdict a key sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
-    /// All of it.
+    /// The whole verdict.
     Full,
-    /// The verdict alone: no similarity, no match.
+    /// Only the verdict itself: no similarity, and no match.
     Verdict,
 }
 
@@ -121,7 +121,7 @@ impl Scores {
     }
 }
 
-/// How much work a key may cause. `None`: no limit of its own.
+/// How much work a key may cause. `None`: the key does not have this limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyLimits {
@@ -132,7 +132,7 @@ pub struct KeyLimits {
 }
 
 impl KeyLimits {
-    /// Returns the limits that are set, with the names that they have in a keys file.
+    /// Returns the limits that are set, with their names in a keys file.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let Self { requests_per_second, bytes_per_second, documents_per_second, requests_in_flight } = *self;
         let all = [
@@ -145,7 +145,7 @@ impl KeyLimits {
     }
 }
 
-/// The rights of a key, and their end.
+/// The rights of a key, and when they end.
 #[derive(Clone)]
 pub(super) struct Rights {
     pub scopes: Scopes,
@@ -164,7 +164,7 @@ pub struct Key {
     id: String,
     digest: KeyDigest,
     rights: Rights,
-    /// Those that hold: of the newest key of its name.
+    /// The limits that apply: those of the newest key with this name.
     limits: KeyLimits,
     revoked: CancellationToken,
 }
@@ -174,7 +174,7 @@ impl Key {
         Self { name, id, digest, limits: rights.limits, rights, revoked: CancellationToken::new() }
     }
 
-    /// Returns the key of the settings, which may do everything.
+    /// Returns the key from the settings, which may do everything.
     pub(super) fn configured(digest: KeyDigest) -> Self {
         let rights = Rights {
             scopes: Scopes::all(),
@@ -187,18 +187,18 @@ impl Key {
         Self::new(CONFIGURED.to_owned(), CONFIGURED.to_owned(), digest, rights)
     }
 
-    /// Continues the life of `before`, if that has not ended: the open requests of its clients go on.
+    /// Continues the life of `before`, if that key has not ended. So the open requests of its clients go on.
     pub(super) fn continuing(self, before: &Self) -> Self {
         let revoked = if before.revoked.is_cancelled() { self.revoked } else { before.revoked.clone() };
         Self { revoked, ..self }
     }
 
-    /// Sets the limits that hold.
+    /// Sets the limits that apply.
     pub(super) fn limit(&mut self, limits: KeyLimits) {
         self.limits = limits;
     }
 
-    /// The limits that the file gives it.
+    /// The limits that the file gives to this key.
     pub(super) fn own_limits(&self) -> &KeyLimits {
         &self.rights.limits
     }
@@ -207,7 +207,7 @@ impl Key {
         &self.name
     }
 
-    /// A public word that tells two keys of one name apart.
+    /// A public word that distinguishes two keys with the same name.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -220,7 +220,7 @@ impl Key {
         self.rights.scopes
     }
 
-    /// The collections that it may use; `None` if all.
+    /// The collections that the key may use; `None` if it may use all.
     pub fn collections(&self) -> Option<&[Pattern]> {
         self.rights.collections.as_deref()
     }
@@ -237,12 +237,12 @@ impl Key {
         self.rights.scores
     }
 
-    /// The limits that hold for it.
+    /// The limits that apply to the key.
     pub fn limits(&self) -> &KeyLimits {
         &self.limits
     }
 
-    /// Cancelled once the key is revoked, has expired, or has lost a right.
+    /// The token that is cancelled once the key is revoked, has expired, or has lost a right.
     pub fn revoked(&self) -> &CancellationToken {
         &self.revoked
     }
@@ -255,12 +255,12 @@ impl Key {
         self.rights.collections.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.admits(name)))
     }
 
-    /// Whether it has expired. A key that expired once stays so if the clock is set back.
+    /// Whether the key has expired. A key that has expired stays expired even if the clock is set back.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.rights.expires.is_some_and(|at| at <= now || self.revoked.is_cancelled())
     }
 
-    /// Whether it may do everything that `other` may.
+    /// Whether this key may do everything that `other` may do.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let collections = match (&self.rights.collections, &other.rights.collections) {
             (None, _) => true,
@@ -278,7 +278,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Checks the name of a key. It is shown in logs and metrics.
+/// Checks the name of a key, because it is shown in logs and metrics.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let head = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
@@ -336,7 +336,7 @@ mod tests {
         assert!(!KeyDigest::from_hex(std::str::from_utf8(&other).unwrap()).unwrap().equals(&digest));
         assert!(KeyDigest::from_hex(&hex[1..]).is_none());
         assert!(KeyDigest::from_hex(&hex.replacen(&hex[..1], "g", 1)).is_none());
-        // FIPS 180-4, one block.
+        // The example in FIPS 180-4 with one block.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(KeyDigest::of(b"abc").to_hex(), abc);
     }

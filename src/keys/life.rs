@@ -1,5 +1,5 @@
-//! When clients will be without a key: the next moment at which the last valid key of a name expires. Knows nothing of
-//! files and requests.
+//! Finds when clients will be without a key: the next time at which the last valid key of a name expires. Knows nothing
+//! of files and requests.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::key::Key;
 
-/// A key that ends sooner than this causes a warning, if it is the last one of its name.
+/// A key that ends sooner than this causes a warning, if it is the last key with its name.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// Returns whether an end is so near that it causes a warning.
+/// Returns whether an end is so soon that it causes a warning.
 pub fn is_soon(end: Timestamp, now: Timestamp) -> bool {
     end.duration_since(now) < SOON
 }
 
-/// Returns the name whose last valid key expires first, and when. A key that is being replaced by another of its name
-/// does not count, nor does a name whose keys have all expired.
+/// Returns the name whose last valid key expires first, and when it expires. A key that another valid key with the same
+/// name outlives does not count. A name whose keys have all expired does not count either.
 pub fn next_to_end<'a>(keys: impl Iterator<Item = &'a Key>, now: Timestamp) -> Option<(&'a str, Timestamp)> {
     // `None`: a key of this name never expires.
     let mut ends: HashMap<&str, Option<Timestamp>> = HashMap::new();

@@ -1,5 +1,5 @@
-//! The keys of clients: what each may do, the file that holds their hashes, and the set that is valid now. In: a text
-//! that a client shows. Out: its key, or nothing. It must never know HTTP.
+//! The keys of clients: the rights of each, the file that holds their hashes, and the set that is valid now. In: a text
+//! that a client shows. Out: its key, or nothing. Knows nothing of HTTP.
 
 mod edit;
 mod file;

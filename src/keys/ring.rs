@@ -1,5 +1,5 @@
-//! The keys that are valid now: found by the text that a client shows. Knows nothing of files and requests.
-//! A set of keys is replaced as a whole, without a lock that requests would wait for.
+//! The keys that are valid now. A key is found by the text that a client shows. Knows nothing of files and requests.
+//! The set of keys is replaced as a whole, and requests never wait for a lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub enum Shown {
     Valid(Arc<Key>),
     /// A key that was valid once.
     Expired,
-    /// No key, or one that was revoked.
+    /// No key, or a key that was revoked.
     Unknown,
 }
 
@@ -33,12 +33,12 @@ struct Inner {
     keys: ArcSwap<Keys>,
 }
 
-/// The keys of a file, by the beginnings of their hashes.
+/// The keys of a file, by the beginning of each key's hash.
 #[derive(Default)]
 struct Keys(HashMap<u64, Vec<Arc<Key>>>);
 
 impl Keys {
-    /// The limits of the newest valid key of a name hold for all of them.
+    /// The limits of the newest valid key with a name apply to all keys with this name.
     fn new(keys: Vec<Key>, now: Timestamp) -> Self {
         let (mut all, mut newest) = (Self::default(), HashMap::new());
         for key in keys.iter().filter(|key| !key.is_expired(now)) {
@@ -64,12 +64,12 @@ impl Keys {
 }
 
 impl KeyRing {
-    /// Returns the ring of a server that asks for no key.
+    /// Returns the ring of a server that requires no key.
     pub fn open() -> Self {
         Self(Arc::new(Inner { configured: None, open: true, keys: ArcSwap::default() }))
     }
 
-    /// Returns the ring of a server that asks for a key: the one of the settings, or one of these.
+    /// Returns the ring of a server that requires a key: the key from the settings, or one of `keys`.
     pub fn new(configured: Option<KeyDigest>, keys: Vec<Key>) -> Self {
         let configured = configured.map(|digest| Arc::new(Key::configured(digest)));
         Self(Arc::new(Inner {
@@ -79,13 +79,13 @@ impl KeyRing {
         }))
     }
 
-    /// Whether requests without a key are answered. It never changes while the server runs.
+    /// Whether requests without a key are answered. This never changes while the server runs.
     pub fn is_open(&self) -> bool {
         self.0.open
     }
 
-    /// Finds the key of this text. The time it takes tells nothing of how much of a text is right: only hashes are
-    /// compared, and each whole.
+    /// Finds the key with this text. The time that this takes does not reveal how much of the text is right, because
+    /// only hashes are compared, and each is compared as a whole.
     pub fn find(&self, text: &[u8]) -> Shown {
         let digest = KeyDigest::of(text);
         if let Some(key) = self.0.configured.as_ref().filter(|key| key.digest().equals(&digest)) {
@@ -99,18 +99,18 @@ impl KeyRing {
         }
     }
 
-    /// Replaces the keys of the file. Returns how many were revoked or lost a right: the open requests of their clients
-    /// end.
+    /// Replaces the keys of the file. Returns how many keys were revoked or lost a right. The open requests of their
+    /// clients end.
     pub(super) fn replace(&self, keys: Vec<Key>) -> usize {
         let old = self.0.keys.load_full();
-        // A key that keeps its rights keeps its token, and so the open requests of its clients go on.
+        // A key that keeps its rights also keeps its token, so the open requests of its clients go on.
         let kept = |key: Key| match old.get(key.digest()) {
             Some(before) if key.covers(before) => key.continuing(before),
             _ => key,
         };
         let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect(), Timestamp::now()));
         self.0.keys.store(Arc::clone(&new));
-        // Only after the new keys are in use: a client that comes back at once must be refused.
+        // Only after the new keys are in use, because a client that tries again at once must be refused.
         let stays = |key: &Key| new.get(key.digest()).is_some_and(|new| new.covers(key));
         let lost: Vec<_> = old.all().filter(|key| !stays(key)).collect();
         lost.iter().for_each(|key| key.revoked().cancel());
@@ -122,14 +122,15 @@ impl KeyRing {
         let keys = self.0.keys.load();
         let (expired, valid): (Vec<_>, Vec<_>) = keys.all().partition(|key| key.is_expired(now));
         if expired.iter().any(|key| !key.revoked().is_cancelled()) {
-            // Other limits may hold from now on.
+            // The limits of other keys may apply from now on.
             self.0.keys.store(Arc::new(Keys::new(keys.all().map(|key| Key::clone(key)).collect(), now)));
         }
         expired.iter().for_each(|key| key.revoked().cancel());
         valid.len() + usize::from(self.0.configured.is_some())
     }
 
-    /// Returns the name whose last valid key expires first, and when. The key of the settings never expires.
+    /// Returns the name whose last valid key expires first, and when it expires. The key from the settings never
+    /// expires.
     pub(super) fn next_to_end(&self, now: Timestamp) -> Option<(String, Timestamp)> {
         let keys = self.0.keys.load();
         next_to_end(keys.all().map(|key| &**key), now).map(|(name, end)| (name.to_owned(), end))
@@ -147,7 +148,7 @@ impl KeyRing {
     }
 }
 
-/// A ring that ends with its last [`KeyRing`].
+/// A reference to a ring. It does not keep the ring alive.
 pub(super) struct WeakRing(std::sync::Weak<Inner>);
 
 impl WeakRing {
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
     use crate::keys::file::parse;
 
-    /// A line of a file for a test: the text of a key, its scopes, and more.
+    /// Returns keys for a test. Each entry has the text of a key, its scopes, and more lines.
     fn keys(all: &[(&str, &str, &str)]) -> Vec<Key> {
         let mut text = String::from("version = 1\n");
         for (at, (shown, scopes, more)) in all.iter().enumerate() {
@@ -206,9 +207,9 @@ mod tests {
         assert!(!a.revoked().is_cancelled() && b.revoked().is_cancelled());
         assert!(c.revoked().is_cancelled() && d.revoked().is_cancelled());
         assert!(found(&ring, "d").is_none());
-        // The same text with fewer rights begins afresh.
+        // A key with the same text but fewer rights gets a new token.
         assert!(!found(&ring, "b").unwrap().revoked().is_cancelled());
-        // A key that was kept is cut off later.
+        // A key that was kept can still be cut off later.
         assert_eq!(ring.replace(Vec::new()), 3);
         assert!(a.revoked().is_cancelled() && found(&ring, "a").is_none());
     }
@@ -242,7 +243,7 @@ mod tests {
         assert!(!new.revoked().is_cancelled());
         assert_eq!(ring.expire("3000-01-01T00:00:00Z".parse().unwrap()), 0);
         assert!(new.revoked().is_cancelled() && matches!(ring.find(b"new"), Shown::Expired), "the clock was set back");
-        // A longer life in the file begins afresh.
+        // A later expiry in the file gives the key a new token.
         ring.replace(keys(&[("new", "[\"check\"]", "expires = \"2999-02-01T00:00:00Z\"")]));
         assert!(found(&ring, "new").is_some_and(|key| !key.revoked().is_cancelled()));
     }

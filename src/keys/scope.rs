@@ -1,8 +1,8 @@
-//! The words for what a key may do.
+//! The names of the rights that a key may have.
 
 use std::fmt;
 
-/// One thing that a key may do.
+/// One right that a key may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Look documents up.
@@ -17,12 +17,13 @@ pub enum Scope {
     Admin,
     /// Read `/metrics`.
     Metrics,
-    /// Get signatures, and send them or sets in place of texts. With it, a client can craft documents that share bands
-    /// with any other.
+    /// Get signatures, and send signatures or sets instead of texts. With this right, a client can craft documents that
+    /// share bands with any other document.
     Sign,
-    /// See how verdicts come about: sizes of buckets, and documents below the threshold.
+    /// See how hapax reached a verdict: the sizes of buckets, and documents below the threshold.
     Explain,
-    /// Say which texts given signatures were made of. With it, a client can pass a document off as a copy of any text.
+    /// State from which texts given signatures were made. With this right, a client can pass a document off as a copy
+    /// of any text.
     Load,
 }
 
@@ -74,7 +75,7 @@ impl Scopes {
         Self(Scope::ALL.iter().fold(0, |all, scope| all | scope.bit()))
     }
 
-    /// Reads a list of words. The error says what is wrong and what is allowed.
+    /// Reads a list of words. The error names the wrong word, and the allowed ones.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
         let allowed = || Scope::ALL.map(Scope::as_str).join(", ");
         let mut scopes = Self(0);
@@ -90,7 +91,7 @@ impl Scopes {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether it has every scope of `other`.
+    /// Whether this set has every scope of `other`.
     pub fn covers(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -1,6 +1,6 @@
-//! Follows a keys file: looks each second whether its content has changed, and replaces the keys of a ring.
-//! The content counts, not its time: Kubernetes swaps symlinks, and a copy may keep an old time. A file that is missing
-//! or wrong changes nothing: the last good keys stay, and so do revocations.
+//! Follows a keys file: checks each second whether its content has changed, and then replaces the keys of a ring.
+//! The content counts, not the time of the file: Kubernetes swaps symlinks, and a copy may keep an old time. A missing
+//! or invalid file changes nothing: the last good keys stay valid, and revoked keys stay revoked.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::life::is_soon;
 use super::ring::{KeyRing, WeakRing};
 use crate::telemetry::names;
 
-/// The time between two looks.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// A new content must stay the same for this long. Programs that do not replace a file at once write it piece by piece,
-/// and a piece may look like a whole file with fewer keys.
+/// A new content must stay the same for this long before it is used. Some programs do not replace a file at once, but
+/// write it piece by piece, and a piece may look like a whole file with fewer keys.
 const SETTLE: Duration = Duration::from_millis(250);
 
 /// A keys file that could be read at the start.
@@ -35,7 +35,7 @@ impl KeysFile {
         Ok(Self { path: path.to_owned(), content, keys, read_at: Timestamp::now() })
     }
 
-    /// Its keys, expired ones included.
+    /// Returns the keys in the file, including expired ones.
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
@@ -45,8 +45,8 @@ impl KeysFile {
     }
 }
 
-/// Returns the ring of a server with these keys, and follows the file on a thread of its own until the ring is dropped.
-/// Without a key and without a file the server is open to everyone.
+/// Returns the ring of a server with these keys, and follows the file on a separate thread until the ring is dropped.
+/// Without a key and without a file, the server is open to everyone.
 pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::Result<KeyRing> {
     metrics::gauge!(names::KEYS_FILE_BAD).set(0.0);
     metrics::gauge!(names::KEYS_NEXT_EXPIRY).set(f64::NAN);
@@ -66,7 +66,7 @@ pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::R
     }
     let mut watch = Watch { path, seen: Seen::Good(content), warned: None };
     let followed = ring.downgrade();
-    // A thread, because revoking must work while all others are busy.
+    // It is a separate thread, because revoking must work even if all other threads are busy.
     std::thread::Builder::new().name("hapax-keys".into()).spawn(move || watch.follow(&followed))?;
     Ok(ring)
 }
@@ -76,19 +76,19 @@ fn warn_of_no_key(path: &Path) {
     tracing::warn!(%path, "no key is valid, so every request is refused; add one with `hapax keys add`");
 }
 
-/// The findings of the last look.
+/// The findings of the last check.
 #[derive(PartialEq, Eq)]
 enum Seen {
-    /// The content that the keys in use come from.
+    /// The file can be used. This is the content from which the keys in use come.
     Good(Vec<u8>),
-    /// Why the file cannot be used.
+    /// The reason why the file cannot be used.
     Bad(String),
 }
 
 struct Watch {
     path: PathBuf,
     seen: Seen,
-    /// The name whose last key ends soon, and when, if the log says so.
+    /// The name whose last key ends soon, and when it ends, if the log has already warned of it.
     warned: Option<(String, Timestamp)>,
 }
 
@@ -104,7 +104,7 @@ impl Watch {
         }
     }
 
-    /// Says when clients will be without a key: as a metric, and in the log when that becomes urgent.
+    /// Reports when clients will be without a key: as a metric, and in the log when that is soon.
     fn tell_end(&mut self, next: Option<(String, Timestamp)>, now: Timestamp) {
         let end = next.as_ref().map_or(f64::NAN, |(_, end)| end.as_second() as f64);
         metrics::gauge!(names::KEYS_NEXT_EXPIRY).set(end);
@@ -118,7 +118,7 @@ impl Watch {
         self.warned = soon;
     }
 
-    /// Looks once.
+    /// Checks the file once.
     fn look(&mut self, ring: &KeyRing) {
         let content = file::read(&self.path);
         let changed = !matches!((&self.seen, &content), (Seen::Good(seen), Ok(content)) if seen == content);
@@ -139,7 +139,7 @@ impl Watch {
             _ => false,
         };
         if !settled {
-            // It is being written. The next look comes in a second.
+            // The file is being written. The next check comes in a second.
             return;
         }
         match again.and_then(|content| Ok((file::parse(&content)?, content))) {
@@ -149,7 +149,7 @@ impl Watch {
                 match (ring.expire(Timestamp::now()), ended) {
                     (0, _) => warn_of_no_key(&self.path),
                     (_, 0) => tracing::info!(%path, keys = count, "read the keys file again"),
-                    // In words of its own: a line like one of a moment ago is left out.
+                    // This message differs from the one above, because a line that repeats a recent one is left out.
                     (_, _) => tracing::info!(%path, keys = count, revoked = ended, "keys were revoked"),
                 }
                 self.seen = Seen::Good(content);

@@ -1,4 +1,4 @@
-//! The changes that a writer is given. Most have a position in the commit order; a [`Touch`](Change::Touch) has none,
+//! The changes that a writer stores. Most have a position in the commit order. A [`Touch`](Change::Touch) has none,
 //! because it changes no answer.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub enum Change {
         record: Arc<Record>,
         /// The document to delete.
         target: Seq,
-        /// As for a delete.
+        /// As in [`Change::Delete`].
         promoted: Option<Seq>,
     },
     /// Changes the metadata, the labels, the capture and the page of a document, but not its content.
@@ -42,12 +42,12 @@ pub enum Change {
     DeleteLabelled {
         deletion: Arc<LabelDeletion>,
         doomed: Arc<[DoomedPart]>,
-        /// The links that become ordinary documents, as for a delete.
+        /// The links that become ordinary documents, as in [`Change::Delete`].
         promoted: Vec<Seq>,
     },
     /// Begins a merge of another collection.
     BeginMerge(Arc<Merge>),
-    /// Notes what a merge did with a document. It has no place of its own: it is written with the document.
+    /// Notes what a merge did with a document. It has no position of its own, because it is written with the document.
     Merged(Arc<Merged>),
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },

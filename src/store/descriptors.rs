@@ -1,5 +1,5 @@
-//! Tells whether an error means that the process or the system had no file descriptor left. That is over as soon as
-//! something is closed, and says nothing about the data on disk.
+//! Tells whether an error means that the process or the system had no file descriptor left. Such an error can end as
+//! soon as any file is closed, and says nothing about the data on disk.
 
 use std::error::Error;
 use std::fs::File;
@@ -11,8 +11,8 @@ use rusqlite::ffi::SQLITE_IOERR_SHMOPEN;
 /// `ENFILE` and `EMFILE`, the same on every Unix.
 const NO_DESCRIPTOR: [i32; 2] = [23, 24];
 
-/// The most files that SQLite has open for a moment when it opens a database (database, log, its index, the directory),
-/// times two.
+/// Twice the number of files that SQLite opens for a moment when it opens a database (the database, its log, the index
+/// of the log, the directory).
 const SPARE: usize = 8;
 
 /// Returns whether this error or one of its causes is a lack of file descriptors.
@@ -22,8 +22,9 @@ pub fn out_of_descriptors(error: &(dyn Error + 'static)) -> bool {
         .any(is_no_descriptor)
 }
 
-/// Returns the system's error behind an error of SQLite, if the cause is that no descriptor was left. Call it at once:
-/// SQLite reports that it could not open a file but not why, and by then it has closed the files it had open.
+/// Returns the system's error behind an error of SQLite, if the cause is that no descriptor was left. SQLite reports
+/// that it could not open a file, but not why, so this function tries to open files itself. Call it at once. It opens
+/// `SPARE` files, because SQLite has already closed its own.
 pub(super) fn behind(error: &rusqlite::Error) -> Option<io::Error> {
     let failure = error.sqlite_error()?;
     if failure.code != ErrorCode::CannotOpen && failure.extended_code != SQLITE_IOERR_SHMOPEN {
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
     use crate::store::StoreError;
 
-    // The case that none is left is tested on a separate process, in `tests/it/descriptors.rs`.
+    // `tests/it/descriptors.rs` tests a process that has no descriptor left.
 
     #[test]
     fn it_is_found_among_the_causes() {
@@ -50,7 +51,7 @@ mod tests {
         for (number, expected) in [(24, true), (23, true), (2, false), (28, false)] {
             assert_eq!(out_of_descriptors(&error(number)), expected, "{number}");
         }
-        // Descriptors are left here, so this error has another cause.
+        // This process has descriptors left, so the error has another cause.
         let missing = rusqlite::Connection::open("/no/such/folder/file").unwrap_err();
         assert!(!out_of_descriptors(&StoreError::from_sqlite("news", "opening its file", missing)));
     }

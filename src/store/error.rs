@@ -34,9 +34,8 @@ pub enum StoreError {
         /// The error of the system or of SQLite.
         source: Cause,
     },
-    /// An earlier write failed in a way that leaves it unclear what is on disk: a failed fsync drops the pages that it
-    /// could not write, so a second fsync succeeds and proves nothing. Reads continue. Writes need the file to be
-    /// opened again.
+    /// An earlier write failed, and it is unclear what is on disk. A failed fsync drops the pages that it could not
+    /// write, so a second fsync succeeds and proves nothing. Reads continue. Writes need the file to be opened again.
     #[error(
         "collection `{collection}` accepts no writes until it is reopened, because an earlier write failed: {reason}"
     )]
@@ -121,7 +120,8 @@ impl StoreError {
         }
     }
 
-    /// Makes the error that the file does not hold what was written. `record` names the damaged record, if it is one.
+    /// Makes the error that the file does not hold what was written. `record` is the damaged record, if the damage is
+    /// in a record.
     pub(super) fn damaged(collection: &str, record: impl Into<Option<Seq>>, detail: impl Into<String>) -> Self {
         Self::Damaged { collection: collection.to_owned(), record: record.into(), detail: detail.into() }
     }
@@ -134,8 +134,8 @@ impl StoreError {
         self
     }
 
-    /// Turns damage that a commit or a checkpoint met into an error after which it is unclear what is on disk. Damage that
-    /// a transaction meets before its commit leaves no doubt: the transaction is rolled back.
+    /// Turns damage that was found by a commit or a checkpoint into an error after which it is unclear what is on disk.
+    /// If a transaction finds damage before its commit, the state is clear: the transaction is rolled back.
     pub(super) fn with_unclear_outcome(self) -> Self {
         match self {
             Self::Damaged { collection, detail, .. } => {

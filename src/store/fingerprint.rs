@@ -5,7 +5,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::types::DocId;
 
-/// Returns the fingerprint of an id. Two ids may share one, so confirm every find against the record.
+/// Returns the fingerprint of an id. Two ids may have the same fingerprint, so compare the id of every match with the
+/// one in the record.
 pub fn id_fingerprint(id: &DocId) -> u64 {
     xxh3_64(id.as_str().as_bytes())
 }

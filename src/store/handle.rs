@@ -24,8 +24,8 @@ use super::settings::{Meta, Opened};
 use super::write::writer::Writer;
 use crate::types::{ClusterPlace, DocId, Document, GoldenPair, Keep, Payload, Seq};
 
-/// The records of a collection. Cheap to clone. A record that is not what was written yields an error that names it,
-/// never a wrong answer.
+/// The records of a collection. Cheap to clone. If a record differs from the data that was written, reading it returns
+/// an error that names it, never a wrong answer.
 #[derive(Clone, Debug)]
 pub struct Store {
     readers: Arc<Readers>,
@@ -93,8 +93,8 @@ impl Store {
 
     /// Reads many records like [`head`](Self::head), in the order of `seqs`, all as of one moment.
     ///
-    /// If `metadata_bytes` is given, metadata is read up to that many bytes in total: the first that does not fit, and
-    /// all after it, stay in the file. Captures are read if `with_captures`.
+    /// If `metadata_bytes` is given, metadata is read up to that many bytes in total. The first metadata that does not
+    /// fit is not read, and neither is any after it. Captures are read if `with_captures`.
     pub fn heads(
         &self,
         seqs: &[Seq],
@@ -118,9 +118,9 @@ impl Store {
         self.readers.read(|snapshot| pages::page(snapshot, after, limit, fits))
     }
 
-    /// Looks at the payloads of these documents, in their order, all as of one moment. First it calls `size` with the
-    /// number of shingles. If `size` returns `Ok`, it reads the payload and calls `visit`. A payload that is damaged,
-    /// or missing while its document is there, is an error that names it.
+    /// Looks at the payloads of these documents, in their order, all as of one moment. For each payload it first calls
+    /// `size` with the number of shingles. If `size` returns `Ok`, it reads the payload and calls `visit`. If a payload
+    /// is damaged, or missing although its document exists, returns an error that names it.
     pub fn payloads<T>(
         &self,
         seqs: &[Seq],
@@ -154,8 +154,8 @@ impl Store {
         Ok(looked.found())
     }
 
-    /// Reads the payload of one document, if it has at most `bytes_max` bytes; else the error is how many it has. `None` if
-    /// the document is gone.
+    /// Reads the payload of one document if it has at most `bytes_max` bytes. Otherwise, the error is the number of
+    /// bytes. `None` if the document is gone.
     pub fn payload_within<T>(
         &self,
         seq: Seq,
@@ -189,8 +189,8 @@ impl Store {
         Ok(representative.map(|member| (member.head.seq, member.head.id)))
     }
 
-    /// Does work that reads. If no file was open for reading before, none is afterwards, so that background work does not
-    /// hold the files of idle collections.
+    /// Runs `work`, which reads. If no file was open for reading before, the files are closed afterwards. Background
+    /// work therefore does not hold the files of idle collections open.
     pub fn in_passing<T>(&self, work: impl FnOnce() -> T) -> T {
         let unused = self.readers.are_unused();
         let done = work();
@@ -210,8 +210,8 @@ impl Store {
         self.readers.read(|snapshot| statistics::read(snapshot.connection(), snapshot.collection()))
     }
 
-    /// Reads the intact statistics, and logs the damage of the others. Damaged counts must not keep documents from being
-    /// served.
+    /// Reads the intact statistics, and logs the damage of the others. Documents must be served even if counts are
+    /// damaged.
     pub fn intact_statistics(&self) -> Result<Vec<StoredStatistics>> {
         match self.statistics() {
             Err(error @ StoreError::Damaged { .. }) => {
@@ -227,18 +227,18 @@ impl Store {
         self.readers.read(|snapshot| jobs::read(snapshot.connection(), snapshot.collection(), false))
     }
 
-    /// Reads up to `limit` reports of a merge on documents after `after`, in their order.
+    /// Reads up to `limit` reports of a merge, in the order of their documents, from the first document after `after`.
     pub fn reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
         self.readers.read(|snapshot| jobs::reports(snapshot.connection(), snapshot.collection(), (merge, after), limit))
     }
 
-    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment. Stops after
-    /// the document whose payload reaches `bytes_max`.
+    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment. Stops
+    /// after the document whose payload reaches `bytes_max`.
     pub fn whole_records(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<Vec<Record>> {
         self.readers.read(|snapshot| records::whole(snapshot, after, limit, bytes_max))
     }
 
-    /// Lists these documents of a deletion no longer, in order of `seq`. Reads by `seq` still find them.
+    /// Hides documents of a deletion from all lists. They must be in order of `seq`. Reads by `seq` still find them.
     pub fn hide(&self, deletion: Seq, seqs: Arc<[Seq]>) {
         self.readers.set_doomed(|doomed| doomed.with(deletion, seqs));
     }
@@ -256,7 +256,7 @@ impl Store {
     /// Calls `visit` with the signature of every record, from `partitions` threads at once; the order holds only within
     /// a range. `progress` counts rows. After an error, discard everything that was visited.
     ///
-    /// Scan before the first commit: if rows come or go during the scan, they do not add up with the ledger.
+    /// Scan before the first commit: if rows are added or removed during the scan, the sums differ from the ledger.
     pub fn scan(
         &self,
         partitions: usize,

@@ -16,15 +16,15 @@
 //! meta       name, spec, keep, created, the settings that can change, sum
 //! ```
 //!
-//! With SQLite alone, one flipped bit in a page header can silently drop rows. So each row carries a checksum over all
-//! its columns, each transaction updates the ledger, and [`Store::scan`] compares the rows with the ledger before a
-//! collection is served. If the write-ahead log is damaged in the middle or cut short, rows and ledger would go back
-//! together, so [`Store::open`] looks at the log first (`log/look.rs`). The rows that boot does not read are checked
-//! when they are read, by [`Store::scrub`], and offline by [`inspect()`]. [`repair()`] builds a new file from the
-//! intact documents.
+//! With SQLite alone, one flipped bit in a page header can silently drop rows. Therefore each row has a checksum over
+//! all its columns, each transaction updates the ledger, and [`Store::scan`] compares the rows with the ledger before a
+//! collection is served. If the write-ahead log is damaged in the middle or cut short, SQLite would return an older
+//! state in which rows and ledger match. Therefore [`Store::open`] checks the log first (`log/look.rs`). The rows that
+//! boot does not read are checked when they are read, by [`Store::scrub`], and offline by [`inspect()`]. [`repair()`]
+//! builds a new file from the intact documents.
 //!
-//! [`Store`] reads, from any thread. [`Writer`] is the only one that writes. A background thread moves the write-ahead
-//! log into the database while both are in use.
+//! [`Store`] reads, from any thread. Only [`Writer`] writes. A background thread moves the write-ahead log into the
+//! database while both are in use.
 
 mod additions;
 pub mod backup;

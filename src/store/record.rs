@@ -34,7 +34,7 @@ pub struct Record {
     pub first_seen: TimestampMs,
     /// When the id was first stored, with any content.
     pub id_first_seen: TimestampMs,
-    /// When the document was last seen, as far as this is already on disk.
+    /// When the document was last seen, according to the disk. Memory may have a later time.
     pub seen: TimestampMs,
     /// The cluster of the document, named by the `seq` of its founder. `Seq(0)` if the document founded a cluster
     /// itself.
@@ -45,8 +45,8 @@ pub struct Record {
     pub page: Option<PageMark>,
     /// The verdict of the insertion.
     pub verdict: StoredVerdict,
-    /// The shingles or the text, if the collection keeps them. Set only on the way to the disk: a record that was read
-    /// has none, and [`Store::payloads`](super::Store::payloads) reads it.
+    /// The shingles or the text, if the collection keeps them. Set only in a record that will be written. A record that
+    /// was read has none; [`Store::payloads`](super::Store::payloads) reads it.
     pub payload: Option<Arc<Payload>>,
 }
 
@@ -74,7 +74,7 @@ pub struct StoredMatch {
     pub matching: u32,
     /// Whether both contents are equal.
     pub exact: bool,
-    /// How many shingles they share, if they were compared exactly.
+    /// How many shingles both documents share, if they were compared exactly.
     pub overlap: Option<Overlap>,
 }
 
@@ -113,7 +113,7 @@ impl Record {
         }
     }
 
-    /// Returns the record with other such parts.
+    /// Returns the record with other parts of this kind.
     pub fn with_additions(self, additions: Additions) -> Self {
         let Additions { metadata, labels, capture, page } = additions;
         Self { metadata, labels, capture, page, ..self }

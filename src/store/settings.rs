@@ -1,4 +1,4 @@
-//! The settings and counts that a collection's file holds besides its records.
+//! The settings and counts that a collection's file holds in addition to its records.
 
 use crate::types::{CollectionName, Extract, Keep, Seq, TimestampMs, Verify};
 
@@ -10,9 +10,10 @@ pub struct Meta {
     pub spec: String,
     /// The data that is stored besides signatures. It never changes.
     pub keep: Keep,
-    /// The text of a page that is compared. It never changes.
+    /// The part of a page that is compared. It never changes.
     pub extract: Extract,
-    /// The version of the extractor that the collection was created with. 1 for files that are older than pages.
+    /// The version of the extractor with which the collection was created. 1 in files of formats that did not support
+    /// pages.
     pub extractor: u32,
     /// When the collection was created.
     pub created: TimestampMs,
@@ -23,7 +24,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Says what is wrong if these are not the settings of the collection with this name.
+    /// If these are the settings of another collection than `name`, returns a sentence that says so.
     pub(super) fn other_than(&self, name: &str) -> Option<String> {
         let own = self.name.as_str();
         (own != name).then(|| format!("its settings name it `{own}`, so its file was copied or renamed"))
@@ -37,7 +38,7 @@ pub struct Changeable {
     pub rows: u32,
     /// Whether a client or the configuration chose the banding. If not, it follows the threshold.
     pub banding_by_hand: bool,
-    /// The similarity from which two documents are near-duplicates.
+    /// The lowest similarity at which two documents are near-duplicates.
     pub threshold: f64,
     /// How matches are confirmed.
     pub verify: Verify,
@@ -52,8 +53,8 @@ pub struct Changeable {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
     pub meta: Meta,
-    /// The last position of the commit order that was assigned and is on disk.
+    /// The last assigned position of the commit order that is on disk.
     pub last_seq: Seq,
-    /// The number of documents, links included, without those that a deletion by label has yet to remove.
+    /// The number of documents, links included, without those that a deletion by label must still remove.
     pub documents: u64,
 }

@@ -1,8 +1,8 @@
 //! Limits how much a fault or a client can write to the log. A full disk once wrote 79,930 lines (41 MB) in 8 seconds.
 //! In: every event. Out: whether its line is written; and every 10 s, how many lines were left out.
 //!
-//! Of equal lines of level info and above, one is written per period. Of lines that differ, each place in the source
-//! may write a few per period and collection. Times and counts do not make lines different.
+//! Among equal lines of level info and above, only one is written per period. Among lines that differ, each place in
+//! the source may write a few per period and collection. Lines that differ only in times and counts are equal.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Write};
@@ -23,12 +23,13 @@ use super::names;
 const PERIOD: Duration = Duration::from_secs(10);
 /// The number of different lines that one place in the source may write per period and collection.
 const DIFFERENT_MAX: usize = 10;
-/// The number of places, by collection, that are tracked. When there are as many, all further lines are written.
+/// The number of places, by collection, that are tracked. If this number is reached, all lines from other places are
+/// written.
 const PLACES_MAX: usize = 4096;
 /// The target of the lines that report what was left out. They are always written.
 const TARGET: &str = "hapax::log";
-/// The targets of lines that are always written, because one must not hide behind others: which key did what, and which
-/// addresses were refused. `Refusals` bounds the number of the latter.
+/// The targets of lines that are always written, because other lines must never hide them. `AUDIT`: which key did what.
+/// `REFUSED`: which addresses were refused; `Refusals` bounds the number of these lines.
 pub(crate) const AUDIT: &str = "hapax::audit";
 pub(crate) const REFUSED: &str = "hapax::refused";
 
@@ -52,8 +53,8 @@ impl Bounded {
         let bounded = Self::default();
         let places = Arc::downgrade(&bounded.0);
         let thread = std::thread::Builder::new().name("hapax-log".into());
-        // Without this thread, each line would be written only once ever. A process that cannot start one more thread
-        // cannot serve anyway.
+        // Without this thread, each line would be written only once in the life of the process. A process that cannot
+        // start one more thread cannot serve anyway.
         thread.spawn(move || tell(&places)).expect("the system has room for one thread more");
         bounded
     }
@@ -89,7 +90,7 @@ fn tell(places: &Weak<Mutex<Places>>) {
     loop {
         std::thread::sleep(PERIOD);
         let Some(places) = places.upgrade() else { return };
-        // A statement of its own, so that the lock is free again: the lines below take it.
+        // A separate statement, so that the lock is free again: the lines below take it.
         let over = std::mem::take(&mut *places.lock());
         let mut total = 0;
         for ((_, collection), Place { metadata, message, left_out, .. }) in over {
@@ -104,7 +105,7 @@ fn tell(places: &Weak<Mutex<Places>>) {
     }
 }
 
-/// The parts of an event that tell it from others.
+/// The parts of an event by which it differs from others.
 #[derive(Default)]
 struct Said {
     message: String,
@@ -126,7 +127,7 @@ impl Visit for Said {
         }
     }
 
-    // Numbers differ from line to line. Only these name what the line is about.
+    // Numbers differ from line to line. Only these fields identify the subject of the line.
     fn record_u64(&mut self, field: &Field, value: u64) {
         if matches!(field.name(), "record" | "seq" | "status") {
             value.hash(&mut self.hash);

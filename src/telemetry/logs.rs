@@ -28,7 +28,7 @@ pub enum LogsError {
     /// The filter is invalid.
     #[error("{0}")]
     Filter(#[from] ParseError),
-    /// The word would be taken for the name of a module, and nothing else would be logged.
+    /// One word is not a level. It would be taken for the name of a module, and nothing else would be logged.
     #[error("{0:?} is not a log level")]
     NotALevel(String),
     /// This process already logs.
@@ -54,7 +54,7 @@ fn audit_directive() -> Directive {
 /// Starts logging to stderr, without repeated lines (`bounded.rs`). Only the first call in a process succeeds.
 pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     let filter = EnvFilter::builder().parse(level)?;
-    // The lines that tell which key did what are logged at every level, if `level` does not name them.
+    // The lines that say which key did what are logged at every level, unless `level` names them.
     let filter = if level.contains(AUDIT) { filter } else { filter.add_directive(audit_directive()) };
     let terminal = std::io::stderr().is_terminal();
     let layer = fmt::layer().with_writer(std::io::stderr);
@@ -91,7 +91,7 @@ pub fn log_panics() {
 mod tests {
     use super::check_level;
 
-    /// `warning` and `loud` parse as names of modules. A server with such a level once logged nothing at all.
+    /// `warning` and `loud` parse as names of modules. A server with such a level once logged nothing.
     #[test]
     fn levels_and_directives_are_filters() {
         assert!(check_level("info").is_ok());

@@ -1,6 +1,6 @@
 //! Metrics and logs.
-//! In: settings. Out: an installed recorder and log subscriber, and the names of all metrics. It must not know what is
-//! measured, or the text of any document.
+//! In: settings. Out: an installed recorder and log subscriber, and the names of all metrics. It must not know the code
+//! that is measured, or the text of any document.
 
 mod bounded;
 pub mod logs;

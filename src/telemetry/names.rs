@@ -1,6 +1,6 @@
-//! One table of all metrics: name, type, unit, labels, meaning, and what to do when it moves.
-//! In: nothing. Out: constants for the code that measures, descriptions for the recorder, the tables of docs/metrics.md.
-//! It must not know which code sets a metric, or when.
+//! One table of all metrics: name, type, unit, labels, meaning, and what to do when the metric changes.
+//! In: nothing. Out: constants for the code that measures, descriptions for the recorder, and the tables of
+//! docs/metrics.md. It must not know which code sets a metric, or when.
 //!
 //! A metric is one declaration in its section of the page. `HAPAX_RECORD=1 cargo test --locked --test it
 //! reference_pages` then writes the page.
@@ -30,9 +30,9 @@ pub struct Metric {
     pub unit: Option<Unit>,
     /// The names of the labels, in no particular order.
     pub labels: &'static [&'static str],
-    /// The thing that it counts or measures, in Markdown. [`Metric::help`] is the same in plain words.
+    /// The thing that the metric counts or measures, in Markdown. [`Metric::help`] returns the same without Markdown.
     pub meaning: &'static str,
-    /// Advice for when it moves.
+    /// The advice if the metric changes.
     pub act: &'static str,
 }
 
@@ -44,8 +44,8 @@ pub mod label {
     /// The HTTP status, three digits.
     pub const STATUS: &str = "status";
     pub const COLLECTION: &str = "collection";
-    /// `verdict`, `deleted`, `error`, `fatal` or `summary`; of refusals for want of memory `document` or `body`; of
-    /// pairs of a golden set `duplicate` or `different`.
+    /// `verdict`, `deleted`, `error`, `fatal` or `summary`; for work refused because memory is short `document` or
+    /// `body`; for pairs of a golden set `duplicate` or `different`.
     pub const KIND: &str = "kind";
     /// `check` or `insert`.
     pub const OP: &str = "op";
@@ -65,22 +65,22 @@ pub mod label {
     pub const KEY: &str = "key";
     /// The limit of a key that was reached, as in the keys file.
     pub const LIMIT: &str = "limit";
-    /// Labels with values that clients or operators choose, so that series come and go. `recorder.rs` keeps a series only while the
-    /// value of such a label is admitted.
+    /// Labels whose values clients or operators choose. Their series appear and disappear: `recorder.rs` keeps a series
+    /// only while the value of such a label is admitted.
     pub const PASSING: [&str; 3] = [COLLECTION, SKETCH, KEY];
     /// The version of hapax.
     pub const VERSION: &str = "version";
     /// The fingerprint of a collection's spec.
     pub const SPEC: &str = "spec";
-    /// The limit that kept a lookup from looking at everything.
+    /// The limit that stopped a lookup from looking at everything.
     pub const BOUND: &str = "bound";
     /// `text` or `slots`.
     pub const SOURCE: &str = "source";
     /// A class of documents by their shingles, such as `50-199`.
     pub const SHINGLES: &str = "shingles";
-    /// A similarity, such as `0.85`, or a stretch of them, such as `0.80-0.85`.
+    /// A similarity, such as `0.85`, or a range, such as `0.80-0.85`.
     pub const SIMILARITY: &str = "similarity";
-    /// The number of a band, from 0 on.
+    /// The number of a band, from 0.
     pub const BAND: &str = "band";
     /// The number of bands, and of rows in each, of a collection.
     pub const BANDS: &str = "bands";
@@ -91,7 +91,7 @@ pub mod label {
     pub const EXTRACTED: &str = "extracted";
 }
 
-/// Values of labels that are no words of the API.
+/// Values of labels that are not words of the API.
 pub mod value {
     /// [`super::label::CLASS`]: one answer about documents, such as a check, an insertion or a batch.
     pub const CLASS_SINGLE: &str = "single";
@@ -116,7 +116,7 @@ pub mod value {
     pub const BOUND_DOUBT: &str = "doubt";
     /// [`super::label::EXTRACTED`]: the main text of a page.
     pub const EXTRACTED_ARTICLE: &str = "article";
-    /// [`super::label::EXTRACTED`]: all visible text, as asked.
+    /// [`super::label::EXTRACTED`]: all visible text, as requested.
     pub const EXTRACTED_VISIBLE: &str = "visible";
     /// [`super::label::EXTRACTED`]: all visible text, because no main text was found.
     pub const EXTRACTED_GIVEN_UP: &str = "given_up";
@@ -142,7 +142,7 @@ pub mod value {
     pub const CLOSED_NO_REQUEST: &str = "no_request";
     /// [`super::label::REASON`]: all places were taken, and this connection had been without a request for longest.
     pub const CLOSED_FOR_ROOM: &str = "room";
-    /// [`super::label::REASON`]: a plain HTTP request where TLS is spoken.
+    /// [`super::label::REASON`]: a plain HTTP request on a TLS port.
     pub const HANDSHAKE_PLAIN_HTTP: &str = "plain_http";
     /// [`super::label::REASON`]: the client sent an alert, mostly because it does not trust the certificate.
     pub const HANDSHAKE_REFUSED: &str = "refused_by_client";
@@ -176,7 +176,7 @@ pub mod value {
     pub const PART_SIGNATURES: &str = "signatures";
     /// [`super::label::PART`]: the id map.
     pub const PART_IDS: &str = "ids";
-    /// [`super::label::PART`]: ids in memory, so that answers can name documents without reading the disk.
+    /// [`super::label::PART`]: ids that are held in memory so that answers can name documents without reading the disk.
     pub const PART_ID_CACHE: &str = "id_cache";
     /// [`super::label::PART`]: the last-seen times, if documents expire.
     pub const PART_LABELS: &str = "labels";
@@ -225,13 +225,14 @@ pub const AGES: &[f64] = &[
 /// From 0 to 1, finer near 0, where most documents are.
 pub const RATIOS: &[f64] = &[0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// Declares one constant per metric, and [`SECTIONS`] of them, so that no metric has a name without a description.
+/// Declares one constant for each metric, and lists the metrics in [`SECTIONS`], so that every name has a description.
 macro_rules! metrics_table {
     ($($section:literal => {$(
         $constant:ident = $name:literal, $kind:expr, $unit:expr, [$($label:expr),*], $meaning:literal, $act:literal;
     )*})*) => {
         $($(#[doc = $meaning] pub const $constant: &str = $name;)*)*
-        /// The metrics by section of docs/metrics.md: the name in the marker of its table, and the rows in their order.
+        /// The metrics by section of docs/metrics.md. Each section has the name in the marker of its table, and the
+        /// rows in their order.
         pub const SECTIONS: &[(&str, &[Metric])] = &[$(($section, &[
             $(Metric {
                 name: $name, kind: $kind, unit: $unit, labels: &[$($label),*], meaning: $meaning, act: $act,
@@ -699,11 +700,11 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
 }
 
 impl Metric {
-    /// The line `# HELP`: the meaning without Markdown.
+    /// The line `# HELP`: the meaning of the metric without Markdown.
     pub fn help(&self) -> String {
         let mut help = String::with_capacity(self.meaning.len());
         let mut rest = self.meaning;
-        // A link `[words](target)` leaves its words.
+        // A link `[words](target)` is replaced by its words.
         while let Some((before, link)) = rest.split_once('[') {
             let Some((words, after)) = link.split_once("](") else { break };
             let Some((_, after)) = after.split_once(')') else { break };
@@ -735,7 +736,8 @@ pub fn describe_all() {
         match metric.kind {
             Kind::Counter => {
                 metrics::describe_counter!(name, unit, help);
-                // A counter is there from the start, at 0, so that an alert on its rate sees the first event.
+                // A counter is present from the start, with the value 0, so that an alert on its rate notices the first
+                // event.
                 if metric.labels.is_empty() {
                     metrics::counter!(name).increment(0);
                 }

@@ -1,10 +1,10 @@
-//! The Prometheus recorder: series that come and go, fixed buckets, rendering.
+//! The Prometheus recorder: series that appear and disappear, histograms with fixed buckets, and rendering.
 //! In: the values that the macros of `metrics` record. Out: the text of `/metrics`. It must not know about routes or
-//! collections, or what asks for the text.
+//! collections, or about the code that asks for the text.
 //!
-//! `metrics-exporter-prometheus` keeps every series until the process ends: creating and dropping 481 collections grew
-//! `/metrics` from 35 KB to 4.6 MB. Here, a label of [`label::PASSING`] has series only while its value is admitted. A
-//! handle that outlives the thing it measured records nothing that is shown.
+//! `metrics-exporter-prometheus` keeps every series until the process ends: creating and dropping 481 collections
+//! increased `/metrics` from 35 KB to 4.6 MB. Here, a label of [`label::PASSING`] has series only while its value is
+//! admitted. If a handle outlives the thing that it measured, its values are not shown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Formatter, Write};
@@ -25,15 +25,15 @@ use super::spread::{OneCopy, Spread, SpreadCounter};
 /// The series of the process's recorder; empty if none is installed, as in unit tests.
 static INSTALLED: OnceLock<Arc<Series>> = OnceLock::new();
 
-/// Keeps series with this value of a passing label from now on. Call [`release`] once for each call, or [`forget`] once
-/// for all of them.
+/// Keeps series with this value of a passing label from now on. After each call, call [`release`] once. Alternatively,
+/// call [`forget`] once for all of them.
 pub fn admit(label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         *series.admitted.write().entry((label, value.to_owned())).or_default() += 1;
     }
 }
 
-/// Takes one [`admit`] back. The last one removes the series with this label.
+/// Undoes one [`admit`]. After the last one is undone, the series with this label are removed.
 pub fn release(label: &'static str, value: &str) {
     let Some(series) = INSTALLED.get() else { return };
     let mut admitted = series.admitted.write();
@@ -45,14 +45,14 @@ pub fn release(label: &'static str, value: &str) {
     }
 }
 
-/// Removes the series with this label, even if handles to them are still held.
+/// Removes the series with this label, even if handles to these series are still held.
 pub fn forget(label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         series.remove(&mut series.admitted.write(), label, value);
     }
 }
 
-/// Removes the gauges of one metric with this label: their other labels are no longer true.
+/// Removes the gauges of one metric with this label, because the values of their other labels are outdated.
 pub fn withdraw(metric: &str, label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         let is_of = |key: &Key| key.name() == metric && key.labels().any(|of| of.key() == label && of.value() == value);
@@ -97,8 +97,8 @@ impl Metrics {
 /// All series.
 struct Series {
     registry: Registry<Key, Stored>,
-    /// The admitted values of passing labels, and how often each was admitted. Locked while a series is created, so
-    /// that none is created after its label was forgotten.
+    /// The admitted values of passing labels, and how often each was admitted. It is locked while a series is created,
+    /// so that no series is created after its label was forgotten.
     admitted: RwLock<HashMap<(&'static str, String), usize>>,
     help: Mutex<HashMap<KeyName, SharedString>>,
 }
@@ -222,7 +222,7 @@ impl Storage<Key> for Stored {
 /// A histogram with fixed buckets. Its size does not depend on the number of observations.
 struct Buckets {
     bounds: &'static [f64],
-    /// One count per bound, one for values above all bounds, and the sum of the values as the bits of an `f64`.
+    /// One count for each bound, one for values above all bounds, and the sum of the values as the bits of an `f64`.
     numbers: Spread,
 }
 
@@ -258,7 +258,7 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// A number in the spelling of Prometheus.
+/// A number as Prometheus writes it.
 struct Number(f64);
 
 impl Display for Number {
@@ -344,7 +344,8 @@ mod tests {
         old.iter().for_each(|(_, counter)| counter.increment(7));
         old_waits.record(1.0);
         series.remove(&mut series.admitted.write(), label::COLLECTION, "a");
-        // A handle made before keeps working, and one looked up later does not count. Neither is shown.
+        // A handle that was made before keeps working. A handle that is looked up later does not count. Neither is
+        // shown.
         old[0].1.increment(1);
         old_waits.record(1.0);
         counter(&series, &[(label::COLLECTION, "a")]).increment(1);

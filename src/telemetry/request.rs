@@ -1,5 +1,5 @@
-//! The request that a task works on, so that all lines that it logs name the request. It costs nothing until a line is
-//! written; a span would write its fields for every request. Knows nothing of HTTP.
+//! The request that a task works on, so that all lines that the task logs name the request. It costs nothing until a
+//! line is written. A span would write its fields for every request. Knows nothing of HTTP.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -20,7 +20,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<RequestLabels>>> = const { RefCell::new(None) };
 }
 
-/// The id of a request. It is part of its owner, because each request has one and an allocation would cost more.
+/// The id of a request. It is stored inline, because each request has an id and an allocation would cost more.
 #[derive(Clone, Debug)]
 pub struct ShortId {
     bytes: [u8; ShortId::BYTES_MAX],
@@ -30,10 +30,10 @@ pub struct ShortId {
 impl ShortId {
     pub const BYTES_MAX: usize = 128;
 
-    /// Returns an id with this text. Characters beyond the longest id are left out.
+    /// Returns an id with this text. Characters beyond the largest length are left out.
     pub fn new(text: impl fmt::Display) -> Self {
         let mut id = Self { bytes: [0; Self::BYTES_MAX], len: 0 };
-        // An error says that not all of it fits.
+        // An error means that the text did not fit completely.
         let _ = write!(id, "{text}");
         id
     }
@@ -59,7 +59,7 @@ pub struct RequestLabels {
     pub request_id: ShortId,
     pub method: &'static str,
     pub route: &'static str,
-    /// The trace that it belongs to.
+    /// The trace that the request belongs to.
     pub trace: Option<Trace>,
 }
 
@@ -72,8 +72,8 @@ impl RequestLabels {
     }
 }
 
-/// Does the work of a request. All lines that it logs on its own task name the request. The caller pins the work: an
-/// async function that pins a future that it is given has room for it twice.
+/// Does the work of a request. All lines that the work logs on its own task name the request. The caller pins the work:
+/// an async function that takes a future by value and pins it has room for it twice.
 pub async fn within<F: Future>(labels: Arc<RequestLabels>, mut work: Pin<&mut F>) -> F::Output {
     let mut labels = Some(labels);
     poll_fn(|cx| {
@@ -83,7 +83,7 @@ pub async fn within<F: Future>(labels: Arc<RequestLabels>, mut work: Pin<&mut F>
     .await
 }
 
-/// Carries the request of this task to another: for work that is about to be spawned.
+/// Passes the request of this task on to work that is about to be spawned.
 pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     let labels = CURRENT.with_borrow(Clone::clone);
     async move {
@@ -99,12 +99,12 @@ pub fn current_id() -> Option<String> {
     CURRENT.with_borrow(|labels| labels.as_ref().map(|labels| labels.request_id.as_str().to_owned()))
 }
 
-/// Returns the span of the request that this task works on, if that belongs to a trace.
+/// Returns the span of the request that this task works on, if the request belongs to a trace.
 pub fn current_trace() -> Option<SpanIds> {
     CURRENT.with_borrow(|labels| labels.as_ref()?.trace.as_ref().map(|trace| trace.span))
 }
 
-/// A request while a task runs for it. Afterwards the thread has the one that it had before.
+/// The request that the thread works on while a task runs. Afterwards the thread has its earlier request again.
 struct Entered<'a>(&'a mut Option<Arc<RequestLabels>>);
 
 impl<'a> Entered<'a> {

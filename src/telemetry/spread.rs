@@ -1,16 +1,16 @@
 //! Numbers that many threads add to without waiting for each other.
-//! If two processors add to one number by turns, each fetches its cache line from the other, which takes longer than
-//! finding an entry of the index. So there are several copies of each number, on cache lines of their own. A thread
-//! always adds to the same copy, and the number is the sum of all.
+//! If two processors add to one number in turns, each fetches its cache line from the other, which takes longer than
+//! finding an entry of the index. For this reason, there are several copies of each number, on separate cache lines. A
+//! thread always adds to the same copy, and the number is the sum of all copies.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use metrics::CounterFn;
 
-/// The most copies. On larger machines threads share them.
+/// The largest number of copies. On larger machines threads share them.
 const COPIES_MAX: usize = 16;
-/// The numbers in two cache lines, which processors fetch together.
+/// The count of numbers in two cache lines, which processors fetch together.
 const NUMBERS_EACH: usize = 16;
 
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl CounterFn for SpreadCounter {
         }
     }
 
-    /// Only one thread may set a counter, and none may increment it too.
+    /// Only one thread may set a counter, and no thread may increment the same counter.
     fn absolute(&self, value: u64) {
         let first = self.0.copies().next().expect("there is at least one copy");
         first.at(0).fetch_max(value, Ordering::Relaxed);
@@ -98,7 +98,7 @@ fn copies() -> usize {
 fn own() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed));
-    // While a thread ends, its number may be gone.
+    // While a thread ends, its number may already be gone.
     OWN.try_with(|own| *own).unwrap_or_default()
 }
 

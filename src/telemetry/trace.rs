@@ -1,6 +1,6 @@
 //! The trace that a request belongs to, and the ids of the spans in it.
-//! In: the field `traceparent` of W3C Trace Context. Out: log lines with the target `hapax::trace`, one for each span that
-//! has ended. Nothing is made unless these lines are written or the client names a trace.
+//! In: the field `traceparent` of W3C Trace Context. Out: log lines with the target `hapax::trace`, one for each span
+//! that has ended. No ids are made unless these lines are written or the client names a trace.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -40,12 +40,12 @@ pub struct Trace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanIds {
     pub span_id: u64,
-    /// `None` if it is the first span of its trace.
+    /// `None` if the span is the first of its trace.
     pub parent_span_id: Option<u64>,
 }
 
 impl Trace {
-    /// Returns the trace that a request belongs to. `None`: its client names none, and no spans are written.
+    /// Returns the trace that a request belongs to. `None`: the client names no trace, and no spans are written.
     pub fn of(traceparent: Option<&str>) -> Option<Self> {
         match traceparent.and_then(parse) {
             Some((id, parent)) => Some(Self { id: id.to_owned(), span: SpanIds::new(Some(parent)) }),
@@ -63,7 +63,7 @@ impl SpanIds {
         Self { span_id: random(), parent_span_id }
     }
 
-    /// Returns the ids of a part of this span.
+    /// Returns the ids of a new span that is a part of this span.
     pub fn part(self) -> Self {
         Self::new(Some(self.span_id))
     }
@@ -74,7 +74,7 @@ pub fn is_written() -> bool {
     tracing::enabled!(target: "hapax::trace", Level::DEBUG)
 }
 
-/// An id of a span in a line.
+/// The id of a span as it is written in a line.
 pub struct Hex(pub u64);
 
 impl std::fmt::Display for Hex {
@@ -83,12 +83,12 @@ impl std::fmt::Display for Hex {
     }
 }
 
-/// Returns the time of a moment that is `ago` in the past.
+/// Returns the time `ago` before the present time.
 pub fn before(ago: Duration) -> SystemTime {
     SystemTime::now().checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Returns the microseconds since 1970.
+/// Returns the microseconds from the beginning of 1970 to this time.
 pub fn unix_us(at: SystemTime) -> u64 {
     at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
@@ -111,7 +111,7 @@ fn parse(traceparent: &str) -> Option<(&str, u64)> {
     (is_valid && trace.bytes().any(|digit| digit != b'0')).then_some((trace, span))
 }
 
-/// Returns a number that is not 0, and that no other call returns, in any process.
+/// Returns a number that is not 0. No other call returns the same number, in any process.
 fn random() -> u64 {
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static NEXT: AtomicU64 = AtomicU64::new(0);

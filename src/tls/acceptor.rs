@@ -1,4 +1,4 @@
-//! The present certificate -> handshakes. In: a certificate, later perhaps newer ones, and streams of bytes. Out: TLS
+//! The current certificate -> handshakes. In: a certificate, perhaps newer ones later, and streams of bytes. Out: TLS
 //! streams, or the reason why a handshake failed. Knows nothing of files.
 
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Acceptor {
     present: Arc<Present>,
 }
 
-/// The certificate for the next handshake. Read once a handshake, so a lock costs nothing.
+/// The certificate for the next handshake. It is read once for each handshake, so the lock costs almost nothing.
 struct Present(RwLock<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for Present {
@@ -40,7 +40,7 @@ impl fmt::Debug for Present {
 }
 
 impl Acceptor {
-    /// Offers TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1. Clients may resume their sessions, also after
+    /// Offers TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1. Clients may resume their sessions, even after
     /// [`renew`](Self::renew).
     pub fn new(certificate: &Certificate) -> Self {
         let present = Arc::new(Present(RwLock::new(Arc::clone(certificate.pair()))));
@@ -51,7 +51,7 @@ impl Acceptor {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&present) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // Without tickets, only the last 256 sessions can be resumed.
+        // Without tickets, only the last 256 sessions could be resumed.
         match ring::Ticketer::new() {
             Ok(ticketer) => config.ticketer = ticketer,
             Err(error) => tracing::warn!(%error, "no TLS session tickets: clients repeat whole handshakes"),
@@ -64,13 +64,13 @@ impl Acceptor {
         *self.present.0.write() = Arc::clone(certificate.pair());
     }
 
-    /// Begins a handshake. If it fails, the stream is given back, so that it can be closed in order.
+    /// Begins a handshake. If the handshake fails, the stream is returned, so that it can be closed properly.
     pub fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> FallibleAccept<S> {
         self.handshakes.accept(stream).into_fallible()
     }
 }
 
-/// Returns why a handshake failed, as a label of metrics.
+/// Returns the reason why a handshake failed, as a label of metrics.
 pub fn failure(error: &io::Error) -> &'static str {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::AlertReceived(_)) => value::HANDSHAKE_REFUSED,

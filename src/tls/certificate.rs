@@ -1,5 +1,5 @@
-//! The texts of two PEM files -> a certificate with its key, ready for handshakes. Knows nothing of files: their paths
-//! are for errors only.
+//! The texts of two PEM files -> a certificate with its key, ready for handshakes. Reads no files: their paths are only
+//! for errors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use x509_parser::prelude::FromDer as _;
 use super::error::CertificateError;
 use super::files::{CertificateFiles, Contents};
 
-/// A certificate of the server with its authorities, and its private key. `{:?}` does not show the key.
+/// The server's certificate with the certificates of its authorities, and its private key. `{:?}` does not show the
+/// key.
 #[derive(Clone)]
 pub struct Certificate {
     pair: Arc<CertifiedKey>,
@@ -53,12 +54,12 @@ impl Certificate {
         &self.pair
     }
 
-    /// Whether both have the same certificates, those of the authorities included.
+    /// Whether both have the same certificates, including those of the authorities.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.pair.cert == other.pair.cert
     }
 
-    /// When the server's own certificate, the first one of its file, stops being valid.
+    /// Returns when the server's own certificate expires. It is the first one in its file.
     pub fn expires(&self) -> Timestamp {
         self.expires
     }

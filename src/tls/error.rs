@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why two files are no certificate with its key.
+/// The reason why two files are not a certificate with its key.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     #[error("cannot read {path}: {source}")]

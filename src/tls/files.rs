@@ -1,4 +1,5 @@
-//! The paths of a certificate and of its key -> the contents of these files. Never knows what the contents mean.
+//! The paths of a certificate and of its key -> the contents of these files. Knows nothing of the meaning of the
+//! contents.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub struct CertificateFiles {
     key: PathBuf,
 }
 
-/// The contents of both files at one time.
+/// The contents of both files, read at the same time.
 #[derive(PartialEq, Eq)]
 pub(super) struct Contents {
     certificate: Vec<u8>,
@@ -24,8 +25,8 @@ pub(super) struct Contents {
 }
 
 impl CertificateFiles {
-    /// `certificate` is a PEM file with the server's certificate and then those of its authorities, `key` one with the
-    /// private key.
+    /// `certificate` is a PEM file with the server's certificate, followed by those of its authorities. `key` is a PEM
+    /// file with the private key.
     pub fn new(certificate: PathBuf, key: PathBuf) -> Self {
         Self { certificate, key }
     }

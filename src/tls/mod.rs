@@ -1,5 +1,5 @@
-//! TLS for listeners. In: a certificate and its key, in two files. Out: an [`Acceptor`] that always uses the last files
-//! that fitted together. Knows nothing of sockets or of HTTP.
+//! TLS for listeners. In: a certificate and its key, in two files. Out: an [`Acceptor`] that always uses the last
+//! certificate and key that belonged together. Knows nothing of sockets or of HTTP.
 
 mod acceptor;
 mod certificate;

@@ -1,6 +1,7 @@
-//! Looks at the files of a certificate each second, and renews an acceptor when they have changed.
-//! The content counts, not the time of a change: Kubernetes swaps symbolic links. Two files cannot be replaced at the
-//! same moment, and may be half written when they are read. So the last pair that fitted stays until another one fits.
+//! Checks the files of a certificate each second, and renews an acceptor when they have changed.
+//! The content counts, not the time of a change, because Kubernetes swaps symbolic links. Two files cannot be replaced
+//! at the same moment, and may be half written when they are read. So the last matching pair stays in use until another
+//! pair matches.
 
 use std::time::Duration;
 
@@ -13,14 +14,14 @@ use super::error::CertificateError;
 use super::files::{CertificateFiles, Contents};
 use crate::telemetry::names;
 
-/// Time between two looks.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// At one look, the certificate may be new and the key not yet. That is not worth a line in the log.
+/// At one check, the certificate may be new but the key still old. That is not worth a line in the log.
 const FAILURES_TOLERATED: u32 = 1;
 /// A certificate that ends sooner than this causes a warning.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// Renews `acceptor` until this is dropped. `certificate` is the one that it has.
+/// Renews `acceptor` until this is dropped. `certificate` is the one that the acceptor has now.
 pub async fn watch(files: CertificateFiles, certificate: Certificate, acceptor: Acceptor) {
     let mut watched = Watched::new(files, certificate);
     let mut looks = tokio::time::interval(LOOK);
@@ -32,7 +33,7 @@ pub async fn watch(files: CertificateFiles, certificate: Certificate, acceptor: 
             watched.tell_life(Timestamp::now());
             (watched, renewed)
         });
-        // It fails only if it panics or the runtime ends.
+        // The task fails only if it panics or the runtime ends.
         let Ok((back, renewed)) = looked.await else { return };
         watched = back;
         if renewed {
@@ -45,14 +46,14 @@ pub async fn watch(files: CertificateFiles, certificate: Certificate, acceptor: 
 struct Watched {
     files: CertificateFiles,
     certificate: Certificate,
-    /// The contents of the last pair that fitted.
+    /// The contents of the last matching pair of files.
     seen: Option<Contents>,
-    /// The looks in a row at which no pair fitted.
+    /// The number of checks in a row at which the files did not match.
     failures: u32,
     life: Life,
 }
 
-/// How long a certificate is still valid.
+/// How long a certificate will still be valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     Long,
@@ -61,7 +62,7 @@ pub enum Life {
 }
 
 impl Life {
-    /// Returns how long a certificate is still valid that ends at `expires`.
+    /// Returns how long a certificate that ends at `expires` is still valid.
     pub fn at(now: Timestamp, expires: Timestamp) -> Self {
         match expires.duration_since(now) {
             left if left.is_negative() => Self::Over,
@@ -76,7 +77,7 @@ impl Watched {
         Self { files, certificate, seen: None, failures: 0, life: Life::Long }
     }
 
-    /// Returns whether the files have another certificate than before.
+    /// Returns whether the files have another certificate than before. Checks them once.
     fn look(&mut self) -> bool {
         let contents = match self.files.read() {
             Ok(contents) if self.failures == 0 && self.seen.as_ref() == Some(&contents) => return false,
@@ -89,7 +90,8 @@ impl Watched {
         };
         self.seen = Some(contents);
         let told = std::mem::take(&mut self.failures) > FAILURES_TOLERATED;
-        // Both have keys that belong to their certificates. So if the certificates are the same, the keys are, too.
+        // Both pairs have keys that belong to their certificates. So if the certificates are the same, the keys are the
+        // same too.
         let renewed = !certificate.is_same(&self.certificate);
         if renewed {
             tracing::info!(expires = %certificate.expires(), "the TLS certificate was renewed");
@@ -112,7 +114,7 @@ impl Watched {
         false
     }
 
-    /// Says how long the certificate is valid: as a metric, and in the log when that becomes urgent.
+    /// Reports how long the certificate is valid: as a metric, and in the log when its end is near.
     fn tell_life(&mut self, now: Timestamp) {
         let expires = self.certificate.expires();
         metrics::gauge!(names::TLS_CERTIFICATE_EXPIRY).set(expires.as_second() as f64);

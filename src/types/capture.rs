@@ -1,4 +1,4 @@
-//! When the payload of a page was captured, and its digest, as WARC files have them.
+//! The date of the capture of a page's payload, and the payload's digest, as WARC files have them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ const VALUE_BYTES_MAX: usize = 128;
 pub(super) const DATE_BYTES_MAX: usize = "2026-11-20T10:00:00.123456789Z".len();
 
 /// The time of a capture, in a form that `WARC-Date` has in WARC 1.1 (section 5.4): W3C's profile of ISO 8601, in UTC,
-/// with at most 9 digits after the second. It is kept as it was given, because a revisit record has to repeat it.
+/// with at most 9 digits after the second. The text is kept as it was given, because a revisit record has to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureDate(Arc<str>);
 
@@ -55,7 +55,7 @@ impl CaptureDate {
         &self.0
     }
 
-    /// Returns the text by which dates are sorted. If one is a part of another, it comes first.
+    /// Returns the text by which dates are sorted. If one text is the beginning of another, it comes first.
     pub(super) fn sorted(&self) -> &str {
         self.0.trim_end_matches('Z')
     }
@@ -80,7 +80,7 @@ impl PayloadDigest {
     }
 }
 
-/// The case of the algorithm's name means nothing. That of the value may: in base64 it does.
+/// The case of the algorithm's name has no meaning. The case of the value may have one, as in base64.
 impl PartialEq for PayloadDigest {
     fn eq(&self, other: &Self) -> bool {
         let parts = |digest: &'_ Self| digest.0.find(':').unwrap_or_default();
@@ -93,12 +93,12 @@ impl PartialEq for PayloadDigest {
 impl Eq for PayloadDigest {}
 
 impl Capture {
-    /// The most bytes of it as JSON, with the names of the fields.
+    /// The largest size of a capture as JSON, with the names of the fields, in bytes.
     pub const JSON_BYTES_MAX: usize = DATE_BYTES_MAX + ALGORITHM_BYTES_MAX + 1 + VALUE_BYTES_MAX + Self::NAMES_BYTES;
-    /// The most bytes of the names, quotes and commas.
+    /// The largest size of the names, quotes and commas, in bytes.
     const NAMES_BYTES: usize = 32;
 
-    /// Returns the most bytes of it as JSON. No character of it is escaped.
+    /// Returns the largest size of this capture as JSON, in bytes. None of its characters is escaped.
     pub fn json_bytes(&self) -> usize {
         let texts = [self.date.as_ref().map(CaptureDate::as_str), self.digest.as_ref().map(PayloadDigest::as_str)];
         texts.into_iter().flatten().map(str::len).sum::<usize>() + if self.is_empty() { 0 } else { Self::NAMES_BYTES }
@@ -108,8 +108,9 @@ impl Capture {
         self.date.is_none() && self.digest.is_none()
     }
 
-    /// Returns what is stored if a content that has this capture is sent again with another. A date says when the
-    /// payload with this digest was captured, so both change together, and the date of an equal digest stays.
+    /// Returns the capture to store if a content that has this capture is sent again with the capture `sent`. A date
+    /// says when the payload with this digest was captured. For this reason both change together, and the date of an
+    /// equal digest stays.
     pub fn and_again(&self, sent: &Self) -> Self {
         match (&self.digest, &sent.digest) {
             _ if self.is_empty() => sent.clone(),
@@ -122,8 +123,8 @@ impl Capture {
     }
 }
 
-/// Returns whether a text is a date of W3C's profile of ISO 8601 that ends after any of its parts, and has its time in
-/// UTC.
+/// Returns whether a text is a date in W3C's profile of ISO 8601. The date may end after any of its parts, and its time
+/// must be in UTC.
 fn is_date(text: &str) -> bool {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),

@@ -4,7 +4,7 @@ use hapax_core::{ContentHash, Fingerprint};
 
 use super::page::Html;
 
-/// One element of a given set. It becomes a shingle as it is; `5` and `"5"` are two elements.
+/// One element of a given set. It is used as a shingle unchanged; `5` and `"5"` are two elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetElement {
     Text(String),
@@ -26,12 +26,12 @@ pub enum Content {
         bytes: Vec<u8>,
         /// The spec that the signature was made with. Required unless the spec of the collection is `external:`.
         fingerprint: Option<Fingerprint>,
-        /// The text that it was made of.
+        /// The text that the signature was made from.
         text: Option<SignedText>,
     },
 }
 
-/// The facts about a text that its signature does not have. With them, a signature counts as the text itself.
+/// The facts about a text that its signature does not contain. With these facts, a signature counts as the text itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedText {
     pub content: ContentHash,
@@ -59,7 +59,7 @@ impl SetElement {
     }
 }
 
-/// The data that a collection stores of each document besides its signature.
+/// The data that a collection stores for each document in addition to its signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Keep {
     #[default]
@@ -82,7 +82,7 @@ impl Keep {
     }
 }
 
-/// The shingles or the text that a collection stores of a document.
+/// The shingles or the text that a collection stores for a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     pub kind: PayloadKind,

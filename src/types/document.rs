@@ -6,7 +6,7 @@ use super::labels::Labels;
 use super::places::{Seq, TimestampMs};
 use super::verdict::VerdictKind;
 
-/// The most bytes of a stored document as JSON, without its ids, metadata, labels and capture.
+/// The largest size of a stored document as JSON without its ids, metadata, labels and capture, in bytes.
 const DOCUMENT_BYTES: usize = 512;
 
 /// The fields that a document may have in JSON, in requests and in files.
@@ -41,26 +41,26 @@ pub struct Document {
     pub id_first_seen: TimestampMs,
     /// When the document was last seen; absent if documents never expire, and in pages of documents.
     pub last_seen: Option<TimestampMs>,
-    /// When the document expires if it is not seen again; absent in the same cases.
+    /// When the document expires if it is not seen again; absent if `last_seen` is absent.
     pub expires: Option<TimestampMs>,
     /// The number of shingles, repeats counted; absent for a given signature.
     pub shingles: Option<u64>,
     /// The verdict of the insertion.
     pub verdict: VerdictKind,
-    /// The id of the original that it was found to duplicate.
+    /// The id of the original, if the document was found to be a duplicate.
     pub duplicate_of: Option<DocId>,
-    /// The id of the first-seen document of its cluster; absent if that is this document.
+    /// The id of the first-seen document of its cluster; absent if it is this document.
     pub representative: Option<DocId>,
     /// Whether the document is a link, which has no postings.
     pub linked: bool,
 }
 
 impl Document {
-    /// The most bytes that any document has as JSON.
+    /// The largest size of any document as JSON, in bytes.
     pub const BYTES_MAX: usize =
         DOCUMENT_BYTES + 3 * ID_JSON_BYTES_MAX + METADATA_BYTES_MAX + Labels::JSON_BYTES_MAX + Capture::JSON_BYTES_MAX;
 
-    /// Returns the most bytes that this document has as JSON.
+    /// Returns the largest size of this document as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         let ids = [Some(&self.id), self.duplicate_of.as_ref(), self.representative.as_ref()];
         let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
@@ -70,13 +70,13 @@ impl Document {
     }
 }
 
-/// The canonical text of a stored document, for an answer of a limited length.
+/// The canonical text of a stored document, for an answer with a length limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredText {
     Whole(String),
-    /// The text does not fit.
+    /// The text does not fit into the answer.
     TooLong {
-        /// A length in bytes of JSON that the answer has at least.
+        /// The least length that the answer would have, in bytes of JSON.
         bytes: usize,
     },
     /// The document is a set, which has no text.

@@ -1,15 +1,15 @@
-//! How a verdict came about, for clients that ask.
+//! An explanation of a verdict, for clients that ask for one.
 
 use std::time::Duration;
 
 use super::ids::{DocId, ID_JSON_BYTES_MAX};
 use super::similarity::Similarity;
 
-/// The most bytes of an explanation as JSON, without its buckets and documents.
+/// The largest size of an explanation as JSON without its buckets and documents, in bytes.
 const OWN_BYTES: usize = 1024;
-/// The most bytes of a bucket as JSON.
+/// The largest size of a bucket as JSON, in bytes.
 const BUCKET_BYTES: usize = 64;
-/// The most bytes of a document as JSON, without its id.
+/// The largest size of a document as JSON without its id, in bytes.
 const BELOW_BYTES: usize = 160;
 
 /// The documents and buckets that a lookup looked at.
@@ -19,12 +19,12 @@ pub struct Explanation {
     pub rows: u32,
     /// The number of bands whose bucket holds a document.
     pub bands_hit: u32,
-    /// The fullest of these buckets, by band; at most [`Explanation::BUCKETS_MAX`].
+    /// The fullest of these buckets, in the order of the bands; at most [`Explanation::BUCKETS_MAX`].
     pub buckets: Vec<BucketLook>,
     /// The documents found by at least one band. Documents with equal signatures count as one.
     pub found: u64,
     pub hidden: Hidden,
-    /// The most similar of the compared documents that are below the threshold, best first.
+    /// The most similar documents among those compared and found below the threshold, best first.
     pub below: Vec<Below>,
 }
 
@@ -36,7 +36,7 @@ pub struct BucketLook {
     pub documents: u64,
 }
 
-/// How much was not looked at, by the reason.
+/// The numbers of postings and documents that were not looked at, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hidden {
     /// Postings beyond the limit on reading one bucket. A document may be counted once for each band.
@@ -45,7 +45,7 @@ pub struct Hidden {
     pub by_candidates: u64,
     /// Documents beyond the limits on reading shingles or texts.
     pub by_exact_reads: u64,
-    /// Documents of which it is not known whether they are on disk.
+    /// Documents that may or may not be on disk.
     pub by_doubt: u64,
 }
 
@@ -56,7 +56,7 @@ pub struct Below {
     pub similarity: Similarity,
 }
 
-/// How long the parts of a lookup took: in few bytes, because each verdict has them.
+/// The times of the parts of a lookup. They take few bytes, because each verdict has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LookupTimes {
     probe_nanos: u32,
@@ -83,17 +83,17 @@ impl LookupTimes {
 impl Explanation {
     pub const BUCKETS_MAX: usize = 64;
     pub const BELOW_MAX: usize = 5;
-    /// The most bytes of any explanation as JSON.
+    /// The largest size of any explanation as JSON, in bytes.
     pub const BYTES_MAX: usize =
         OWN_BYTES + Self::BUCKETS_MAX * BUCKET_BYTES + Self::BELOW_MAX * (BELOW_BYTES + ID_JSON_BYTES_MAX);
 
-    /// Leaves its lists out.
+    /// Removes the lists of the explanation.
     pub(crate) fn shorten(&mut self) {
         self.buckets.clear();
         self.below.clear();
     }
 
-    /// Returns the most bytes of this one as JSON.
+    /// Returns the largest size of this explanation as JSON, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let below = self.below.iter().map(|below| BELOW_BYTES + below.id.json_bytes()).sum::<usize>();
         OWN_BYTES + self.buckets.len() * BUCKET_BYTES + below

@@ -1,6 +1,7 @@
 //! Shortens answers that consist of many parts.
 
-/// Returns how many of `parts`, from the first, fit into `bytes_max` bytes. The first always counts as fitting.
+/// Returns how many of `parts`, counted from the first, fit into `bytes_max` bytes. The first part always counts as
+/// fitting.
 pub fn fitting<T>(parts: &[T], bytes_max: usize, bytes: impl Fn(&T) -> usize) -> usize {
     let mut all = 0;
     let fit = parts.iter().take_while(|part| {

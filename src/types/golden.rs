@@ -11,7 +11,7 @@ pub struct GoldenPair {
 }
 
 impl GoldenPair {
-    /// Returns the bytes of its texts and its name.
+    /// Returns the size of the texts and the name, in bytes.
     pub fn bytes(&self) -> usize {
         self.a.len() + self.b.len() + self.name.as_ref().map_or(0, String::len)
     }

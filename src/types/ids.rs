@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// The longest id of a document, in bytes of UTF-8.
 pub const ID_BYTES_MAX: usize = 2048;
-/// The most bytes of an id as JSON.
+/// The largest size of an id as JSON, in bytes.
 pub const ID_JSON_BYTES_MAX: usize = 6 * ID_BYTES_MAX;
 /// The longest metadata, in bytes of compact JSON.
 pub const METADATA_BYTES_MAX: usize = 16 * 1024;
@@ -58,7 +58,7 @@ impl DocId {
     }
 }
 
-/// Returns the most bytes of a text as JSON, without the quotes.
+/// Returns the largest size of a text as JSON, in bytes, without the quotes.
 pub fn json_bytes(text: &str) -> usize {
     let bytes = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -86,7 +86,7 @@ impl Metadata {
         &self.0
     }
 
-    /// Returns whether the object has no keys. Such metadata is stored as none.
+    /// Returns whether the object has no keys. Such metadata is stored as absent.
     pub fn is_empty(&self) -> bool {
         &*self.0 == "{}"
     }

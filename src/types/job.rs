@@ -1,4 +1,4 @@
-//! Jobs of a collection: work that goes on after its request was answered, through restarts.
+//! Jobs of a collection: work that goes on after its request was answered, even across restarts.
 
 use std::collections::BTreeMap;
 
@@ -14,41 +14,41 @@ pub enum Job {
     Merge(Merge),
 }
 
-/// A deletion of all documents that had a label when it was decided. From then on no answer rests on them. They are
-/// removed from the disk afterwards.
+/// A deletion of all documents that have a label when it is decided. From then on, no answer uses these documents. They
+/// are removed from the disk afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelDeletion {
-    /// Its place in the commit order, which also is its number.
+    /// The place of the deletion in the commit order, which is also its number.
     pub number: Seq,
     pub label: Label,
-    /// When it was decided.
+    /// When the deletion was decided.
     pub accepted: TimestampMs,
-    /// When the last of its documents was removed from the disk.
+    /// When the last of the documents was removed from the disk.
     pub ended: Option<TimestampMs>,
-    /// How many documents it deletes.
+    /// The number of documents to delete.
     pub documents: u64,
-    /// How many of them have been removed from the disk.
+    /// The number of these documents that have been removed from the disk.
     pub removed: u64,
 }
 
 /// A merge of another collection into this one: each of its documents is inserted, in order of `seq`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
-    /// Its place in the commit order, which also is its number.
+    /// The place of the merge in the commit order, which is also its number.
     pub number: Seq,
     pub source: MergeSource,
-    /// The last document of the source that was decided on.
+    /// The last document of the source on which a decision was made.
     pub after: Seq,
     pub on_duplicate: OnDuplicate,
     pub on_existing: OnExisting,
-    /// When it was accepted.
+    /// When the merge was accepted.
     pub accepted: TimestampMs,
     pub ended: Option<TimestampMs>,
-    /// Why it ended early.
+    /// Why the merge ended early.
     pub aborted: Option<String>,
-    /// How many documents had each outcome. `refused` counts those that an insertion would have refused.
+    /// The number of documents by outcome. `refused` counts those that an insertion would have refused.
     pub outcomes: BTreeMap<String, u64>,
-    /// How many documents had each verdict.
+    /// The number of documents by verdict.
     pub verdicts: BTreeMap<String, u64>,
 }
 
@@ -56,11 +56,11 @@ pub struct Merge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeSource {
     pub name: CollectionName,
-    /// When it was created, which tells it from a later one of the same name.
+    /// When the source was created. It distinguishes the source from a later collection with the same name.
     pub created: TimestampMs,
     /// The last document to insert.
     pub through: Seq,
-    /// How many documents it had when the merge was accepted.
+    /// The number of documents in the source when the merge was accepted.
     pub documents: u64,
 }
 
@@ -79,12 +79,12 @@ pub struct Merged {
 pub struct MergeReport {
     pub id: DocId,
     pub outcome: &'static str,
-    /// `None` if it was refused.
+    /// `None` if the document was refused.
     pub verdict: Option<&'static str>,
     pub duplicate_of: Option<DocId>,
     pub similarity: Option<f64>,
     pub representative: Option<DocId>,
-    /// Why it was refused.
+    /// Why the document was refused.
     pub error: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl Job {
         }
     }
 
-    /// Returns how many documents it concerns.
+    /// Returns the number of documents that the job concerns.
     pub fn documents(&self) -> u64 {
         match self {
             Self::DeleteLabel(deletion) => deletion.documents,
@@ -111,7 +111,7 @@ impl Job {
         }
     }
 
-    /// Returns when it ended; `None` if it runs.
+    /// Returns when the job ended; `None` if it is running.
     pub fn ended(&self) -> Option<TimestampMs> {
         match self {
             Self::DeleteLabel(deletion) => deletion.ended,
@@ -125,14 +125,14 @@ impl Job {
 }
 
 impl LabelDeletion {
-    /// Returns how many documents are still on disk.
+    /// Returns the number of documents that are still on disk.
     pub fn left(&self) -> u64 {
         self.documents - self.removed
     }
 }
 
 impl Merge {
-    /// Returns it with another document that was decided on.
+    /// Returns the merge after the decision on one more document.
     pub fn with(mut self, merged: &Merged) -> Self {
         let Merged { source, report: MergeReport { outcome, verdict, .. }, .. } = merged;
         self.after = self.after.max(*source);
@@ -143,7 +143,7 @@ impl Merge {
         self
     }
 
-    /// Returns how many documents were decided on.
+    /// Returns the number of documents on which a decision was made.
     pub fn merged(&self) -> u64 {
         self.outcomes.values().sum()
     }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use super::ids::json_bytes;
 
-/// The most labels of a document.
+/// The largest number of labels of a document.
 pub const LABELS_MAX: usize = 8;
 /// The longest name of a label, in bytes.
 pub(super) const LABEL_NAME_BYTES_MAX: usize = 64;
 /// The longest value of a label, in bytes of UTF-8.
 pub(super) const LABEL_VALUE_BYTES_MAX: usize = 256;
-/// The name of the label that tells where a document is from, for the limits of sources.
+/// The name of the label that gives the source of a document, for the limits on sources.
 pub const SOURCE: &str = "source";
-/// The most labels that a scope names.
+/// The largest number of labels that a scope names.
 pub const SCOPE_TERMS_MAX: usize = 8;
 
 /// The labels of a document: names with one value each.
-/// Kept as a text: a line `name:value` for each label, in the order of the names. A name has no colon, and a value has no
-/// end of line, so equal labels have equal texts.
+/// They are stored as a text: a line `name:value` for each label, in the order of the names. A name has no colon, and a
+/// value has no end of line, so equal labels have equal texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Labels(Arc<str>);
 
@@ -31,16 +31,16 @@ pub struct Label(Arc<str>);
 #[derive(Clone, Copy, Debug)]
 pub struct LabelLimits {
     pub labels_max: usize,
-    /// The most documents with the same label [`SOURCE`].
+    /// The largest number of documents that may have the same value of the label [`SOURCE`].
     pub source_documents_max: Option<u64>,
 }
 
 impl LabelLimits {
-    /// Everything is allowed.
+    /// No limits.
     pub const NONE: Self = Self { labels_max: usize::MAX, source_documents_max: None };
 }
 
-/// The reason why a text is not a label, or labels are not those of a document.
+/// The reason why a text is not a valid label, or why a document cannot have these labels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLabel {
     #[error("a label must be given as `name:value`, but this has no colon")]
@@ -111,7 +111,7 @@ impl Label {
 }
 
 impl Labels {
-    /// The most bytes of labels as JSON.
+    /// The largest size of a document's labels as JSON, in bytes.
     pub const JSON_BYTES_MAX: usize = 2 + LABELS_MAX * (LABEL_NAME_BYTES_MAX + 2 * LABEL_VALUE_BYTES_MAX + 6);
 
     /// Sorts the labels by name.
@@ -137,12 +137,12 @@ impl Labels {
         &self.0
     }
 
-    /// Returns whether there are none. Such labels are stored as none.
+    /// Returns whether there are no labels. Such labels are stored as absent.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the most bytes of the labels as JSON.
+    /// Returns the largest size of these labels as JSON, in bytes.
     pub fn json_bytes(&self) -> usize {
         2 + self.iter().map(|(name, value)| name.len() + json_bytes(value) + 6).sum::<usize>()
     }
@@ -158,7 +158,7 @@ impl Labels {
     }
 }
 
-/// The documents that a check is about: those that have some labels and lack others.
+/// The documents that a check may find: those that have some labels and lack others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope(Vec<ScopeTerm>);
 

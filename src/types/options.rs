@@ -25,7 +25,7 @@ impl OnDuplicate {
     }
 }
 
-/// The treatment of an id that already holds other content.
+/// The treatment of an id that already has other content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnExisting {
     #[default]

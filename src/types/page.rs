@@ -1,9 +1,9 @@
-//! A page of HTML as a client sends it, and the facts that are found in it besides its text.
+//! A page of HTML as a client sends it, and the facts that are found in it in addition to its text.
 
 /// The text of a page that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Extract {
-    /// The main text, or all visible text of a page in which none is found.
+    /// The main text of the page, or all its visible text if no main text is found.
     #[default]
     Article,
     /// All visible text.
@@ -47,8 +47,8 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// Returns the syntax of a page that came without a media type: XHTML if it begins as XML does, or names XHTML's
-    /// namespace where a page begins.
+    /// Returns the syntax of a page that came without a media type. It is XHTML if the page begins like XML, or if its
+    /// first kilobyte contains the namespace of XHTML.
     fn of(markup: &str) -> Self {
         const NAMESPACE: &[u8] = b"http://www.w3.org/1999/xhtml";
         let start = markup.trim_start();
@@ -67,14 +67,14 @@ pub struct PageMark {
     pub extractor: u32,
 }
 
-/// The title, address and language of a page, as written there. They may be wrong.
+/// The title, address and language of a page, as the page states them. They may be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFacts {
     pub title: Option<String>,
     /// The address that the page gives for itself. It may be relative.
     pub canonical_url: Option<String>,
     pub language: Option<String>,
-    /// The text that was extracted: as asked, or all visible text of a page without a main text.
+    /// The kind of text that was extracted: the requested kind, or all visible text if the page has no main text.
     pub extracted: Extract,
 }
 
@@ -82,13 +82,13 @@ impl PageFacts {
     pub const TITLE_BYTES_MAX: usize = 1024;
     pub const URL_BYTES_MAX: usize = 2048;
     pub const LANGUAGE_BYTES_MAX: usize = 35;
-    /// The most bytes of it as JSON. There are no control characters in it, so a byte becomes at most two.
+    /// The largest size of the facts as JSON, in bytes. They have no control characters, so a byte becomes at most two.
     pub const JSON_BYTES_MAX: usize =
         2 * (Self::TITLE_BYTES_MAX + Self::URL_BYTES_MAX + Self::LANGUAGE_BYTES_MAX) + Self::NAMES_BYTES;
-    /// The most bytes of the names, quotes and commas, and of `extracted`.
+    /// The largest size of the names, quotes and commas, and of `extracted`, in bytes.
     const NAMES_BYTES: usize = 128;
 
-    /// Returns the most bytes of it as JSON.
+    /// Returns the largest size of these facts as JSON, in bytes.
     pub fn json_bytes(&self) -> usize {
         let texts = [&self.title, &self.canonical_url, &self.language];
         Self::NAMES_BYTES + 2 * texts.into_iter().flatten().map(String::len).sum::<usize>()

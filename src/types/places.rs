@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Seq(pub u64);
 
 /// A position in a listing of clusters, after a document of a cluster. The cluster is named by the `seq` of its
-/// founder.
+/// founder, the first document in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ClusterPlace {
     pub cluster: Seq,

@@ -1,18 +1,18 @@
-//! How long a client waits before it repeats a request that was refused for now (`Retry-After`). A client over its rate
-//! waits until the rate allows another request, which `http/quota` computes.
+//! How long a client should wait before it repeats a request that was refused only for the moment (`Retry-After`). A
+//! client over its rate waits until the rate allows another request, which `http/quota` computes.
 
 use std::time::Duration;
 
-/// If what is in the way passes by itself within moments: places, memory, a queue, a file descriptor.
+/// For a shortage that ends by itself within moments, such as of places, memory, room in a queue, or file descriptors.
 pub const SOON: Duration = Duration::from_secs(1);
-/// If a collection is being closed.
+/// For a collection that is being closed.
 pub const CLOSING: Duration = Duration::from_secs(5);
-/// If jobs of a collection must end.
+/// For jobs of a collection that must end first.
 pub const JOBS: Duration = Duration::from_secs(10);
-/// If an operator has to act first: to make room, to look at the disk, or to restart the server.
+/// For a state that an operator has to end: by making room, by repairing the disk, or by restarting the server.
 pub const OPERATOR: Duration = Duration::from_secs(60);
 
-/// If a queue was full for as long as a request may wait in it.
+/// Returns the wait if a queue stayed full for as long as a request may wait in it.
 pub fn after_waiting(wait_max: Duration) -> Duration {
     wait_max.max(SOON)
 }

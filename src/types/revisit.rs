@@ -1,4 +1,4 @@
-//! The facts for a WARC revisit record: a payload has come again.
+//! The facts for a WARC revisit record: the payload was captured before.
 
 use super::capture::{Capture, CaptureDate, DATE_BYTES_MAX, PayloadDigest};
 use super::ids::{DocId, ID_JSON_BYTES_MAX};
@@ -6,7 +6,7 @@ use super::ids::{DocId, ID_JSON_BYTES_MAX};
 /// The earlier capture of the same payload, which a revisit record can refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revisit {
-    /// The id of the document that came from it.
+    /// The id of the document that was made from that capture.
     pub refers_to: DocId,
     pub date: Option<CaptureDate>,
 }
@@ -14,28 +14,30 @@ pub struct Revisit {
 impl Revisit {
     /// The profile of the record, from WARC 1.1, section 6.7.2.
     pub const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-    /// The most bytes of it as JSON, without the id.
+    /// The largest size of a revisit as JSON without the id, in bytes.
     const OWN_BYTES: usize = 80 + Self::PROFILE.len() + DATE_BYTES_MAX;
-    /// The most bytes of any as JSON.
+    /// The largest size of any revisit as JSON, in bytes.
     pub const JSON_BYTES_MAX: usize = Self::OWN_BYTES + ID_JSON_BYTES_MAX;
 
-    /// Returns the revisit of a document's capture by a payload with this digest, if it is the same payload.
+    /// Returns a reference to a document's capture, if the payload of that capture has this digest.
     pub fn of(capture: &Capture, id: &DocId, digest: &PayloadDigest) -> Option<Self> {
         (capture.digest.as_ref() == Some(digest)).then(|| Self { refers_to: id.clone(), date: capture.date.clone() })
     }
 
-    /// Whether it refers to this very capture of this id, which has been sent again then. A record must not refer to itself.
+    /// Whether the revisit refers to this very capture of this id, because the capture was sent again. A record must
+    /// not refer to itself.
     pub fn is_of(&self, id: &DocId, capture: &Capture) -> bool {
         self.refers_to == *id && self.date.is_some() && self.date == capture.date
     }
 
-    /// Returns the most bytes of it as JSON.
+    /// Returns the largest size of this revisit as JSON, in bytes.
     pub fn json_bytes(&self) -> usize {
         Self::OWN_BYTES + self.refers_to.json_bytes()
     }
 
-    /// Returns the best of several, which come best first: the earliest capture, or else the first. Later captures may have
-    /// been archived as records that refer to the earliest, and tools may not follow two records.
+    /// Returns the revisit with the earliest date. If none has a date, it returns the first, so the best must come
+    /// first. Later captures may have been archived as records that refer to the earliest, and tools may not follow two
+    /// records.
     pub fn best(revisits: impl Iterator<Item = Self>) -> Option<Self> {
         revisits.min_by(|a, b| match (&a.date, &b.date) {
             (Some(a), Some(b)) => a.sorted().cmp(b.sorted()),

@@ -69,7 +69,7 @@ pub enum Verify {
     /// By equal slots of the signatures.
     #[default]
     Estimate,
-    /// By the shingles themselves if the estimate leaves a doubt, otherwise by equal slots.
+    /// By the shingles themselves if the estimate is too near to the threshold, otherwise by equal slots.
     Borderline,
     /// By the shingles themselves.
     Exact,

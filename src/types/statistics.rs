@@ -1,4 +1,4 @@
-//! Counts of the outcomes of documents that clients sent to insert.
+//! Counts of documents that clients sent to insert, by outcome.
 
 use super::verdict::{Outcome, Verdict, VerdictKind};
 
@@ -6,21 +6,22 @@ use super::verdict::{Outcome, Verdict, VerdictKind};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     pub documents: u64,
-    /// How many were unique, near duplicates, exact duplicates and empty; without those that were unchanged.
+    /// The documents by verdict: unique, near duplicates, exact duplicates and empty. Unchanged documents are not among
+    /// them.
     pub unique: u64,
     pub near_duplicates: u64,
     pub exact_duplicates: u64,
     pub empty: u64,
-    /// How many had the content that their id holds already.
+    /// Documents whose id already had the same content.
     pub unchanged: u64,
-    /// The bytes of their contents, as they were sent; without given signatures.
+    /// The size of all contents as they were sent, in bytes. Given signatures are not counted.
     pub bytes: u64,
-    /// The bytes of the contents that were not stored, because they were duplicates or unchanged.
+    /// The size of the contents that were not stored, because they were duplicates or unchanged.
     pub bytes_saved: u64,
 }
 
 impl Statistics {
-    /// Returns them with another document, whose content has `bytes` bytes.
+    /// Returns the counts with one more document, whose content has `bytes` bytes.
     pub fn with(mut self, verdict: &Verdict, bytes: u64) -> Self {
         self.documents += 1;
         self.bytes += bytes;

@@ -1,7 +1,7 @@
 //! The answer to a lookup or an insertion, and the same answer within a limit on its JSON.
 //! A thousand matches with 16 KiB of metadata each are 16 MB, and a batch may ask for a thousand such verdicts. The
 //! parts that do not fit are left out and counted, but the best match always stays. This file does not know how the
-//! JSON is written, only its greatest length. `http/dto/verdict.rs` tests that length.
+//! JSON is written, only the largest length that it can have. `http/dto/verdict.rs` tests that length.
 
 use super::explanation::{Explanation, LookupTimes};
 use super::ids::{CollectionName, DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
@@ -10,11 +10,12 @@ use super::places::TimestampMs;
 use super::revisit::Revisit;
 use super::similarity::{Overlap, Similarity};
 
-/// The most bytes of a verdict as JSON, without its ids and matches, and including the fields that a bulk line adds.
+/// The largest size of a verdict as JSON, in bytes. Ids and matches are not counted; the fields that a bulk line adds
+/// are.
 const VERDICT_BYTES: usize = 1024;
-/// The most bytes of a match as JSON, without its id, collection and metadata.
+/// The largest size of a match as JSON without its id, collection and metadata, in bytes.
 const MATCH_BYTES: usize = 288;
-/// The most bytes of the collection of a match as JSON, without its name.
+/// The largest size of the collection of a match as JSON without its name, in bytes.
 const COLLECTION_BYTES: usize = 16;
 
 /// The result of a lookup.
@@ -26,7 +27,7 @@ pub enum VerdictKind {
     NearDuplicate,
     /// A stored document has the same canonical text, or the same set.
     ExactDuplicate,
-    /// There is nothing to compare: no token, no shingle.
+    /// There is nothing to compare, because the document has no token or no shingle.
     Empty,
 }
 
@@ -60,7 +61,8 @@ pub enum Outcome {
     Replaced,
     /// The id already holds this content. The verdict is that of its first insertion.
     Unchanged,
-    /// The id already holds this content, and now has other metadata, labels or another capture. The verdict is that of its first insertion.
+    /// The id already holds this content, and its metadata, labels or capture have changed. The verdict is that of its
+    /// first insertion.
     Updated,
     /// The id was stored as a link to the original, without postings.
     Linked,
@@ -88,13 +90,13 @@ impl Outcome {
 /// A stored document at or above the threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
-    /// The collection that it is in, if several were asked.
+    /// The collection of the match, if several were asked.
     pub collection: Option<CollectionName>,
     pub id: DocId,
     /// Whether both contents are equal.
     pub same_content: bool,
     pub similarity: Similarity,
-    /// How many shingles they share, if they were compared exactly.
+    /// The number of shared shingles, if shingles were compared.
     pub overlap: Option<Overlap>,
     /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
@@ -167,18 +169,19 @@ pub struct Verdict {
 }
 
 impl Match {
-    /// Returns the most bytes of any match in one of several collections as JSON, with metadata if `with_metadata`.
+    /// Returns the largest size of any match in one of several collections as JSON, in bytes. Metadata is counted if
+    /// `with_metadata`.
     pub(crate) fn bytes_max(with_metadata: bool) -> usize {
         let metadata = if with_metadata { METADATA_BYTES_MAX } else { 0 };
         MATCH_BYTES + COLLECTION_BYTES + CollectionName::BYTES_MAX + ID_JSON_BYTES_MAX + metadata
     }
 
-    /// Returns the most bytes of the match as JSON.
+    /// Returns the largest size of this match as JSON, in bytes.
     pub(crate) fn whole_bytes(&self) -> usize {
         self.bytes() + self.metadata_bytes()
     }
 
-    /// Returns the same without its metadata.
+    /// Returns this size without the metadata.
     fn bytes(&self) -> usize {
         let collection = self.collection.as_ref().map_or(0, |name| COLLECTION_BYTES + name.as_str().len());
         MATCH_BYTES + self.id.json_bytes() + collection
@@ -190,19 +193,20 @@ impl Match {
 }
 
 impl Verdict {
-    /// Returns the most bytes of a verdict with so many matches as JSON, including their metadata if `with_metadata`.
+    /// Returns the largest size of a verdict with `matches` matches as JSON, in bytes. Their metadata is counted if
+    /// `with_metadata`.
     pub fn bytes_max(matches: usize, with_metadata: bool) -> usize {
         let metadata = if with_metadata { METADATA_BYTES_MAX } else { 0 };
         let found = MATCH_BYTES + ID_JSON_BYTES_MAX + metadata;
         VERDICT_BYTES + 3 * ID_JSON_BYTES_MAX + matches.saturating_mul(found)
     }
 
-    /// Returns the most bytes of this verdict as JSON.
+    /// Returns the largest size of this verdict as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         self.own_bytes() + self.matches.iter().map(Match::whole_bytes).sum::<usize>()
     }
 
-    /// Returns the same without its matches.
+    /// Returns this size without the matches.
     fn own_bytes(&self) -> usize {
         let ids = [&self.id, &self.duplicate_of, &self.representative];
         let explanation = self.explanation.as_ref().map_or(0, |explanation| explanation.bytes());
@@ -211,9 +215,9 @@ impl Verdict {
         VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation + page + revisit
     }
 
-    /// Leaves out as much as needed to fit into `bytes_max`: the lists of an explanation if they alone are too long, then the metadata of matches, from the end, then matches,
-    /// from the end. The best match always stays. Calling this with two limits gives the same as calling it once with
-    /// the smaller.
+    /// Leaves out as much as needed to fit into `bytes_max`. The lists of an explanation go first, if they alone are
+    /// too long. Then the metadata of matches goes, from the end, and then matches, from the end. The best match always
+    /// stays. Two calls with two limits have the same result as one call with the smaller limit.
     pub fn fit(&mut self, bytes_max: usize) {
         let own_bytes = self.own_bytes();
         if let Some(explanation) = self.explanation.as_mut().filter(|_| own_bytes > bytes_max) {
@@ -231,8 +235,8 @@ impl Verdict {
     }
 }
 
-/// Leaves out as much as needed for matches to fit into `left` bytes: the metadata first, from the end, then matches,
-/// from the end. The first `stay_min` matches always stay. Adds the number of matches left out to `omitted`.
+/// Leaves out as much as needed for matches to fit into `left` bytes: first metadata, from the end, then matches, from
+/// the end. The first `stay_min` matches always stay. Adds the number of matches left out to `omitted`.
 pub(crate) fn fit_matches(matches: &mut Vec<Match>, omitted: &mut u64, mut left: usize, stay_min: usize) {
     let mut stay = 0;
     for found in matches.iter() {

@@ -7,7 +7,7 @@ use super::{CollectionError, Result};
 use crate::store::backup::SUFFIX_BYTES_MAX;
 use crate::types::TimestampMs;
 
-/// Longest name of a backup, in bytes.
+/// The longest name of a backup, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 /// Settings of backups.
@@ -15,10 +15,10 @@ const NAME_BYTES_MAX: usize = 64;
 pub struct BackupSettings {
     /// The directory in which each backup gets a directory of its own. If it is absent, no backups are made.
     pub dir: Option<PathBuf>,
-    /// Most bytes to copy per second. If it is absent, there is no limit.
+    /// The limit on the bytes copied per second. If it is absent, there is no limit.
     pub bytes_per_second_max: Option<u64>,
-    /// Most bytes by which a write-ahead log may grow while its collection is copied. If it is absent, there is no
-    /// limit.
+    /// The limit on the growth of a write-ahead log while its collection is copied, in bytes. If it is absent, there is
+    /// no limit.
     pub log_bytes_max: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl BackupName {
         Err(CollectionError::Invalid { field: "name", detail: detail.into() })
     }
 
-    /// Checks the name of a series. There must be room for the time after it.
+    /// Checks the name of a series. There must be room to append the time to it.
     pub fn of_series(text: &str) -> Result<Self> {
         let name = Self::new(text)?;
         let max = NAME_BYTES_MAX - SUFFIX_BYTES_MAX;
@@ -82,7 +82,7 @@ pub enum BackupState {
         removed: Vec<String>,
     },
     Cancelled,
-    /// It failed, for this reason.
+    /// The backup failed, for this reason.
     Failed(String),
 }
 

@@ -3,27 +3,27 @@
 use super::cursor::Cursor;
 use crate::types::{DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs, fitting};
 
-/// Most bytes of a document's JSON without its ids.
+/// The largest size of a document as JSON without its ids, in bytes.
 const MEMBER_BYTES: usize = 256;
 
 /// A document of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterMember {
     pub id: DocId,
-    /// Its place in the order.
+    /// The place of the document in the commit order.
     pub seq: Seq,
     /// The cursor of the next page, if a page ends with this document.
     pub cursor: Cursor,
-    /// The time when this content was first stored under its id.
+    /// When this content was first stored under its id.
     pub first_seen: TimestampMs,
-    /// Whether it is a link without postings.
+    /// Whether the document is a link, which has no postings.
     pub linked: bool,
     /// The first document of its cluster. It is absent if this document is the first.
     pub representative: Option<DocId>,
-    /// The similarity of the two, as in a verdict of the collection.
+    /// The similarity of the document and its representative, as in a verdict of the collection.
     pub similarity: Option<Similarity>,
-    /// Whether the two are less similar than the threshold. This happens if the representative was another one when the
-    /// document came, or if the threshold was lower.
+    /// Whether this similarity is below the threshold. This happens if the cluster had another representative, or a
+    /// lower threshold, when the document was inserted.
     pub below_threshold: bool,
 }
 
@@ -42,17 +42,17 @@ pub struct ClusterPage {
 /// A page of all clusters that have more than one document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClustersPage {
-    /// Cluster by cluster, and in order of `seq` within each, so its representative comes first.
+    /// One cluster after another. The documents of each are in order of `seq`, so its representative comes first.
     pub members: Vec<ClusterMember>,
     /// The cursor of the next page.
     pub next: Option<Cursor>,
 }
 
 impl ClusterMember {
-    /// Most bytes of the JSON of any member.
+    /// The largest size of any member as JSON, in bytes.
     pub const BYTES_MAX: usize = MEMBER_BYTES + 2 * ID_JSON_BYTES_MAX;
 
-    /// Returns the most bytes that its JSON can have.
+    /// Returns the largest size of this member as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         MEMBER_BYTES + self.id.json_bytes() + self.representative.as_ref().map_or(0, DocId::json_bytes)
     }

@@ -1,5 +1,5 @@
-//! The similarity of two documents, from their signatures or, if these decide, from their shingles. It knows nothing of
-//! where documents are stored.
+//! The similarity of two documents, computed from their signatures, or from their shingles if these decide. It knows
+//! nothing of where documents are stored.
 
 use hapax_core::{ShingleSet, SignatureShape, Spec, tuning, verify};
 
@@ -12,7 +12,7 @@ pub(crate) struct Terms {
     pub threshold: f64,
     /// The number of equal slots from which a candidate is a match, or must be compared by its shingles.
     pub matching_min: u32,
-    /// The number of equal slots from which it is a match whatever its shingles are.
+    /// The number of equal slots from which a candidate is a match without a comparison of shingles.
     pub certain_min: u32,
     verify: Verify,
     shape: SignatureShape,
@@ -38,18 +38,18 @@ impl Terms {
         self.verify.compares_shingles()
     }
 
-    /// Returns the similarity of a candidate, by its shingles if they have been compared.
+    /// Returns the similarity of a candidate, computed from the shingles if they have been compared.
     pub(crate) fn value(&self, matching: u32, overlap: Option<Overlap>) -> f64 {
         overlap.map_or_else(|| verify::similarity(matching, self.shape), |overlap| overlap.similarity().value)
     }
 
-    /// Whether documents of this overlap are duplicates.
+    /// Whether two documents with this overlap are duplicates.
     pub(crate) fn reached_by(&self, overlap: Overlap) -> bool {
         verify::reaches(overlap.both, overlap.either(), self.threshold)
     }
 }
 
-/// The shingles of a document that others are compared with, and the terms.
+/// The shingles of a document with which others are compared, and the terms.
 #[derive(Clone, Copy)]
 pub(crate) struct ShingleQuery<'a> {
     set: &'a ShingleSet,
@@ -71,14 +71,14 @@ impl<'a> ShingleQuery<'a> {
         self.set.len()
     }
 
-    /// Whether a document with so many shingles can reach the threshold: `J <= min / max`, so documents of very
+    /// Whether a document with `shingles` shingles can reach the threshold. `J <= min / max`, so documents of very
     /// different sizes need not be compared.
     pub(crate) fn fits(&self, shingles: u64) -> bool {
         let len = self.set.len();
         verify::reaches(len.min(shingles), len.max(shingles), self.terms.threshold)
     }
 
-    /// Counts the shared shingles. `None`: the sizes alone rule out that the threshold is reached.
+    /// Counts the shared shingles. `None`: the sizes alone show that the threshold cannot be reached.
     pub(crate) fn compare(&self, other: &ShingleSet) -> Option<Overlap> {
         self.fits(other.len()).then(|| self.overlap(other))
     }
@@ -90,7 +90,7 @@ impl<'a> ShingleQuery<'a> {
     }
 }
 
-/// Returns the similarity of a pair. Every answer takes it from here, so it is the same in all of them.
+/// Returns the similarity of a pair. All answers get it from here, so they agree.
 pub(crate) fn similarity(spec: &Spec, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
     if same_content {
         return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };

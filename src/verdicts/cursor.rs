@@ -1,5 +1,5 @@
-//! The end of a page, at which the next page begins. To clients it is a text; to the kind of collection that made the
-//! page it is a place in the order. This file also has a page of documents.
+//! The end of a page, after which the next page begins. For clients it is a text. For the kind of collection that made
+//! the page it is a place in the order. This file also has a page of documents.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,5 +1,5 @@
-//! The errors of a collection, in its own words. `http/error.rs` gives each a status. They are the same for every kind
-//! of collection. A kind that cannot serve a verb will return a variant `not_in_this_store`; there is no such kind yet.
+//! The errors of a collection, in its own words. `http/error.rs` gives each a status. All kinds of collections have the
+//! same errors. A kind that cannot serve a verb will return a variant `not_in_this_store`; there is no such kind yet.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub enum CollectionError {
         name: CollectionName,
         /// The spec or key that the collection was made with.
         held: String,
-        /// The one that was given, as a clause.
+        /// The spec or key that was given, as a clause.
         asked: String,
     },
     /// The limit on collections is reached.
@@ -65,7 +65,7 @@ pub enum CollectionError {
     /// The collection cannot take this value.
     #[error("{detail}")]
     Invalid {
-        /// The field that has it.
+        /// The field that has the value.
         field: &'static str,
         /// The fault of the value, and the values that are allowed.
         detail: String,
@@ -79,7 +79,7 @@ pub enum CollectionError {
         /// How long to wait before the next attempt.
         retry_after: Duration,
     },
-    /// The collection is still being opened at the start.
+    /// The server is starting, and the collection is still being opened.
     #[error("collection `{name}` is still being opened: {:.0} % done", .progress * 100.0)]
     Opening {
         name: CollectionName,
@@ -106,7 +106,8 @@ pub enum CollectionError {
          documents, let them expire with a `ttl`, or raise the limit"
     )]
     MemoryBudget {
-        /// How much is used is in the metrics: a key for one collection must not learn how the others grow.
+        /// The message does not say how much memory is used, because a key for one collection must not show how others
+        /// grow. The metrics say it.
         max: u64,
     },
     /// The memory budget has no room for another banding. Nothing has changed.
@@ -115,25 +116,25 @@ pub enum CollectionError {
          {needed} of the {max} bytes that `limits.memory_max_bytes` allows; raise the limit, or delete documents"
     )]
     NoRoomForBanding { needed: u64, max: u64 },
-    /// Documents have as many labels as they may. Nothing was stored.
+    /// The collection already has the allowed number of different labels. Nothing was stored.
     #[error(
         "documents of this collection have {max} different labels, the most that `limits.labels_max` allows; use labels \
          again, delete documents with labels that are no longer needed, or raise the limit"
     )]
     LabelsFull { max: usize },
-    /// Documents have as many different sets of labels as they may. Nothing was stored.
+    /// The collection already has the allowed number of different sets of labels. Nothing was stored.
     #[error(
         "the documents of this collection have {max} different combinations of labels, and no more are possible; give \
          documents fewer labels of their own, or raise `limits.labels_max`, which allows 16 combinations for each label"
     )]
     LabelSetsFull { max: usize },
-    /// The source of the document has as many documents as it may. Nothing was stored.
+    /// The source of the document already has the allowed number of documents. Nothing was stored.
     #[error(
         "the source `{source_label}` has {max} documents in this collection, the most that `limits.source_documents_max` \
          allows; delete some of them, let them expire with a `ttl`, or raise the limit"
     )]
     SourceFull { source_label: String, max: u64 },
-    /// The process takes as much memory as it may. Nothing was stored.
+    /// The process uses all the memory that it is allowed. Nothing was stored.
     #[error(
         "the process has no memory left within the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it \
          again later, delete documents, or raise the limit"
@@ -151,8 +152,8 @@ pub enum CollectionError {
         /// The thing that is in the way.
         detail: String,
     },
-    /// The collection's file does not hold what was written to it. Requests that the damage does not affect are still
-    /// answered, unless the file cannot be opened at all.
+    /// The collection's file no longer holds the data that was written to it. Requests that the damage does not affect
+    /// are still answered, unless the file cannot be opened at all.
     #[error("collection `{collection}` is damaged{}: {detail}", at(.record))]
     Damaged {
         collection: String,
@@ -178,8 +179,7 @@ pub enum WriteFailure {
     DiskFull,
     /// Nothing of the write was kept. The next write may succeed.
     NothingKept,
-    /// It is not known whether the write was kept until the file is opened again. Until then the collection takes no
-    /// writes.
+    /// Whether the write was kept is unknown until the file is opened again. Until then the collection takes no writes.
     Uncertain,
 }
 

@@ -1,6 +1,6 @@
-//! The golden set: labelled pairs of texts go through signing, the bands and verification, as if one text were stored
-//! and the other checked. Says how often the verdicts agree with the labels. Knows nothing of where the pairs are
-//! stored.
+//! The golden set. Labelled pairs of texts go through signing, the bands and verification, as if one text were stored
+//! and the other checked. The report says how often the verdicts agree with the labels. Knows nothing of where the
+//! pairs are stored.
 
 use hapax_core::{BandKey, Banding, verify};
 
@@ -9,7 +9,7 @@ use super::prepare::{Made, PrepareOptions, Preparer, Purpose};
 use super::{CollectionError, Result, Settings};
 use crate::types::{Content, GoldenPair, Overlap, Verify};
 
-/// How a collection's verdicts on its golden set agree with the labels.
+/// A report of how a collection's verdicts on its golden set agree with the labels.
 #[derive(Clone, Debug)]
 pub struct GoldenReport {
     pub banding: Banding,
@@ -39,7 +39,7 @@ pub struct GoldenStretch {
     pub reported: u64,
     /// The pairs that are labelled as duplicates and were reported.
     pub found: u64,
-    /// The sum of the differences between the estimate and the exact similarity.
+    /// The sum of the differences: estimate minus exact similarity.
     error_sum: f64,
     error_abs_sum: f64,
 }
@@ -62,9 +62,9 @@ pub struct GoldenFailure {
 pub enum GoldenReason {
     /// A duplicate that no band proposed.
     NotProposed,
-    /// A duplicate that was proposed, and found to be below the threshold.
+    /// A duplicate that was proposed, but found to be below the threshold.
     BelowThreshold,
-    /// It is not labelled as a duplicate, and was reported.
+    /// A pair that is not labelled as a duplicate, but was reported.
     NotADuplicate,
 }
 
@@ -80,7 +80,8 @@ impl GoldenReason {
 }
 
 impl GoldenReport {
-    /// Most pairs of a set, and most bytes of its texts: an evaluation takes well under a second.
+    /// The largest number of pairs of a set, and the largest size of its texts: an evaluation takes well under a
+    /// second.
     pub const PAIRS_MAX: usize = 1000;
     pub const BYTES_MAX: usize = 4 << 20;
     /// The least similarity of each stretch.
@@ -115,17 +116,17 @@ impl GoldenStretch {
         (self.duplicates > 0).then(|| self.found as f64 / self.duplicates as f64)
     }
 
-    /// The share of reported pairs that is labelled so; `None` if none was reported.
+    /// The share of reported pairs that are labelled as duplicates; `None` if none was reported.
     pub fn precision(&self) -> Option<f64> {
         (self.reported > 0).then(|| self.found as f64 / self.reported as f64)
     }
 
-    /// The mean of estimate less exact similarity; `None` without pairs.
+    /// The mean of the estimate minus the exact similarity; `None` without pairs.
     pub fn error_mean(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.error_sum / self.pairs as f64)
     }
 
-    /// The mean distance between estimate and exact similarity; `None` without pairs.
+    /// The mean distance between the estimate and the exact similarity; `None` without pairs.
     pub fn error_abs_mean(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.error_abs_sum / self.pairs as f64)
     }
@@ -192,7 +193,7 @@ pub(crate) fn evaluate(
     Ok(GoldenReport::new(settings, pairs, &judged))
 }
 
-/// Names the field that the pairs are in.
+/// Changes an error to name the field that contains the pairs.
 fn of_the_pairs(error: CollectionError) -> CollectionError {
     match error {
         CollectionError::Invalid { detail, .. } => CollectionError::Invalid { field: "pairs", detail },
@@ -217,7 +218,7 @@ fn judge(settings: &Settings, terms: &Terms, a: &Made, b: &Made) -> Judged {
     }
 }
 
-/// Counts the shared shingles. Both were prepared to be compared, so both have them.
+/// Counts the shared shingles. Both documents were prepared for a comparison, so both have shingles.
 fn overlap(a: &Made, b: &Made) -> Overlap {
     let (a, b) = [a, b].map(|made| &made.kept.as_ref().expect("a comparison collects shingles").set).into();
     Overlap { both: a.compare(b).intersection, query: a.len(), found: b.len() }

@@ -1,6 +1,6 @@
-//! The verdicts of several collections on one document -> one answer. A check has the matches of all in one list, the
-//! best first. An insertion keeps the verdict of its own collection; the matches in other collections are a second list.
-//! Knows nothing of collections except their names.
+//! The verdicts of several collections on one document -> one answer. For a check, the matches of all collections are
+//! in one list, the best first. For an insertion, the answer has the verdict of the document's own collection, and the
+//! matches in other collections are a second list. Knows nothing of collections except their names.
 
 use std::iter::Peekable;
 
@@ -9,14 +9,14 @@ use crate::types::{
     CollectionName, Explanation, LookupTimes, Match, Omitted, Revisit, Verdict, VerdictKind, fit_matches,
 };
 
-/// The most bytes of what one collection said as JSON, without its error and its explanation.
+/// The largest size of the opinion of one collection as JSON without its error and its explanation, in bytes.
 const SAID_BYTES: usize = 320;
-/// The most bytes of an error as JSON, without its text.
+/// The largest size of an error as JSON without its text, in bytes.
 const ERROR_BYTES: usize = 640;
-/// The longest text of an error that an answer has room for in any case.
+/// The longest text of an error that always fits into an answer, in bytes.
 const ERROR_TEXT_BYTES: usize = 1024;
 
-/// A verdict, and what each collection said if several were asked.
+/// A verdict, and the opinion of each collection if several were asked.
 #[derive(Clone, Debug)]
 pub struct JointVerdict {
     verdict: Verdict,
@@ -26,13 +26,13 @@ pub struct JointVerdict {
 /// The opinions of several collections.
 #[derive(Clone, Debug)]
 struct Several {
-    /// In the order in which they were asked. The first is the collection of the path.
+    /// The opinions, in the order in which the collections were asked. The first is that of the collection of the path.
     said: Vec<Said>,
-    /// The matches in other collections, for an insertion. A check has them in its verdict.
+    /// The matches in other collections, for an insertion. For a check, the verdict has them.
     elsewhere: Option<Found>,
 }
 
-/// The opinion of one collection, or why it could not be asked. Its matches are among those of all.
+/// The opinion of one collection, or the reason why it could not be asked. Its matches are in the list of all matches.
 #[derive(Clone, Debug)]
 pub struct Said {
     collection: CollectionName,
@@ -47,7 +47,7 @@ pub struct Opinion {
     pub candidates: u32,
     pub unread: u64,
     pub expected_recall: Option<f64>,
-    /// Absent for the collection of the path, whose explanation the verdict has.
+    /// The explanation; absent for the collection of the path, because the verdict has it.
     pub explanation: Option<Box<Explanation>>,
 }
 
@@ -55,7 +55,7 @@ pub struct Opinion {
 #[derive(Clone, Debug, Default)]
 struct Found {
     matches: Vec<Match>,
-    /// How many are left out, from the end.
+    /// The number of matches left out, from the end.
     omitted: u64,
 }
 
@@ -78,12 +78,12 @@ pub struct JointParts {
     pub elsewhere: Option<Vec<Match>>,
     /// The numbers of matches and metadata left out of both lists.
     pub omitted: Option<Omitted>,
-    /// Whether each collection was asked, and no limit may have hidden a match.
+    /// Whether all collections were asked, and no limit may have hidden a match.
     pub complete: bool,
 }
 
 impl From<Verdict> for JointVerdict {
-    /// The verdict of the only collection that was asked.
+    /// Makes an answer of the verdict of the only collection that was asked.
     fn from(verdict: Verdict) -> Self {
         Self { verdict, several: None }
     }
@@ -126,8 +126,9 @@ impl JointVerdict {
         all.times = LookupTimes::new(all.times.probe() + next.times.probe(), all.times.verify() + next.times.verify());
     }
 
-    /// The verdict on an insertion into `collection`, with what other collections say. They change nothing of it except
-    /// how much is unread, and the revisit if its own collection has none or one without a date.
+    /// Makes the answer for an insertion into `collection`, with the opinions of other collections. They change two
+    /// things in its verdict: how much is unread; and the revisit, if its own collection has none or one without a
+    /// date.
     pub(crate) fn inserted(collection: &CollectionName, mut verdict: Verdict, elsewhere: Elsewhere) -> Self {
         let Elsewhere { said: others, found, revisit } = elsewhere;
         verdict.revisit = better_revisit(verdict.revisit.take(), revisit);
@@ -138,29 +139,29 @@ impl JointVerdict {
         Self { verdict, several: Some(Box::new(Several { said, elsewhere: Some(found) })) }
     }
 
-    /// The verdict on the document: of all collections for a check, of its own for an insertion.
+    /// The verdict on the document: of all collections for a check, of its own collection for an insertion.
     pub fn verdict(&self) -> &Verdict {
         &self.verdict
     }
 
-    /// The same, so that a caller can add what it knows.
+    /// Returns the verdict, so that a caller can add facts to it.
     pub fn verdict_mut(&mut self) -> &mut Verdict {
         &mut self.verdict
     }
 
-    /// Returns the most bytes that other collections add to an answer as JSON, if there are so many.
+    /// Returns the largest size that `others` other collections can add to an answer as JSON, in bytes.
     pub fn bytes_max(others: usize, limit: usize, with_metadata: bool, explain: bool) -> usize {
         let explanation = if explain { Explanation::BYTES_MAX } else { 0 };
         let said = SAID_BYTES + ERROR_BYTES + ERROR_TEXT_BYTES + explanation;
         (others + 1) * said + limit.saturating_mul(Match::bytes_max(with_metadata))
     }
 
-    /// Returns the most bytes of this one as JSON.
+    /// Returns the largest size of this answer as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         self.verdict.bytes() + self.said_bytes() + self.found_elsewhere().map_or(0, Found::bytes)
     }
 
-    /// Leaves out as much as needed to fit into `bytes_max`: first of the matches elsewhere, then of the verdict, as
+    /// Leaves out as much as needed to fit into `bytes_max`: first the matches elsewhere, then parts of the verdict, as
     /// [`Verdict::fit`] does.
     pub fn fit(&mut self, bytes_max: usize) {
         let Some(several) = &mut self.several else { return self.verdict.fit(bytes_max) };
@@ -210,7 +211,7 @@ impl Several {
 }
 
 impl Elsewhere {
-    /// Adds the verdict of the next collection, or why it could not be asked. At most `limit` matches stay.
+    /// Adds the verdict of the next collection, or the reason why it could not be asked. At most `limit` matches stay.
     pub(crate) fn add(&mut self, collection: &CollectionName, verdict: Result<Verdict>, limit: usize) {
         let said = match verdict {
             Ok(mut verdict) => {
@@ -233,7 +234,7 @@ impl Elsewhere {
         self.found.fit(bytes_max.saturating_sub(said_bytes(&self.said) + self.revisit_bytes()));
     }
 
-    /// Returns the most bytes that it adds to an answer as JSON.
+    /// Returns the largest size that this part adds to an answer as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         SAID_BYTES + said_bytes(&self.said) + self.found.bytes() + self.revisit_bytes()
     }
@@ -249,7 +250,7 @@ impl Elsewhere {
 }
 
 impl Said {
-    /// Returns the collection, and its opinion or why it could not be asked.
+    /// Returns the collection, and its opinion or the reason why it could not be asked.
     pub fn into_parts(self) -> (CollectionName, Result<Opinion>) {
         (self.collection, self.opinion)
     }
@@ -281,8 +282,8 @@ impl Said {
 }
 
 impl Found {
-    /// Adds the matches of a collection that comes later in the list. At most `limit` stay. A match after which others
-    /// are left out is the last one of its list that has a place here.
+    /// Adds the matches of a collection that comes later in the list. At most `limit` stay. If matches are left out at
+    /// the end of one list, no match is added after the last one of that list.
     fn join(&mut self, next: Self, limit: usize) {
         let all = (self.matches.len() + next.matches.len()) as u64 + self.omitted + next.omitted;
         let cut = [self.omitted > 0, next.omitted > 0];
@@ -304,8 +305,8 @@ impl Found {
     }
 }
 
-/// Takes the better of the first matches of two lists. `None` if there is none, or if the best may be one that was left
-/// out at the end of a list.
+/// Takes the better of the first matches of two lists. `None` if both are empty, or if the best match may be one that
+/// was left out at the end of a list.
 fn best_of(lists: &mut [Peekable<impl Iterator<Item = Match>>; 2], cut: [bool; 2]) -> Option<Match> {
     let [first, second] = lists;
     match (first.peek(), second.peek()) {
@@ -317,8 +318,8 @@ fn best_of(lists: &mut [Peekable<impl Iterator<Item = Match>>; 2], cut: [bool; 2
     }
 }
 
-/// Whether `one` of a later collection goes before `other`: equal contents first, then the more similar. Ties keep the
-/// order of the list.
+/// Whether `one`, of a later collection, goes before `other`. Equal contents go first, then the more similar documents.
+/// Ties keep the order of the list.
 fn is_before(one: &Match, other: &Match) -> bool {
     let by_content = one.same_content.cmp(&other.same_content);
     by_content.then_with(|| one.similarity.value.total_cmp(&other.similarity.value)).is_gt()
@@ -334,7 +335,8 @@ fn said_bytes(said: &[Said]) -> usize {
     said.iter().map(Said::bytes).sum()
 }
 
-/// Returns the better of the revisits of two collections. The one of the collection that was asked first wins a tie.
+/// Returns the better of the revisits of two collections. In a tie, it is the one of the collection that was asked
+/// first.
 fn better_revisit(one: Option<Box<Revisit>>, other: Option<Box<Revisit>>) -> Option<Box<Revisit>> {
     Revisit::best([one, other].into_iter().flatten().map(|revisit| *revisit)).map(Box::new)
 }
@@ -353,7 +355,7 @@ mod tests {
     use super::*;
     use crate::types::{DocId, Method, Similarity, TimestampMs};
 
-    /// A match of this similarity, in tenths; 10: of equal content.
+    /// Makes a match of this similarity, in tenths; 10 means equal content.
     fn found(tenths: u8, id: &str) -> Match {
         let value = f64::from(tenths) / 10.0;
         Match {
@@ -368,7 +370,7 @@ mod tests {
         }
     }
 
-    /// A list as a collection gives it, the best first, of which `cut` matches are left out.
+    /// Makes a list as a collection returns it, the best first, without its last `cut` matches.
     fn list(at: usize, mut tenths: Vec<u8>, cut: usize) -> Found {
         tenths.sort_unstable_by(|one, other| other.cmp(one));
         let mut matches: Vec<Match> =
@@ -385,7 +387,7 @@ mod tests {
             lists in prop::collection::vec((prop::collection::vec(0..=10_u8, 0..12), 0..4_usize), 1..5),
             limit in 1..20_usize,
         ) {
-            // The limit holds for each list, too.
+            // The limit also applies to each list.
             let whole = |cut: bool| lists.iter().enumerate().map(move |(at, (tenths, left_out))| {
                 let mut tenths = tenths.clone();
                 tenths.sort_unstable_by(|one, other| other.cmp(one));

@@ -1,8 +1,8 @@
-//! A job as it is listed.
+//! A job in the form in which it is listed.
 
 use crate::types::Job;
 
-/// A job, and why it does not go on at present.
+/// A job, and the reason if it does not go on at present.
 #[derive(Clone, Debug)]
 pub struct ListedJob {
     pub job: Job,

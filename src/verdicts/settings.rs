@@ -1,4 +1,4 @@
-//! The settings of a collection, its description, and the limits that hold for all collections.
+//! The settings of a collection, its description, and the limits for all collections.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,91 +18,93 @@ use crate::types::{CollectionName, Extract, Keep, LabelLimits, TimestampMs, Veri
 /// The allowed range of a `ttl`: up to a hundred years.
 const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
 
-/// All settings that the collections of one data directory need.
+/// All settings that are needed for the collections of one data directory.
 #[derive(Clone, Debug)]
 pub struct CollectionsConfig {
     /// The directory of the files.
     pub data_dir: PathBuf,
     /// How long to wait for another process to release the data directory.
     pub lock_wait: Duration,
-    /// Most collections, open or not.
+    /// The largest number of collections, open or not.
     pub collections_max: usize,
     /// The secret of collections with keyed hashing.
     pub secret: Option<SecretKey>,
-    /// Settings of the collection `default`. If it exists, its spec must be the same; its banding and threshold may
-    /// have been changed.
+    /// Settings of the collection `default`. If the collection exists, it must have the same spec, but its banding and
+    /// threshold may have been changed.
     pub default_settings: Settings,
     /// Limits of each collection's work.
     pub limits: Limits,
     /// Limits of memory.
     pub memory: MemoryConfig,
-    /// Bytes of the disk that are kept for deletes. 0: none.
+    /// The bytes of disk space that are kept free for deletes. 0: none.
     pub reserve_bytes: u64,
-    /// Whether documents outlive the process.
+    /// Whether documents are kept after the process ends.
     pub medium: Medium,
     /// Settings of backups.
     pub backup: BackupSettings,
-    /// How often stored records are read again. `None`: never.
+    /// How fast and how often stored records are read again. `None`: never.
     pub scrub: Option<ScrubConfig>,
 }
 
 /// Limits of the memory of all collections together.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// Most bytes that documents may take in the index. `None`: as much as there is.
+    /// The largest size that documents may take in the index, in bytes. `None`: no limit.
     pub index_bytes_max: Option<u64>,
-    /// Most bytes of ids of documents that are kept for answers. 0: none.
+    /// The largest size of the ids that are kept in memory for answers, in bytes. 0: none are kept.
     pub id_cache_bytes_max: u64,
     /// The bound of the whole process. While it is reached, the index does not grow.
     pub process: Arc<Bound>,
 }
 
-/// Whether documents outlive the process.
+/// Whether documents are kept after the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Documents outlive the process: an answer waits for the disk.
+    /// Documents are kept, so an answer waits for the disk.
     Disk,
-    /// Nothing outlives the process. This is for trials and measurements: the files in the data directory are never
-    /// synced, and are removed at the end.
+    /// Nothing is kept. This is for trials and measurements: the files in the data directory are never synced, and are
+    /// removed at the end.
     Memory,
 }
 
 /// How fast and how often records are read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScrubConfig {
-    /// Bytes per second over all collections, above 0.
+    /// The bytes read per second over all collections; above 0.
     pub bytes_per_second: u64,
-    /// Time from the end of a collection's pass to the beginning of its next.
+    /// The time from the end of a collection's pass to the beginning of its next pass.
     pub interval: Duration,
 }
 
-/// Limits of one collection's work.
+/// Limits on the work of one collection.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most postings read for a band key in one probe.
+    /// The largest number of postings read for a band key in one probe.
     pub bucket_read_max: usize,
-    /// Most postings read for a band key if a check has a scope.
+    /// The largest number of postings read for a band key if a check has a scope.
     pub scoped_reads_max: usize,
-    /// Most labels, and documents with the same one.
+    /// The largest number of labels, and of documents from the same source.
     pub labels: LabelLimits,
-    /// Most distinct documents verified in one lookup.
+    /// The largest number of distinct documents verified in one lookup.
     pub candidates_max: usize,
-    /// Most candidates whose shingles are compared in one lookup, if matches are verified exactly.
+    /// The largest number of candidates whose shingles are compared in one lookup, if matches are verified exactly.
     pub exact_reads_max: usize,
-    /// Most bytes of shingles or texts read from disk for that. One document is always read, whatever its length.
+    /// The largest number of bytes of shingles or texts read from disk for this comparison. One document is always
+    /// read, whatever its length.
     pub exact_bytes_max: u64,
-    /// Most decisions that may wait for the disk.
+    /// The largest number of decisions that may wait for the disk.
     pub commit_queue_max: usize,
-    /// Most decisions in one transaction.
+    /// The largest number of decisions in one transaction.
     pub commit_batch_max: usize,
-    /// Least time between the beginnings of two transactions.
+    /// The least time between the beginnings of two transactions.
     pub commit_window: Duration,
-    /// Most bytes of payloads, shingles and metadata in memory for decisions that wait for the disk, over all
-    /// collections.
+    /// The largest size of payloads, shingles and metadata in memory for decisions that wait for the disk, over all
+    /// collections, in bytes.
     pub commit_payload_bytes_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.
     pub commit_queue_wait: Duration,
-    /// Bits of an id's fingerprint that memory tells ids apart by: 64. Tests use fewer, so that ids often collide.
+    /// The number of bits of the fingerprints by which memory distinguishes ids: 64. Tests use fewer, so that ids often
+    /// collide.
     pub id_fingerprint_bits: u32,
 }
 
@@ -115,13 +117,13 @@ pub struct Settings {
     /// The text of a page that is compared.
     pub extract: Extract,
     pub banding: Banding,
-    /// Whether the banding was given by a client or the configuration. If not, it follows the threshold.
+    /// Whether a client or the configuration set the banding. If not, it follows the threshold.
     pub banding_by_hand: bool,
     /// The similarity from which two documents are near duplicates.
     pub threshold: f64,
     /// The way matches are confirmed.
     pub verify: Verify,
-    /// How long a document stays after it was last seen. If it is absent, it stays for ever.
+    /// How long a document stays after it was last seen. If it is absent, documents never expire.
     pub ttl: Option<Duration>,
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: bool,
@@ -142,7 +144,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Whether nothing is to change.
+    /// Whether no setting changes.
     pub fn is_empty(&self) -> bool {
         let Self { banding, threshold, verify, ttl, touch } = self;
         banding.is_none() && threshold.is_none() && verify.is_none() && ttl.is_none() && touch.is_none()
@@ -152,7 +154,7 @@ impl Changes {
     pub(crate) fn applied_to(self, settings: Settings) -> Settings {
         let threshold = self.threshold.unwrap_or(settings.threshold);
         let asked = self.banding.or({
-            // If the threshold stays, so does the banding, even if a newer version would choose another.
+            // If the threshold stays, the banding stays too, even if a newer version would choose another banding.
             let follows = !settings.banding_by_hand && threshold != settings.threshold;
             follows.then_some(BandingAsked::Automatic)
         });
@@ -191,8 +193,8 @@ impl Settings {
     }
 
     /// Returns the settings of a new collection: the requested ones, and those of `default` for the others. The default
-    /// banding is used only with the default shape and threshold. A verification that compares shingles needs some, so
-    /// they are kept unless `keep` is given; an external spec has nothing to keep. [`checked`](Self::checked)
+    /// banding is used only with the default shape and threshold. A verification that compares shingles needs them, so
+    /// they are stored unless `keep` is given; an external spec has nothing to store. [`checked`](Self::checked)
     /// refuses settings that are not possible.
     pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
         let SettingsAsked { spec, keep, extract, banding, threshold, verify, ttl, touch } = asked;
@@ -217,9 +219,9 @@ impl Settings {
         Self { spec, keep, extract, banding, banding_by_hand, threshold, verify, ttl, touch }
     }
 
-    /// Whether a collection with these settings is the one that `asked` asks for. Two automatic bandings count as
-    /// equal, even if the default changed between two versions. A banding by hand equals an automatic one with the same
-    /// values, because collections of format 2 and earlier do not say which of the two it is.
+    /// Whether a collection with these settings satisfies the request `asked`. Two automatic bandings count as equal,
+    /// even if the default changed between two versions. A banding by hand equals an automatic one with the same
+    /// values, because collections of format 2 and earlier do not say which of the two they have.
     pub fn answers(&self, asked: &Self) -> bool {
         let both_automatic = !self.banding_by_hand && !asked.banding_by_hand;
         let banding = if both_automatic { self.banding } else { asked.banding };
@@ -318,7 +320,8 @@ pub struct Description {
     /// The probability that a document exactly at the threshold is proposed.
     pub candidate_recall_at_threshold: f64,
     /// The probability that a document exactly at the threshold is reported. It is about one half, because of the
-    /// spread of the estimate. If matches are verified exactly, it is nearly the probability of being proposed.
+    /// spread of the estimate. If matches are verified exactly, it is nearly the probability that the document is
+    /// proposed.
     pub verdict_recall_at_threshold: f64,
 }
 

@@ -10,7 +10,7 @@ use crate::types::{Extract, Keep, Verify};
 /// A requested banding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandingAsked {
-    /// The default for the shape and the threshold, now and after each change of the threshold.
+    /// The default for the shape and the threshold. It is chosen again after each change of the threshold.
     Automatic,
     /// This banding, even if the threshold changes.
     ByHand(Banding),

@@ -1,4 +1,4 @@
-//! The only place that says which numbers are valid thresholds.
+//! The only place that decides which numbers are valid thresholds.
 
 use super::{CollectionError, Result};
 
@@ -7,7 +7,7 @@ pub fn check_threshold(threshold: f64) -> Result<f64> {
     if threshold > 0.0 && threshold <= 1.0 {
         return Ok(threshold);
     }
-    // The shortest form, but `1e300` instead of 300 zeros.
+    // The shortest form, with `1e300` in place of 300 zeros.
     let given = format!("{threshold:?}");
     let given = given.strip_suffix(".0").unwrap_or(&given);
     let detail = format!("must be a number above 0 and at most 1; it is {given}");

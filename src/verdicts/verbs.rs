@@ -1,4 +1,4 @@
-//! The options of verbs, and their answers other than verdicts.
+//! The options of verbs, and their answers that are not verdicts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::types::{
     Similarity,
 };
 
-/// The data that a client stores with a content. Anything that is absent stays as it is if the content is stored already.
+/// The data that a client stores with a content. If the content is stored already, absent data stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     pub metadata: Option<Metadata>,
@@ -26,11 +26,11 @@ impl From<Option<Metadata>> for Attached {
 pub struct CheckOptions {
     /// A threshold that replaces the collection's own.
     pub threshold: Option<f64>,
-    /// Most matches in the answer.
+    /// The largest number of matches in the answer.
     pub limit: usize,
-    /// Whether matches have their metadata.
+    /// Whether matches are returned with their metadata.
     pub with_metadata: bool,
-    /// Whether the verdict has an explanation.
+    /// Whether the verdict is returned with an explanation.
     pub explain: bool,
     /// The digest of the payload that the content comes from. With it, the verdict says if a match has the same payload.
     pub payload_digest: Option<PayloadDigest>,
@@ -39,7 +39,7 @@ pub struct CheckOptions {
 }
 
 impl CheckOptions {
-    /// Returns whether an answer needs no more of a match than its id and the like.
+    /// Returns whether an answer needs no metadata or capture of its matches.
     pub(crate) fn needs_ids_alone(&self) -> bool {
         !self.with_metadata && self.payload_digest.is_none()
     }
@@ -52,11 +52,11 @@ pub struct InsertOptions {
     pub on_duplicate: OnDuplicate,
     /// The action if its id holds other content.
     pub on_existing: OnExisting,
-    /// Most matches in the answer.
+    /// The largest number of matches in the answer.
     pub limit: usize,
-    /// Whether matches have their metadata.
+    /// Whether matches are returned with their metadata.
     pub with_metadata: bool,
-    /// Whether the verdict has an explanation.
+    /// Whether the verdict is returned with an explanation.
     pub explain: bool,
 }
 
@@ -79,17 +79,17 @@ pub struct Comparison {
 /// The comparison of two sets of shingles.
 #[derive(Clone, Copy, Debug)]
 pub struct ExactComparison {
-    /// Shared shingles divided by all shingles.
+    /// The number of shared shingles divided by the number of all shingles.
     pub jaccard: f64,
-    /// Share of a's shingles that are in b.
+    /// The share of a's shingles that are in b.
     pub containment_a_in_b: f64,
-    /// Share of b's shingles that are in a.
+    /// The share of b's shingles that are in a.
     pub containment_b_in_a: f64,
-    /// Distinct shingles of a.
+    /// The number of distinct shingles of a.
     pub shingles_a: u64,
-    /// Distinct shingles of b.
+    /// The number of distinct shingles of b.
     pub shingles_b: u64,
-    /// Distinct shingles that both have.
+    /// The number of distinct shingles that both have.
     pub intersection: u64,
 }
 
@@ -105,10 +105,10 @@ pub struct HotBucket {
 }
 
 impl HotBucket {
-    /// Most ids in the sample.
+    /// The largest number of ids in the sample.
     pub const SAMPLE_MAX: usize = 10;
-    /// Most bytes of its JSON without the ids.
+    /// The largest size of a bucket as JSON without the ids, in bytes.
     pub const OWN_BYTES: usize = 128;
-    /// Most bytes of the JSON of any bucket.
+    /// The largest size of any bucket as JSON, in bytes.
     pub const BYTES_MAX: usize = Self::OWN_BYTES + Self::SAMPLE_MAX * (3 + ID_JSON_BYTES_MAX);
 }

@@ -1,4 +1,5 @@
-//! Makes verdicts from findings. This is the only place that makes a verdict, and it makes it as a whole. It knows nothing of lookups or of storage.
+//! Makes verdicts from findings. No other code makes a verdict, and it is always made as a whole. Knows nothing of
+//! lookups or of storage.
 
 use hapax_core::Spec;
 
@@ -20,9 +21,9 @@ pub(crate) struct Cited {
     pub same_content: bool,
     /// The shared shingles, if they were compared.
     pub overlap: Option<Overlap>,
-    /// Its metadata, if they were requested.
+    /// Its metadata, if it was requested.
     pub metadata: Option<Metadata>,
-    /// Whether requested metadata were left out.
+    /// Whether requested metadata was left out.
     pub metadata_omitted: bool,
 }
 
@@ -63,8 +64,8 @@ pub(crate) struct VerdictContext {
 }
 
 impl Findings {
-    /// Makes findings of the documents that were found, the best first. At most `limit` are listed. The best one
-    /// decides the verdict even if none is listed.
+    /// Makes findings from the documents that were found, the best first. At most `limit` are listed. The best one
+    /// decides the verdict, even if no document is listed.
     pub(crate) fn of(spec: &Spec, cited: impl Iterator<Item = Cited>, limit: usize) -> Self {
         let mut matches: Vec<Match> = cited.map(|cited| worded(spec, cited)).collect();
         let (kind, duplicate_of, similarity) = match matches.first() {
@@ -78,7 +79,7 @@ impl Findings {
         Self { kind, duplicate_of, similarity, matches, revisit: None }
     }
 
-    /// Makes findings that repeat an earlier verdict. `cited` are its matches that are still stored.
+    /// Makes findings that repeat an earlier verdict. `cited` has the matches that are still stored.
     pub(crate) fn again(
         spec: &Spec,
         (kind, duplicate_of, similarity): (VerdictKind, Option<DocId>, Option<f64>),
@@ -98,7 +99,7 @@ impl Findings {
         Self { kind: VerdictKind::Empty, duplicate_of: None, similarity: None, matches: Vec::new(), revisit: None }
     }
 
-    /// Adds the capture that the same payload came from before.
+    /// Adds an earlier capture of the same payload.
     pub(crate) fn with_revisit(self, revisit: Option<Revisit>) -> Self {
         Self { revisit, ..self }
     }
@@ -147,8 +148,8 @@ impl Findings {
     }
 }
 
-/// Returns the verdict on a document without a token. Such a document is never stored. `replaced` is the time when the
-/// content that it replaces was first stored.
+/// Returns the verdict on a document without a token. Such a document is never stored. `replaced` is the time at which
+/// the content that it replaces was first stored.
 pub(crate) fn empty_verdict(
     id: Option<DocId>,
     outcome: Outcome,

@@ -1,5 +1,5 @@
-//! Answers have a size limit, each one and all together. They once had none: a batch of 281 KB that asked for the
-//! metadata of a thousand near-copies got an answer of 1.6 GB, and the process took 3.4 GB for it.
+//! The size of answers has a limit, for each one and for all together. Without such limits, a batch of 281 KB that
+//! asked for the metadata of a thousand near-copies got an answer of 1.6 GB, and the process took 3.4 GB for it.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::local::{Local, Setup};
 const BATCH: &str = "/v1/collections/default/batch";
 const COPIES: usize = 60;
 const BOUND: usize = 256 << 10;
-/// The part of a verdict that is never left out here: its ids, its best match, and the text around them.
+/// The size of the part of a verdict that is never left out here: its ids, its best match, and the text around them.
 const LEAST: usize = 4 << 10;
 
 /// Returns one of many texts that are nearly the same.
@@ -35,7 +35,7 @@ fn server(id: impl Fn(usize) -> String) -> (Dir, Local, Client) {
     (dir, server, client)
 }
 
-/// Checks a verdict with this many matches in all; returns the number of metadata values in it.
+/// Checks a verdict on `matches_max` matches. Returns the number of metadata values in it.
 fn complete(verdict: &Value, matches_max: usize) -> usize {
     let matches = verdict["matches"].as_array().unwrap();
     assert_eq!(verdict["duplicate_of"], matches[0]["id"], "the best match stays");
@@ -64,7 +64,7 @@ fn a_verdict_is_cut_to_the_bound_and_says_what_is_missing() {
     assert_eq!(without["matches"].as_array().unwrap().len(), COPIES);
     assert!(without.get("omitted").is_none());
 
-    // An insert is made, however long its answer is.
+    // The insert is made, however long its answer is.
     for (outcome, on_existing) in [("inserted", "conflict"), ("unchanged", "conflict")] {
         let target = format!("{DOCUMENTS}?limit=1000&with=metadata&on_duplicate=store&on_existing={on_existing}");
         let answer = client.post(&target, &json!({ "id": "new", "text": copy(1000) }));
@@ -111,7 +111,7 @@ fn the_answers_of_a_batch_share_the_bound_and_every_document_is_done() {
     let answer = client.post(&target, &json!({ "op": "insert", "documents": documents }));
     assert!(answer.body.len() <= BOUND + 200 * LEAST, "{}", answer.body.len());
     assert_eq!(answer.ok()["summary"]["stored"], 200);
-    // In bulk the limit is for each line.
+    // For bulk requests, the limit applies to each line.
     let lines: Vec<_> =
         (0..50).map(|number| json!({ "id": format!("b{number}"), "text": copy(2000 + number) }).to_string()).collect();
     let target = "/v1/collections/default/bulk?op=insert&limit=1000&with=metadata&on_duplicate=store";

@@ -1,5 +1,5 @@
 //! The choice of banding: the command line, the tool over HTTP, a new collection and the server's default all agree. An
-//! automatic banding follows the threshold, one set by hand does not.
+//! automatic banding follows the threshold; one that was set by hand does not.
 
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ fn automatic(client: &Client, threshold: f64) -> (u64, u64, bool) {
     (tuned["banding"]["bands"].as_u64().unwrap(), tuned["banding"]["rows"].as_u64().unwrap(), false)
 }
 
-/// Returns a text and a similar one, which bands for 0.8 make a candidate one time in ten.
+/// Returns two similar texts. Bands for 0.8 make them candidates one time in ten.
 fn pair() -> (String, String) {
     let text = (0..4).map(words).collect::<Vec<_>>().join(" ");
     let mut changed: Vec<_> = text.split(' ').collect();
@@ -247,8 +247,8 @@ fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
     assert_eq!(follows("none"), automatic(&client, 0.5));
 }
 
-/// An answer once contained the settings of a later change: it was composed after the next change, which had waited for
-/// its turn, was already done.
+/// In an earlier version, an answer could contain the settings of a later change. The answer was composed only after
+/// the next change, which had waited for its turn, was done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changes_at_the_same_time_are_each_answered_with_their_own() {
     let dir = dir();

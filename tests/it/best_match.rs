@@ -1,5 +1,5 @@
-//! The best match is named, not the first: whatever is in the buckets, the answer lists exactly the documents that
-//! brute force over all candidates puts first.
+//! The best match is named, not the first one that is found. Whatever is in the buckets, the answer lists exactly the
+//! documents that brute force over all candidates puts first.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ fn content(bytes: &[u8]) -> Content {
     Content::Signature { bytes: bytes.to_vec(), fingerprint: None, text: None }
 }
 
-/// Makes a signature that agrees with another in a random share of its slots.
+/// Makes a signature that agrees with `other` in a random share of its slots.
 fn like(rng: &mut ChaCha8Rng, other: &[u8]) -> Vec<u8> {
     let share = rng.random_range(0.3..1.0);
     other.iter().map(|&slot| if rng.random_bool(share) { slot } else { rng.random() }).collect()
@@ -48,7 +48,7 @@ async fn the_first_matches_are_those_of_brute_force() {
         let heart: Vec<u8> = (0..SHAPE.bytes()).map(|_| rng.random()).collect();
         let mut documents: Vec<Vec<u8>> = Vec::new();
         for number in 0..DOCUMENTS {
-            // Some are equal to others, and a few are unlike all others.
+            // Some signatures are equal to others, and a few are unlike all others.
             let signature = match rng.random_range(0..10) {
                 0 if number > 0 => documents[rng.random_range(0..number)].clone(),
                 1 => (0..SHAPE.bytes()).map(|_| rng.random()).collect(),

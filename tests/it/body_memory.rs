@@ -1,6 +1,6 @@
-//! The memory of request bodies, which is returned afterwards. A body was once counted by its length as sent. In memory
-//! it existed twice, as a set of digits 28 times, and freed memory stayed in the process: 512 MiB of bodies took 1.39
-//! GB, and 1.2 GB after the last one.
+//! The memory of request bodies is returned after use. In an earlier version, a body was counted by its length as sent.
+//! But it was in memory twice, and a set of digits 28 times, and freed memory stayed in the process. 512 MiB of bodies
+//! took 1.39 GB, and 1.2 GB were still taken after the last one.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::support::server::{Server, Starting};
 
 const MIB: usize = 1 << 20;
 const BODIES: usize = 32 * MIB;
-/// Memory for everything else: connections, threads that have not run before, and their buffers.
+/// The memory for everything except bodies: connections, threads that have not run before, and their buffers.
 const BESIDE: usize = 24 * MIB;
 
 fn bytes(server: &Server, what: &str) -> usize {

@@ -1,4 +1,4 @@
-//! The metrics of buckets count documents, and weigh buckets by the documents that fall into them.
+//! The metrics of buckets count documents, and weight each bucket by the number of documents in it.
 
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,7 @@ fn buckets_are_measured_in_documents() {
     assert_eq!(client.json("PUT", "/v1/collections/c", &settings()).status, 201);
     expect_none(&client);
 
-    // Copies share postings, and each of them counts.
+    // Copies share postings, but each copy counts.
     store(&client, (0..COPIES).map(|copy| document(&format!("copy {copy}"), &unlike_others(u64::MAX))));
     expect(&client, COPIES, (COPIES, COPIES, 0));
     store(&client, (0..OTHERS).map(|other| document(&format!("other {other}"), &unlike_others(1_000_000 + other))));
@@ -73,7 +73,7 @@ fn buckets_are_measured_in_documents() {
     assert!(metric(&client, names::CANARY_DOCUMENTS) >= COPIES + OTHERS + BOILERPLATE + 20);
     assert_eq!(metric(&client, names::CANARY_LOST), 0);
 
-    // A lookup that meets the bucket says how many documents are in it, and that it reads a part only.
+    // A lookup that reads the bucket reports how many documents are in it, and that it reads only some of them.
     let [before, bounded] = ["hapax_bucket_documents_sum", names::LOOKUPS_BOUNDED].map(|name| metric(&client, name));
     let check = |number| client.post("/v1/collections/c/check", &document("new", &boilerplate(number))).ok();
     assert_eq!(check(7)["verdict"], "near_duplicate");

@@ -1,4 +1,4 @@
-//! Bulk: lines in, lines out, in order, for any lines and any pace of the client.
+//! Bulk: lines in, lines out, in the same order, for any lines and any speed of the client.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -31,7 +31,8 @@ fn summary(lines: &[Value]) -> &Value {
     &last["summary"]
 }
 
-/// Generators of clients that know no type of lines know `application/octet-stream`, for requests and for answers.
+/// Some generated clients have no media type for lines. They use `application/octet-stream`, for requests and for
+/// answers.
 #[test]
 fn an_answer_has_a_type_that_its_client_knows() {
     let dir = dir();
@@ -196,7 +197,7 @@ fn duplex_answers_each_line_while_the_request_is_open() {
         for _ in 0..3 {
             raw.send(chunk(json!({"text": "one two three"}).to_string().as_bytes()));
             raw.send(chunk(b"\n"));
-            // The answer arrives now, compressed or not; it does not wait for the end of the request.
+            // The answer arrives at once, compressed or not. It does not wait for the end of the request.
             let piece = raw.read_until(|seen| seen.ends_with(b"\r\n") && seen.len() > 8);
             assert!(piece.len() > 8, "{accept}");
         }
@@ -216,7 +217,7 @@ fn answers_left_unread_end_the_stream_with_a_fatal_line() {
         .start();
     let mut raw = Raw::connect(server.address);
     raw.send(head("op=check&duplex=true", "Connection: close\r\n"));
-    // More than fits into all buffers together, so the server has to keep reading.
+    // This is more than fits into all buffers together, so the server has to continue reading.
     let one = json!({"id": "x".repeat(2000), "text": "one two"}).to_string() + "\n";
     raw.send(chunk(one.repeat((24 << 20) / one.len()).as_bytes()));
     let answer = raw.read_until(|_| false);

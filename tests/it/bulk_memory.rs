@@ -1,6 +1,7 @@
-//! Stalled bulk requests: others can use the memory and places that they do not need. 32 lines that were never
-//! completed once held 535 of the 537 MB for bodies; 64 requests of one byte held all places of bulk requests for 300
-//! s; and if a line could be as long as all the room, a request could wait for room that it held itself.
+//! Stalled bulk requests: other requests can use the memory and places that stalled ones do not need. In earlier
+//! versions, 32 lines that were never completed held 535 of the 537 MB for bodies, and 64 requests of one byte held all
+//! places of bulk requests for 300 s. If a line could be as long as all the room, a request could wait for room that it
+//! held itself.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -89,7 +90,7 @@ fn lines_that_are_never_completed_leave_memory_to_others() {
         .map(|_| {
             let mut raw = begin(server.address, "&duplex=true");
             raw.0.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-            // Most of these bodies are not read to their end; the unsent part is kept to be sent later.
+            // Most of these bodies are not read to their end. The unsent part is kept, to be sent later.
             let framed = [format!("{:x}\r\n", begun.len()).as_bytes(), &begun[..14 * MIB]].concat();
             _ = raw.0.write_all(&framed);
             raw
@@ -128,7 +129,7 @@ fn requests_that_send_nothing_are_given_up() {
         let last = last_line(raw);
         assert_eq!((&last["kind"], &last["error"]["code"]), (&json!("fatal"), &json!("stalled")), "{last}");
     }
-    // The time limit is two seconds; the rest is for a busy machine. An idle stream has 300 s.
+    // The time limit is two seconds; the test allows more for a busy machine. An idle stream has 300 s.
     assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
     let lines = json!({"text": words(1)}).to_string() + "\n";
     assert_eq!(Client::of(&server).bulk("op=check", &lines).len(), 2, "there is a place again");

@@ -1,5 +1,5 @@
-//! The canary measures the recall of the live index: it is what theory expects while nothing is in the way, and falls when
-//! a limit hides documents.
+//! The canary measures the recall of the live index. The recall is as theory predicts in normal use, and falls when a
+//! limit hides documents.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::support::signatures::{self, crowded, document};
 const PATIENCE: Duration = Duration::from_secs(30);
 const DOCUMENTS: u64 = 300;
 
-/// Returns the lines of `/metrics` about the canary's looks at a collection, once there are some.
+/// Returns the lines of `/metrics` about the canary's lookups in a collection, once there are some.
 fn canary(client: &Client, collection: &str) -> Vec<String> {
     let since = Instant::now();
     loop {
         let scrape = client.get("/metrics").text();
         let of_it = |line: &&str| line.contains(&format!("\"{collection}\""));
-        // The last that a round writes.
+        // This line is the last one that a round writes.
         if scrape.contains(&format!("hapax_background_similarity_ratio{{collection=\"{collection}\",shingles=\"1000-"))
         {
             return scrape.lines().filter(of_it).map(str::to_owned).collect();
@@ -38,7 +38,8 @@ fn labelled(lines: &[String], metric: &str, wanted: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {metric} with {wanted}")).rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// Stores documents in a collection and stops the server, so that the first round of the next one sees all of them.
+/// Stores documents in a collection and stops the server, so that the first round of the next server includes all of
+/// them.
 fn filled(data: &Path, settings: &Value, documents: impl Iterator<Item = Value>) {
     let server = Server::start(data);
     let client = Client::new(server.url(""));
@@ -74,7 +75,7 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
         filled(dir.path(), &settings, documents);
         let (server, client) = started(dir.path(), &[]);
         let lines = canary(&client, "c");
-        // 146 shingles are too few to replace one and be 0.99 alike.
+        // With 146 shingles, a text with one shingle replaced is less similar than 0.99.
         let most = value(&lines, "hapax_canary_recall_ratio", "0.99");
         assert_eq!(most.is_nan(), source == "text" || settings["verify"] == "borderline", "{settings}");
         for similarity in ["0.90", "0.95"] {
@@ -83,7 +84,7 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
             assert!(expected > 0.99 && recall >= 0.95, "{settings} {similarity}: {recall} of {expected}");
             assert!(low <= recall && recall <= high && low > 0.7, "{settings}: {low} {recall} {high}");
         }
-        // Below the threshold nothing has to be found.
+        // Below the threshold, the canary expects no match.
         assert!(value(&lines, "hapax_canary_recall_ratio", "0.75").is_nan());
         let counted = lines.iter().find(|line| line.starts_with("hapax_canary_lookups_total{")).unwrap();
         assert!(counted.contains(&format!("source=\"{source}\"")), "{counted}");
@@ -102,7 +103,7 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
     }
 }
 
-/// An alert about documents that are gone would fire for ever.
+/// If metrics about deleted documents stayed, an alert about them would never end.
 fn nothing_is_told_of_an_empty_collection(client: &Client) {
     for part in (0..DOCUMENTS).collect::<Vec<_>>().chunks(100) {
         let ids: Vec<String> = part.iter().map(u64::to_string).collect();
@@ -117,7 +118,7 @@ fn nothing_is_told_of_an_empty_collection(client: &Client) {
     }
 }
 
-/// The looks of the canary are in no metric of requests.
+/// The canary's lookups are in no metric of requests.
 fn counts_as_no_check(client: &Client) {
     let scrape = client.get("/metrics").text();
     for series in ["hapax_verdicts_total", "hapax_check_candidates_count", "hapax_probe_duration_seconds_count"] {
@@ -138,7 +139,7 @@ fn recall_falls_if_a_limit_hides_documents() {
         let lines = canary(&client, "c");
         assert!(server.terminate().success());
         assert!(value(&lines, "hapax_canary_recall_expected_ratio", "0.95") > 0.99);
-        // Each band agrees as a whole or not at all, so there are many more candidates than by independent slots.
+        // Each band agrees as a whole or not at all, so there are many more candidates than with independent slots.
         if environment.is_empty() {
             let drift =
                 |metric: &str| labelled(&lines, &format!("hapax_drift_candidates_{metric}"), "shingles=\"0-49\"");

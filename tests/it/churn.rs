@@ -51,7 +51,7 @@ impl Churned {
     }
 }
 
-/// Returns the bytes after each round of deleting half of the documents and inserting as many others.
+/// Returns the bytes after each round. A round deletes half of the documents and inserts as many others.
 fn churn(documents: u32, bytes: impl Fn(&Churned) -> u64) -> Vec<u64> {
     let mut churned = Churned::new();
     let mut places: Vec<Place> = (0..documents).map(|_| churned.insert()).collect();
@@ -78,7 +78,7 @@ fn ten_rounds_take_no_more_than_the_first() {
     ends_where_it_began(&churn(20_000, Churned::bytes));
 }
 
-/// By the resident memory that the system reports.
+/// Measures the resident memory that the system reports.
 #[test]
 #[ignore = "many documents, and a process of its own, are for `make churn`"]
 fn ten_rounds_of_many_leave_the_process_as_large() {

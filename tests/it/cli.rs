@@ -20,7 +20,7 @@ pub(crate) fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
     let input = input.to_vec();
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().expect("the binary ends");
-    // A process may close its stdin when it has read enough.
+    // A process may close its stdin after it has read enough.
     let _ = writer.join().expect("the writer does not panic");
     output
 }
@@ -41,7 +41,7 @@ pub(crate) fn path(path: &Path) -> &str {
 pub(crate) fn row(output: &Output, name: &str) -> u64 {
     let table = text(&output.stdout);
     let line = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {table}"));
-    // The row of the failed ones goes on with their reasons.
+    // The row of failed lines continues with the reasons.
     let number = line[name.len()..].split_whitespace().next().unwrap_or_else(|| panic!("{line}"));
     number.replace(',', "").parse().unwrap_or_else(|_| panic!("{line}"))
 }
@@ -51,7 +51,7 @@ pub(crate) fn words(n: usize) -> String {
     (0..24).map(|place| format!("w{}", n * 100 + place)).collect::<Vec<_>>().join(" ")
 }
 
-/// 100 originals, each with one near-duplicate (its last word changed), one empty document, one exact copy.
+/// Returns 100 originals, each with one near-duplicate (its last word changed), one empty document, and one exact copy.
 fn corpus() -> Vec<String> {
     let mut lines = Vec::new();
     for n in 0..100 {
@@ -210,7 +210,7 @@ fn import_then_check_finds_what_was_planted() {
     assert_eq!(code(&check), 1, "{check:?}");
     assert!(text(&check.stdout).contains("\"exact_duplicate\""));
 
-    // The same answers without a server.
+    // Without a server, the answers are the same.
     assert!(server.terminate().success());
     let offline = ["check", "--id-field", "url", "--text-field", "body", "--data-dir", path(&data), "-"];
     let check = run_with_input(&offline, near.join("\n").as_bytes());
@@ -227,7 +227,8 @@ fn imports_and_names_bad_lines(one_by_one: &[&str], at_once: &[&str]) {
     let counts = ["documents", "unique", "near", "exact", "empty", "unchanged", "updated", "failed"];
     assert_eq!(counts.map(|name| row(&import, name)), [202, 100, 100, 1, 1, 0, 0, 0]);
 
-    // The same corpus again, compressed, with bad lines in it: the good ones change nothing, the bad ones are reported.
+    // The same corpus is imported again, compressed, and with bad lines in it. The good lines change nothing, and the
+    // bad ones are reported.
     let mut lines = corpus();
     lines.insert(0, String::new());
     lines.insert(5, "{\"url\": \"broken\"".into());
@@ -276,7 +277,7 @@ fn checks_and_names_bad_lines(check_lines: &[&str], near: &[String]) -> Vec<Valu
 
 #[test]
 fn clients_say_what_to_do_where_there_is_no_server_or_no_key() {
-    // Bound and dropped, so nothing listens there.
+    // The port is bound and then released, so no program listens on it.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number");
     let url = format!("http://{free}");
     for arguments in [["import", "--server", &url, "-"], ["check", "--server", &url, "-"]] {
@@ -301,7 +302,7 @@ fn clients_say_what_to_do_where_there_is_no_server_or_no_key() {
     let taken = run_with_input(&["import", "--server", &url, "--api-key-file", path(&key), "-"], document);
     assert_eq!(code(&taken), 0, "{taken:?}");
     assert_eq!(row(&taken, "unique"), 1);
-    // A secret that was made from a file ends in a newline.
+    // A secret in a file may end in a newline.
     let by_variable = |key: &str| {
         let file = dir.path().join("in.jsonl");
         std::fs::write(&file, document).expect("write");
@@ -372,12 +373,12 @@ fn tune_prints_a_banding_and_draws_it() {
     assert!(text(&impossible.stderr).contains("/no-such-folder/x.svg"));
 }
 
-/// Returns an address on which nothing listens.
+/// Returns an address on which no program listens.
 fn free() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number")
 }
 
-/// It once asked 127.0.0.1:8080 whatever address the server's configuration had.
+/// In an earlier version, it asked 127.0.0.1:8080, whatever address the server's configuration had.
 #[test]
 fn health_asks_where_the_server_is_configured_to_listen() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -399,7 +400,7 @@ fn health_asks_where_the_server_is_configured_to_listen() {
         (&[], &[("HAPAX__SERVER__LISTEN", &*listen)]),
         (&[], &[("HAPAX__SERVER__ADMIN_LISTEN", &*probes)]),
         (&["--listen", &listen], &[]),
-        // As in a container: the probe cannot read the key's file, and does not need it.
+        // As in a container, the probe cannot read the key's file, and does not need it.
         (&[], &[("HAPAX__SERVER__LISTEN", &*everywhere), ("HAPAX__AUTH__API_KEY_FILE", path(&secret))]),
     ] {
         let output = health(arguments, environment);

@@ -100,7 +100,7 @@ fn the_verb_needs_the_key_of_the_server() {
     assert_eq!(code(&taken), 0, "{taken:?}");
 }
 
-/// Runs its arguments in a terminal, into which it types its own input.
+/// A script that runs its arguments in a terminal, and types its own input into it.
 const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
 #[test]
@@ -115,7 +115,7 @@ fn a_drop_is_confirmed_on_a_terminal() {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
         let mut input = child.stdin.take().unwrap();
         input.write_all(words).unwrap();
-        // The terminal closes when its input ends, so that stays open.
+        // The terminal closes when its input ends, so the input stays open.
         let output = child.wait_with_output().unwrap();
         drop(input);
         output

@@ -1,4 +1,4 @@
-//! `commit.window_ms`: writes of many clients share syncs, and a lone writer does not wait.
+//! `commit.window_ms`: the writes of many clients share syncs, and a single writer does not wait.
 //! `src/engine/write/commit_window.rs` has the rule itself, and its tests.
 
 use std::thread;

@@ -1,4 +1,4 @@
-//! Settings: how they are merged, which are refused, and that each refusal names its key.
+//! Settings: how they are merged, which values are refused, and that each refusal names its key.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -87,8 +87,9 @@ fn flags_win_over_environment_over_file_over_defaults() {
     assert!(!line("batch_documents_max").contains('#'), "{effective}");
 }
 
-/// `keep` follows from `verify` unless it is set, so it has no default in config/default.toml, and the effective
-/// settings once left it out. A setting that cannot be changed later could then not be seen beforehand.
+/// `keep` follows from `verify` unless it is set, so it has no default in config/default.toml. In an earlier version,
+/// the effective settings left it out. An operator could then not see in advance a setting that cannot be changed
+/// later.
 #[test]
 fn the_effective_settings_say_what_is_kept_of_a_document_even_if_it_is_not_set() {
     for (file, shown) in [
@@ -159,7 +160,7 @@ fn unknown_keys_are_refused_with_key_and_origin() {
     assert!(message.contains("HAPAX__"), "{message}");
 }
 
-/// `HAPAX_AUTH_API_KEY`, with one underscore too few, was once ignored, and the server was open.
+/// In an earlier version, `HAPAX_AUTH_API_KEY`, with one underscore too few, was ignored, and the server was open.
 #[test]
 fn variables_that_are_nearly_a_setting_are_refused_and_set_right() {
     for (wrong, right) in [
@@ -283,7 +284,7 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
 fn secrets_are_read_from_files_and_shown_nowhere() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("key");
-    // Digits only: a parser that guesses types would read a number.
+    // The value has only digits: a parser that guesses types would read a number.
     std::fs::write(&file, "00112233445566778899\n").expect("write");
     let path = file.to_str().expect("UTF-8");
     let secret = "00112233445566778899001122334455";
@@ -301,7 +302,7 @@ fn secrets_are_read_from_files_and_shown_nowhere() {
     assert!(loaded.effective.contains("secret = \"********\""), "{}", loaded.effective);
     let refused = refusal(with_environment(&[("HAPAX__HASHING__SECRET", "0011223344556677889900112233445z")]));
     assert!(!refused.contains("00112233"), "{refused}");
-    // Mistakes in a file: without quotes, not closed, or a number.
+    // Mistakes in a file: a value without quotes, with an open quote, or a number.
     for line in ["api_key = s3cr3t-s3cr3t-s3cr3t", "api_key = \"s3cr3t", "api_key = 1234567890123456"] {
         let refused = refusal(with_file(&format!("# one\n[auth]\n{line}\n")));
         assert!(!refused.contains("s3cr3t") && !refused.contains("1234"), "{refused}");

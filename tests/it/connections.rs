@@ -1,6 +1,6 @@
-//! Idle connections: how long they may stay, and which one makes room when all places are taken. 4,095 sockets that
-//! sometimes asked for `/livez`, or HTTP/2 connections that only acknowledged PINGs, once kept all other clients out
-//! for as long as they liked, probes included; and a pooled connection was closed after 10 s.
+//! Idle connections: how long they may stay, and which one is closed when all places are taken. In an earlier version,
+//! 4,095 sockets that sometimes asked for `/livez` kept all other clients out for as long as they liked, even probes.
+//! HTTP/2 connections that only acknowledged PINGs could do the same. And a pooled connection was closed after 10 s.
 
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpStream};
@@ -13,11 +13,11 @@ use crate::support::local::{Local, Setup};
 use crate::support::server::Server;
 
 const LIVEZ: &str = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
-/// Much longer than a test needs, and much shorter than any timeout.
+/// A time much longer than a test needs, and much shorter than any timeout.
 const SOON: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(600);
 
-/// Sets timeouts so long that none closes a connection, and few places, so that they are soon taken.
+/// Sets timeouts so long that none of them closes a connection, and few places, so that all places are soon taken.
 fn crowded(dir: &crate::support::library::Dir, connections_max: usize) -> Setup {
     Setup::new(dir).limits(|limits| {
         limits.connections_max = connections_max;
@@ -70,7 +70,7 @@ fn an_idle_connection_is_closed_in_good_order_after_its_time() {
     let mut idle = asked(&server);
     idle.0.set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(idle.read_until(|_| false), b"");
-    // The bytes that the client was just sending are read, and not answered with a reset.
+    // The bytes that the client was just sending are read; the connection is not reset.
     idle.send(LIVEZ);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(idle.read_until(|_| false), b"", "an end and no error");
@@ -81,7 +81,7 @@ fn requests_on_one_connection_put_its_end_off() {
     let dir = dir();
     let server = Setup::new(&dir).limits(|limits| limits.keep_alive_timeout = Duration::from_secs(6)).start();
     let mut busy = asked(&server);
-    // Eight seconds in all. A busy machine may lose five between two requests.
+    // The loop takes eight seconds in all. A busy machine may lose five between two requests.
     for _ in 0..8 {
         std::thread::sleep(Duration::from_secs(1));
         busy.send(LIVEZ);
@@ -108,12 +108,12 @@ fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_p
             }
         };
         tokio::time::timeout(SOON, chatter).await.expect("pings are no requests");
-        // By GOAWAY, not by an error: the client knows that none of its streams was lost.
+        // The connection ends with GOAWAY and not with an error, so the client knows that none of its streams was lost.
         tokio::time::timeout(SOON, ended).await.unwrap().unwrap().expect("closed in good order");
     });
 }
 
-/// Heads of 70 to 128 KB once passed, and 64 KiB for each of 250 HTTP/2 requests.
+/// In an earlier version, heads of 70 to 128 KB were accepted, and 64 KiB for each of 250 HTTP/2 requests.
 #[test]
 fn headers_have_a_limit() {
     let dir = dir();
@@ -136,7 +136,8 @@ fn headers_have_a_limit() {
     });
 }
 
-/// One connection once held 250 requests whose bodies did not come, in 4.5 MB, or 32 MB with large heads.
+/// In an earlier version, one connection could hold 250 requests whose bodies did not come. They took 4.5 MB, or 32 MB
+/// with large heads.
 #[test]
 fn one_http2_connection_takes_half_of_the_places_for_requests_that_are_not_alone_on_theirs() {
     let dir = dir();
@@ -172,7 +173,7 @@ fn who_holds_all_places_by_asking_now_and_then_keeps_nobody_out() {
     let held: Vec<Raw> = (0..20).map(|_| asked(&server)).collect();
     let begun = Instant::now();
     for _ in 0..10 {
-        // Each request has a connection of its own.
+        // Each request has its own connection.
         Client::of(&server).get("/v1/version").ok();
     }
     assert!(begun.elapsed() < SOON, "nobody waits for a timeout");
@@ -206,7 +207,8 @@ fn a_connection_that_is_being_answered_never_makes_room() {
     assert_eq!(working.status(), 200);
 }
 
-/// A close between two requests may cost a busy client the second one; `Connection: close` on the first does not.
+/// If the server closes a connection between two requests, a busy client may lose the second one. `Connection: close`
+/// on the first answer avoids this.
 #[test]
 fn clients_at_work_take_turns_without_losing_a_request() {
     let dir = dir();
@@ -289,8 +291,8 @@ fn probes_answer_while_the_server_drains() {
     assert!(head.to_lowercase().contains("connection: close"), "the client learns that this was the last: {head}");
 }
 
-/// The kernel's queue once had 128 places. Of 512 clients that connected to a busy server at the same moment, dozens were
-/// reset.
+/// In an earlier version, the kernel's queue had 128 places. If 512 clients connected to a busy server at the same
+/// moment, dozens were reset.
 #[test]
 fn hundreds_of_clients_may_come_before_the_server_accepts_one() {
     const CLIENTS: usize = 300;

@@ -1,7 +1,7 @@
-//! An exact copy is reported as one, whatever else is similar: no limit on buckets, candidates or reading hides it. Of
-//! 100 exact reposts of pages in a cluster of 4,000 similar ones, 10 were once judged near-duplicates of another page,
-//! because the page itself was not among the postings that were read. Copies of links were not found by their content
-//! at all.
+//! An exact copy is reported as one, whatever else is similar: no limit on buckets, candidates or reading hides it. In
+//! an earlier version, 10 of 100 exact reposts of pages in a cluster of 4,000 similar ones were judged near-duplicates
+//! of another page. The page itself was not among the postings that were read. Copies of links were not found by their
+//! content at all.
 
 use hapax::collections::{Collection, Collections, InsertOptions, Settings};
 use hapax::types::{DocId, Keep, OnDuplicate, OnExisting, Outcome, Verdict, VerdictKind, Verify};
@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 
-/// Opens collections in which a lookup reads next to nothing.
+/// Opens collections in which a lookup reads almost nothing.
 fn open(dir: &Dir, verify: Verify) -> Collections {
     let mut config = library::config(dir);
     config.limits.bucket_read_max = 2;
@@ -81,7 +81,7 @@ async fn reposts_within_a_cluster_of_alike_pages_are_exact_duplicates() {
             let verdict = insert(&collection, &format!("repost of {id}"), &pages[number], OnDuplicate::Store).await;
             assert_eq!((verdict.kind, of(&verdict)), (VerdictKind::ExactDuplicate, Some(id.as_str())), "{verify:?}");
         }
-        // The first stored one is named; when it is deleted, the next.
+        // The copy that was stored first is named. When it is deleted, the next one is named.
         for &number in &reposts[..20] {
             let id = format!("page {number}");
             delete(&collection, &id).await;
@@ -156,7 +156,8 @@ async fn copies_of_one_text_are_one_candidate_and_all_are_listed() {
         assert_eq!((exact.kind, listed(&exact), exact.unread), (VerdictKind::ExactDuplicate, copies.clone(), 0));
         let few = check(&collection, &text, 5).await;
         assert_eq!((listed(&few), few.unread), (copies[..5].to_vec(), 0), "what is beyond the limit was not missed");
-        // Seen from a document outside the group, which it meets by its bands: one comparison for all 300.
+        // Now the group is looked up from outside: a document that shares bands with it needs one comparison for all
+        // 300.
         delete(&collection, "near").await;
         if verify == Verify::Estimate {
             let verdict = check(&collection, &near, 1000).await;

@@ -1,4 +1,5 @@
-//! A collection whose file is damaged is refused by name; the others, and the server, keep working.
+//! Requests for a collection with a damaged file are refused, with the name of the collection. The other collections
+//! and the server work normally.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -29,7 +30,7 @@ pub(crate) fn file(data: &Path, name: &str) -> PathBuf {
     data.join("collections").join(format!("{name}.sqlite"))
 }
 
-/// Flips a bit wherever these bytes are found: data that SQLite moved within the file leaves copies that nothing reads.
+/// Flips a bit at every place with these bytes: when SQLite moves data within the file, unused copies of it remain.
 pub(crate) fn spoil(path: &Path, bytes: &[u8]) {
     let content = fs::read(path).unwrap();
     let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -38,7 +39,7 @@ pub(crate) fn spoil(path: &Path, bytes: &[u8]) {
     assert!(spoiled > 0, "the bytes are not in the file");
 }
 
-/// Spoils a byte of the first signature, which boot reads.
+/// Damages a byte of the first signature, which is read at the start.
 fn spoil_a_signature(path: &Path) -> i64 {
     let connection = rusqlite::Connection::open(path).unwrap();
     let (seq, bytes) = connection
@@ -115,7 +116,7 @@ fn a_file_that_is_no_database_is_a_damaged_collection() {
     assert!(server.terminate().success());
 }
 
-/// Damage that boot does not read is found when it is read, and only that record is refused.
+/// Damage in data that is not read at the start is found when this data is read, and only that record is refused.
 #[test]
 fn a_damaged_record_is_refused_by_its_number_and_no_other() {
     let dir = library::dir();
@@ -157,7 +158,7 @@ fn a_damaged_text_is_not_given_back() {
     assert!(server.terminate().success());
 }
 
-/// Deleting such a document once disabled all writes to its collection, again after each restart.
+/// In an earlier version, deleting such a document disabled all writes to its collection, and again after each restart.
 #[test]
 fn a_document_with_a_damaged_text_can_be_deleted_and_writes_go_on() {
     let dir = library::dir();

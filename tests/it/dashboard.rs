@@ -1,4 +1,4 @@
-//! The dashboard in `config/grafana`: a real Prometheus that scrapes a server under load has data for every expression.
+//! The dashboard in `config/grafana`: a real Prometheus that scrapes a busy server has data for every expression.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::support::server::Starting;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The expressions of all panels, each with the panel's title. Variables of the dashboard stand for everything.
+/// Returns the expressions of all panels, each with the panel's title. Variables of the dashboard are replaced by
+/// patterns that match everything.
 fn expressions() -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/grafana/hapax.json");
     let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("the file")).expect("JSON");
@@ -38,7 +39,7 @@ fn panels_name_metrics_that_exist() {
     }
 }
 
-/// Does everything that a panel shows.
+/// Does all the work that a panel shows.
 fn load(client: &Client, round: u64) {
     for number in 10 * round..10 * round + 10 {
         client.post(DOCUMENTS, &json!({"id": number.to_string(), "text": words(number)})).ok();
@@ -46,7 +47,7 @@ fn load(client: &Client, round: u64) {
         client.post(CHECK, &json!({"text": words(1_000_000 + number)})).ok();
     }
     assert_eq!(client.post(CHECK, &json!({"no": "text"})).status, 422);
-    // Longer than is signed on the thread that serves the connection.
+    // This text is longer than those signed on the thread that serves the connection.
     let long: String = (0..2000).map(|number| words(number) + " ").collect();
     client.post(CHECK, &json!({"text": long})).ok();
 }

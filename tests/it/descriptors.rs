@@ -1,6 +1,6 @@
-//! Few file descriptors: collections get theirs first and connections the rest, and a request that needs one more than
-//! there are is refused for the moment. Nothing is damaged. `ulimit -n 200` once let 200 clients in, and creating a
-//! collection or a backup was answered with 500.
+//! Few file descriptors: collections get theirs first, and connections get the others. A request that needs more
+//! descriptors than there are is refused for the moment. Nothing is damaged. In an earlier version, `ulimit -n 200` let
+//! 200 clients in, and creating a collection or a backup was answered with 500.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::support::until::until;
 /// Starts a server that may have at most this many descriptors.
 fn limited(data: &Path, descriptors: u32) -> Server {
     let limit = format!("ulimit -n {descriptors} && exec \"$@\"");
-    // On a small machine the memory would allow fewer connections than the descriptors are asked for.
+    // On a small machine, the memory would otherwise allow fewer connections than the descriptors.
     let memory = [("HAPAX__MEMORY__MAX_BYTES", "8589934592")];
     Starting::spawn_by(&["sh", "-c", &limit, "sh"], data, &["--log-format", "json"], &memory).ready()
 }
 
-/// Drops a collection, and returns whether that was not refused for the moment.
+/// Drops a collection. Returns false if this was refused for the moment.
 fn drops(client: &Client, name: &str) -> bool {
     let answer = client.delete(&format!("/v1/collections/{name}?confirm={name}"));
     assert!([200, 404, 503].contains(&answer.status), "{name}: {}", answer.text());
@@ -122,7 +122,7 @@ fn what_needs_one_more_descriptor_than_there_are_is_refused_for_now() {
     let client = Client::new(server.url(""));
     let list = client.get("/v1/collections").ok();
     assert_eq!(list.get("damaged"), None, "{list}");
-    // The refused collection may exist too: its file was made, and then could not be opened.
+    // The refused collection may exist too, because its file was created but could not be opened.
     for name in &made {
         client.post(&format!("/v1/collections/{name}/documents"), &json!({"id": "b", "text": words(2)})).ok();
     }

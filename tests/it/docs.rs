@@ -1,4 +1,4 @@
-//! Everything that the docs name exists: files, links and their anchors, `make` targets and verbs of `hapax`.
+//! Everything that the docs name exists: files, links and their anchors, `make` targets, and verbs of `hapax`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,14 +21,14 @@ const PAGES: [&str; 8] = [
     "crates/hapax-core/benches",
 ];
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
-/// The word after `hapax` in the line of a server that is ready, which docs quote.
+/// The word after `hapax` in the line that a server prints when it is ready. Docs quote this line.
 const SAID: &str = "ready";
 
 static FILE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`(?:\.\./)*([A-Za-z0-9_][A-Za-z0-9_./-]*\.(?:rs|md|toml|yaml|tsv))`").unwrap());
 static FOLDER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`((?:src|crates|tests|loadtest|benches|config)/[a-z0-9_./-]*)`").unwrap());
-/// A link or a picture, in Markdown or in HTML. Addresses with a scheme are left alone.
+/// A link or a picture, in Markdown or in HTML. Addresses with a scheme are not matched.
 static LINK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(?:\]\(|\b(?:src|srcset|href)=")([^)":\s]+)[)"]"#).unwrap());
 static HEADING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^#{1,6} +(.*?) *#*$").unwrap());
@@ -63,7 +63,7 @@ fn named(text: &str) -> BTreeSet<(Kind, String)> {
 
 struct Repository {
     root: PathBuf,
-    /// Paths of files and folders from the root, each behind a slash.
+    /// The paths of files and folders from the root, each with a slash before it.
     paths: Vec<String>,
     targets: BTreeSet<String>,
 }
@@ -79,7 +79,8 @@ impl Repository {
         Self { root, paths, targets }
     }
 
-    /// Returns whether it exists. A path may leave out the folders above it; a link starts at the folder of its `page`.
+    /// Returns whether the named thing exists. A path may leave out the folders above it. A link starts at the folder
+    /// of its `page`.
     fn has(&self, page: &Path, kind: Kind, name: &str) -> bool {
         match kind {
             Kind::File | Kind::Folder => self.paths.iter().any(|path| path.ends_with(&format!("/{name}"))),
@@ -126,15 +127,15 @@ impl Repository {
         comments.collect()
     }
 
-    /// `page: kind name` for all that is named and does not exist.
+    /// Returns `page: kind name` for all named things that do not exist.
     fn missing(&self, page: &Path, names: &BTreeSet<(Kind, String)>) -> Vec<String> {
         let missing = names.iter().filter(|(kind, name)| !self.has(page, *kind, name));
         missing.map(|(kind, name)| format!("{}: {kind:?} {name}", page.display())).collect()
     }
 }
 
-/// Returns the anchors of a page's headings as forges make them: lower case, hyphens for spaces, other punctuation left out, and
-/// a number for the second of its name.
+/// Returns the anchors of a page's headings as code hosts make them: in lower case, with hyphens for spaces, and
+/// without other punctuation. The second heading of the same name gets a number.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut in_code = false;
@@ -150,7 +151,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// All files and folders below `folder`, except what git does not keep.
+/// Lists all files and folders below `folder`, except those that git ignores.
 fn list(root: &Path, folder: &Path, paths: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -183,13 +184,13 @@ fn what_the_pages_name_exists() {
     }
 }
 
-/// A stranger reads it in three minutes; everything else has a page in `docs`.
+/// A new reader needs three minutes for the README. Everything else has a page in `docs`.
 #[test]
 fn the_readme_is_short_and_begins_with_two_commands() {
     let text = fs::read_to_string(Repository::read().root.join("README.md")).unwrap();
     let lines = text.lines().count();
     assert!(lines <= 150, "README.md has {lines} lines");
-    // One runs the main job, and one the tests; `.ci/run` uses the latter.
+    // The first command runs the server, and the second the tests. `.ci/run` uses the latter.
     for command in ["\ncargo run --release -- serve ", "\nmake test "] {
         assert!(text.contains(command), "README.md lacks {}", command.trim());
     }

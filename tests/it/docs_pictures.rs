@@ -1,5 +1,5 @@
-//! The pictures of the docs show what hapax computes: each is drawn again and must be equal, byte by byte.
-//! `HAPAX_RECORD=1 cargo test --test it docs_pictures` puts the new ones into `docs/images`.
+//! The pictures of the docs show the values that hapax computes: each is drawn again and must be equal, byte by byte.
+//! `HAPAX_RECORD=1 cargo test --test it docs_pictures` puts the new pictures into `docs/images`.
 
 use std::fmt::Write;
 use std::fs;
@@ -39,7 +39,7 @@ fn signatures() -> [Vec<u8>; 2] {
     EXAMPLE.map(|text| pipeline.sign(&mut scratch, text).unwrap().signature)
 }
 
-/// Draws both signatures slot by slot: a column for each band, and the slots in no band at the right.
+/// Draws both signatures slot by slot: one column for each band, and at the right the slots in no band.
 fn bands(signatures: &[Vec<u8>; 2]) -> String {
     let [a, b] = signatures;
     let banding = tuning::default_banding(TextSpec::default().shape, 0.8);
@@ -65,7 +65,7 @@ fn bands(signatures: &[Vec<u8>; 2]) -> String {
         let (band, row) = (slot / rows, slot % rows);
         let is_found = band < bands && equal[band * rows..][..rows].iter().all(|equal| *equal);
         let class = if is_found { "found" } else { ["other", "equal"][usize::from(*is_equal)] };
-        // The slots in no band keep a distance.
+        // There is a gap before the slots in no band.
         let (x, y) = (LEFT + band * STEP + if band == bands { STEP } else { 0 }, TOP + row * STEP);
         let _ =
             writeln!(svg, "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{CELL}\" height=\"{CELL}\" rx=\"3\"/>");

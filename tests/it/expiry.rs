@@ -1,7 +1,7 @@
-//! Documents are deleted when they have not been seen for the collection's time to live, and not before; a document
-//! that is seen stays. The tests only bound times: nothing goes too early, and they wait patiently for the rest. If a
-//! slow machine lets more than the time to live pass between two inserts, the document may go, and the test does not
-//! count it.
+//! Documents are deleted when they have not been seen for the collection's time to live, and not before. A document
+//! that is seen stays. The tests only set limits on times: no document may be deleted too early, and they wait
+//! patiently for the other events. If a slow machine takes longer than the time to live between two inserts, the
+//! document may be deleted, and the test does not count it.
 
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,7 @@ async fn times_outlive_a_restart() {
     assert!(begun.elapsed() >= Duration::from_secs(3), "gone after {:?}", begun.elapsed());
     emptied(&short).await;
     library::close(collections).await;
-    // The ledger agrees with the remaining documents, and none comes back.
+    // The ledger agrees with the remaining documents, and no deleted document is there again.
     let collections = library::open(library::config(&dir));
     let short = collections.get(&CollectionName::new("short").unwrap()).await.unwrap();
     assert_eq!(short.describe().documents, 0);
@@ -159,7 +159,7 @@ async fn what_is_seen_stays_and_what_only_resembles_it_counts_where_touch_says_s
     while begun.elapsed() < 3 * TTL || !gone {
         assert!(begun.elapsed() < PATIENCE, "a duplicate keeps a document alive where `touch` is off");
         let sight = Instant::now();
-        // Nearly the same text under another id, in the first two; the same document in the third.
+        // The first two get nearly the same text under another id. The third gets the same document again.
         let near = insert_text(&touched, id(2), format!("{} more", words(1))).await;
         gone |= insert_text(&untouched, id(2), format!("{} more", words(1))).await.stored;
         let same = insert(&again, 1).await;
@@ -190,7 +190,7 @@ async fn what_is_seen_stays_and_what_only_resembles_it_counts_where_touch_says_s
     library::close(collections).await;
 }
 
-/// Reads the last-seen time from the file, next to the server.
+/// Reads the last-seen time from the file while the server runs.
 fn on_disk(dir: &Dir, name: &str) -> TimestampMs {
     let file = dir.path().join(format!("data/collections/{name}.sqlite"));
     let connection = rusqlite::Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
@@ -205,7 +205,7 @@ async fn sights_get_to_disk() {
     let touched = collection(&collections, "touched", lasting(600, true)).await;
     insert(&touched, 1).await;
     let first = on_disk(&dir, "touched");
-    // With this ttl, a 64th would be more than ten seconds; a shorter ttl, set now, must have the same effect.
+    // With this ttl, a 64th would be more than ten seconds. After a shorter ttl is set, the time must be written sooner.
     let minute = Changes { ttl: Some(Some(Duration::from_secs(60))), ..Changes::default() };
     touched.update(minute).await.unwrap();
     let since = Instant::now();
@@ -250,7 +250,7 @@ async fn a_time_to_live_can_be_set_and_taken_away() {
     assert_eq!((kept.last_seen, kept.expires), (None, None));
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(document(&changing, 1).await, Some(kept));
-    // It is set again; the document was inserted long enough ago to expire.
+    // The ttl is set again. The document was inserted so long ago that it expires.
     changing.update(ttl(Some(1))).await.unwrap();
     emptied(&changing).await;
     library::close(collections).await;
@@ -265,7 +265,8 @@ async fn an_insertion_acknowledged_while_its_id_expires_is_there() {
     let short = collection(&collections, "short", lasting(TTL.as_secs(), false)).await;
     let begun = Instant::now();
     let (mut anew, mut round) = (0, 0);
-    // A little later in each round: in some rounds the documents are being deleted at this moment.
+    // The insert is a little later in each round, so that in some rounds the documents are being deleted at this
+    // moment.
     while round < 8 || anew <= 2 * IDS {
         assert!(begun.elapsed() < PATIENCE, "nothing expires");
         let mut writers = Vec::new();
@@ -346,7 +347,7 @@ fn a_server_expires_counts_and_reuses_across_kills() {
 
     let server = Server::start(&data);
     let client = Client::new(server.url(""));
-    // This opens it; only open collections are swept.
+    // This request opens the collection. Only open collections are swept.
     empty(&client);
     assert_eq!(client.get(&format!("{path}/documents?id=1000")).status, 404);
     assert!(metric(&client, names::EXPIRED_DOCUMENTS, OF) <= 500.0);
@@ -365,14 +366,14 @@ fn a_server_expires_counts_and_reuses_across_kills() {
     assert!(server.terminate().success());
 }
 
-/// A transaction of last-seen times that failed once undid the writes that waited behind it.
+/// In an earlier version, a failed transaction of last-seen times also undid the writes that waited behind it.
 #[test]
 fn last_seen_times_that_cannot_be_written_cost_no_other_write() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path());
     let client = Client::new(server.url(""));
     let (path, of) = ("/v1/collections/seen", "{collection=\"seen\"");
-    // A last-seen time is written when a 64th of that has passed.
+    // A last-seen time is written when a 64th of the ttl has passed.
     assert_eq!(client.json("PUT", path, &json!({ "ttl": 4 })).status, 201);
     let insert = |number: u64| {
         client.post(&format!("{path}/documents"), &json!({ "id": number.to_string(), "text": words(number) })).ok()
@@ -392,7 +393,7 @@ fn last_seen_times_that_cannot_be_written_cost_no_other_write() {
                     let mut number = writer << 32;
                     while !done.load(std::sync::atomic::Ordering::Relaxed) {
                         number += 1;
-                        // None may fail.
+                        // None of these inserts may fail.
                         assert_eq!(insert(number)["stored"], true);
                         assert_eq!(insert(number % 4)["stored"], true);
                     }

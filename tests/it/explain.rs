@@ -1,4 +1,4 @@
-//! `explain=true` tells how a verdict came about, in the numbers of the very lookup that it rests on.
+//! `explain=true` explains a verdict with the numbers of the very lookup that the verdict is based on.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::signatures::{BANDS, boilerplate, document, settings, unlike_
 const READ_MAX: usize = 64;
 const CHECK_C: &str = "/v1/collections/c/check";
 
-/// A signature of which the first `equal` slots are those of `boilerplate(0)`, and the others are not.
+/// Returns a signature. Only its first `equal` slots are those of `boilerplate(0)`.
 fn sharing(equal: usize, number: u64) -> Vec<u8> {
     let like = boilerplate(0);
     let other = unlike_others(number);
@@ -42,7 +42,7 @@ fn explained(client: &Client, target: &str, body: &Value) -> (Value, Value) {
 fn buckets_and_documents_below_the_threshold_are_told_exactly() {
     let dir = dir();
     let (_server, client) = server(&dir);
-    // Each shares whole bands of six slots with the query: one, two, five, ten, and so on.
+    // Each document shares whole bands of six slots with the query: one, two, five, ten, and so on.
     let equal = [6, 12, 30, 60, 66, 72, 78];
     for slots in equal {
         let verdict =
@@ -60,7 +60,7 @@ fn buckets_and_documents_below_the_threshold_are_told_exactly() {
     assert_eq!(lookup["unread"], json!({"bucket": 0, "candidates": 0, "exact_reads": 0, "doubt": 0}));
     let below = lookup["below_threshold"].as_array().unwrap();
     assert_eq!(below.iter().map(|below| &below["id"]).collect::<Vec<_>>(), ["78", "72", "66", "60", "30"]);
-    // All slots are compared, so the number is that of a comparison.
+    // All slots are compared, so the number equals that of a comparison.
     for below in below {
         let pair = json!({"a": signature(&boilerplate(0)), "b": {"id": below["id"]}});
         let estimate = &client.post("/v1/collections/c/compare", &pair).ok()["estimate"];
@@ -92,7 +92,7 @@ fn stages_are_timed_and_an_insert_is_explained_too() {
     let dir = dir();
     let server = Local::plain(&dir);
     let client = Client::of(&server);
-    // In the order of their names, because a JSON object has no order here.
+    // The names are sorted, because a JSON object has no order here.
     let stages = |explanation: &Value| -> Vec<String> {
         let stages = explanation["stages_us"].as_object().unwrap();
         assert!(stages.values().all(|took| took.as_f64().is_some_and(|took| took > 0.0)), "{explanation}");
@@ -108,11 +108,11 @@ fn stages_are_timed_and_an_insert_is_explained_too() {
     assert_eq!(stages(&explanation), ["commit", "decide", "extract", "probe", "sign", "verify"]);
     let sum: f64 = explanation["stages_us"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
     assert!(sum <= elapsed_us, "{sum} of {elapsed_us}: {explanation}");
-    // A duplicate that is skipped falls into all buckets of the first.
+    // A duplicate that is skipped is looked up in all buckets of the first document.
     let (verdict, explanation) = explained(&client, DOCUMENTS, &other);
     let lookup = &explanation["lookup"];
     assert_eq!((&verdict["outcome"], &lookup["bands_hit"]), (&json!("skipped"), &lookup["bands"]), "{explanation}");
-    // Nothing is looked up for content that the id holds, or for a document without a token.
+    // There is no lookup for content that the id already holds, or for a document without a token.
     let (verdict, explanation) = explained(&client, DOCUMENTS, &first);
     assert_eq!((&verdict["outcome"], explanation.get("lookup")), (&json!("unchanged"), None), "{explanation}");
     let (verdict, explanation) = explained(&client, CHECK, &json!({"text": "…"}));
@@ -121,7 +121,8 @@ fn stages_are_timed_and_an_insert_is_explained_too() {
     assert!(problem["detail"].as_str().unwrap().contains("must be one of false, true"), "{problem}");
 }
 
-/// Documents that their signatures let pass and their shingles do not are below the threshold, by their exact similarity.
+/// Documents that pass by their signatures but not by their shingles are listed as below the threshold, with their
+/// exact similarity.
 #[test]
 fn exact_verification_tells_exact_similarities() {
     let dir = dir();

@@ -1,4 +1,4 @@
-//! `hapax export` writes the stored documents, and the same ones from a server and from its data directory.
+//! `hapax export` writes the stored documents. The output is the same from a server and from its data directory.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -37,13 +37,13 @@ fn fill(client: &Client) {
         [("first", "one"), ("second", "two")].map(|(id, last)| document(format!("{id}/{n}"), text(n, last)))
     });
     let alone = (51..=150).map(|n| document(format!("alone/{n}"), text(n, "one")));
-    // A lookup among thousands of equal documents is slow in a debug build; links are not searched.
+    // In a debug build, a lookup among thousands of equal documents is slow. Links are not searched.
     for (on_duplicate, documents) in [("link", large.collect::<Vec<_>>()), ("store", pairs.chain(alone).collect())] {
         let body = documents.join("\n") + "\n";
         let answers = client.bulk(&format!("op=insert&on_duplicate={on_duplicate}"), &body);
         assert_eq!(answers.last().unwrap()["summary"]["stored"], documents.len());
     }
-    // Removes two from their clusters: a representative, and one of a pair.
+    // This removes two documents from their clusters: a representative, and one of a pair.
     for id in ["large/0", "second/50"] {
         assert_eq!(client.delete(&format!("/v1/collections/default/documents?id={id}")).ok()["deleted"], 1);
     }
@@ -114,7 +114,7 @@ fn whoever_has_seen_enough_of_an_export_ends_it_quietly() {
     let mut child =
         hapax(&["export", "--server", &server.url("")]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
-    // Closed after one line, while much more than a pipe holds is still to come.
+    // The pipe is closed after one line, while much more than a pipe holds is still unsent.
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");

@@ -1,6 +1,7 @@
-//! Without a key, requests that a web page of another site makes a browser send are refused. `Host: evil.example` and
-//! `Origin: http://evil.example` once got 200: a page on the internet could read everything by pointing its name at
-//! 127.0.0.1, and store documents with a `text/plain` POST, for which browsers send no preflight.
+//! Without a key, the server refuses requests that a web page of another site makes a browser send. In an earlier
+//! version, `Host: evil.example` and `Origin: http://evil.example` got 200. By pointing its name at 127.0.0.1, a page
+//! on the internet could read everything. It could also store documents with a `text/plain` POST, for which browsers
+//! send no preflight.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -28,7 +29,7 @@ fn access(hosts: &[&str], origins: &[&str]) -> Access {
     Access::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &hosts, &origins)
 }
 
-/// `/readyz` answers under any name, but must not reveal the names of collections under a foreign one.
+/// `/readyz` answers under any name, but under a foreign name it must not reveal the names of collections.
 #[test]
 fn a_probe_under_another_name_tells_no_names() {
     let dir = dir();
@@ -40,7 +41,7 @@ fn a_probe_under_another_name_tells_no_names() {
     }
 }
 
-/// Returns the status for exactly these header lines, `Host` included; nothing is added to them.
+/// Returns the status for exactly these header lines, including `Host`. No header is added.
 fn status(server: &Local, target: &str, version: &str, headers: &str) -> u16 {
     let mut raw = Raw::connect(server.address);
     raw.send(format!("GET {target} HTTP/{version}\r\n{headers}\r\n"));

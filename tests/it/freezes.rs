@@ -1,7 +1,8 @@
-//! No client can keep a server thread from all others: every loop that reads a client's bytes or writes an answer stops
-//! after a bounded piece of work and lets others run. Two kilobytes of zstd that decode to 64 MiB of line feeds were
-//! once a loop without a pause: two connections that sent them made the checks of all others take 5.7 s at the median.
-//! With `?duplex=true` and gigabytes of line feeds in 131 KB the server no longer reacted to SIGTERM.
+//! No client can block a server thread for all others: every loop that reads a client's bytes or writes an answer stops
+//! after a limited amount of work and lets others run. In an earlier version, two kilobytes of zstd that decode to 64
+//! MiB of line feeds were a loop without a pause. Two connections that sent them made the checks of all others take 5.7
+//! s at the median. With `?duplex=true`, and gigabytes of line feeds in 131 KB, the server no longer reacted to
+//! SIGTERM.
 //!
 //! Here the whole server runs on one thread, together with a watchdog that asks for its turn again and again. The test
 //! measures that thread's own processor time between two turns, which other processes on the machine do not change.
@@ -23,8 +24,7 @@ use crate::support::library::dir;
 use crate::support::local::Setup;
 
 const MIB: usize = 1 << 20;
-/// The longest turn that is allowed. A debug build takes many times as long for the same work; the freezes took
-/// seconds.
+/// The longest allowed turn. A debug build takes many times as long for the same work. Freezes took seconds.
 const TURN_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 50 });
 
 const BULK: &str = "/v1/collections/default/bulk?op=check";
@@ -41,7 +41,7 @@ fn spent() -> Duration {
 
 /// Runs `work` together with a watchdog. Returns the result, and the watchdog's longest wait for its turn.
 async fn watched<T>(work: impl Future<Output = T>) -> (T, Duration) {
-    /// The processor time at the last turn, and the longest time between two.
+    /// The processor time at the last turn, and the longest time between two turns.
     #[derive(Clone)]
     struct Turns(Rc<Cell<(Duration, Duration)>>);
     impl Turns {
@@ -125,7 +125,7 @@ fn gzip(bytes: &[u8], total: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Makes a body of frames of this many bytes, all of them available at once, as from a connection.
+/// Makes a body of frames of this many bytes. All of them are available at once, as from a connection.
 fn frames(bytes: Vec<u8>, each: usize) -> Body {
     let bytes = Bytes::from(bytes);
     let frames = (0..bytes.len()).step_by(each).map(move |at| bytes.slice(at..(at + each).min(bytes.len())));
@@ -162,8 +162,8 @@ fn lines_that_say_nothing_take_turns_and_are_bounded() {
     });
 }
 
-/// Input from which a decoder produces no output is consumed in a single poll: it asks for more until it can produce
-/// something.
+/// Input from which a decoder produces no output is consumed in a single poll, because the decoder asks for more until
+/// it can produce output.
 #[test]
 fn compressed_frames_that_say_nothing_take_turns() {
     let skippable = [0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0];
@@ -241,7 +241,7 @@ fn whole_bodies_and_texts_take_turns() {
             let (status, _) = within_a_turn(&router, &format!("a text to {path}"), post(path, &text, body)).await;
             assert_eq!(status, StatusCode::OK, "{path}");
         }
-        // Up to 64 KiB are parsed without the pool.
+        // JSON of up to 64 KiB is parsed without the pool.
         let set = format!("{{\"set\":[{}1]}}", "1,".repeat(32_000));
         let keys = (0..6_000).map(|key| format!("\"{key}\":1,")).collect::<String>();
         let metadata = format!("{{\"text\":\"x\",\"metadata\":{{{keys}\"x\":1}}}}");

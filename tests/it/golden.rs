@@ -1,4 +1,5 @@
-//! The golden set: its report agrees with real verdicts, it survives what documents survive, and no check finds it.
+//! The golden set: its report agrees with real verdicts, it survives everything that documents survive, and no check
+//! finds it.
 
 use serde_json::{Value, json};
 
@@ -9,12 +10,13 @@ use crate::support::server::Server;
 
 const GOLDEN: &str = "/v1/collections/c/golden";
 
-/// Returns a text of which the first `changed` of 120 words are its own.
+/// Returns a text of 120 words. The first `changed` of them occur in no other text.
 fn text(number: u64, side: char, changed: u64) -> String {
     (0..120).map(|at| if at < changed { format!("{side}{number}x{at} ") } else { format!("w{number}x{at} ") }).collect()
 }
 
-/// Returns a pair. Its exact similarity is `(116 - changed)/(116 + changed)`, and the label says whether that is 0.8.
+/// Returns a pair. Its exact similarity is `(116 - changed)/(116 + changed)`. It is labelled as a duplicate if this is
+/// at least 0.8.
 fn pair(number: u64, changed: u64) -> Value {
     let duplicate = (116 - changed) * 10 >= (116 + changed) * 8;
     json!({ "name": format!("p{number}"), "a": text(number, 'a', 0), "b": text(number, 'b', changed), "duplicate": duplicate })
@@ -25,7 +27,7 @@ fn collection(client: &Client, name: &str, verify: &str) {
     assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &settings).status, 201);
 }
 
-/// A value of `/metrics` with this beginning.
+/// Returns the value in `/metrics` of the series with this beginning.
 fn metric(client: &Client, series: &str) -> f64 {
     let scrape = client.get("/metrics").text();
     let line =
@@ -97,7 +99,7 @@ fn explains(client: &Client, failure: &Value, pair: &Value, verdict: &Value) {
     assert_eq!(failure["reason"], reason, "{verdict}");
 }
 
-/// The stretches hold each pair once.
+/// Checks that each pair is in exactly one stretch.
 fn sums_up(report: &Value) {
     let stretches = report["by_similarity"].as_array().unwrap();
     for field in ["pairs", "duplicates", "reported", "found"] {

@@ -1,4 +1,5 @@
-//! Ids are URLs chosen by strangers. Whatever an id contains, every route takes it for that document and no other.
+//! Ids are URLs chosen by strangers. Whatever characters an id contains, every route treats it as the id of that
+//! document and no other.
 
 use serde_json::{Value, json};
 
@@ -90,7 +91,7 @@ fn go_in_by_every_door(client: &Client, ids: &[String]) {
     }
 }
 
-/// Checks that every id is a document of its own, and is found under its own id.
+/// Checks that every id is a separate document, and is found under its own id.
 fn are_documents_of_their_own(client: &Client, ids: &[String]) {
     for (number, id) in (0..).zip(ids) {
         let record = client.get(&format!("{DOCUMENTS}?id={}", encode(id))).ok();
@@ -134,7 +135,7 @@ fn keep_their_links(client: &Client, ids: &[String]) {
     assert_eq!(client.delete(&format!("{DOCUMENTS}?id=link")).ok()["deleted"], 1);
 }
 
-/// Deletes ids in every way, and checks that nothing else goes.
+/// Deletes ids in every way, and checks that no other document is deleted.
 fn go_out_by_every_door(client: &Client, ids: &[String]) {
     let count = ids.len() as u64;
     for (number, id) in (0..).zip(ids) {
@@ -154,7 +155,7 @@ fn go_out_by_every_door(client: &Client, ids: &[String]) {
     }
 }
 
-/// Each request for one of them reads the records of all, and a client can make such ids.
+/// Each request for one of these ids reads the records of all, and a client can create such ids.
 #[test]
 fn ids_with_the_same_hash_are_taken_up_to_a_limit() {
     let dir = dir();

@@ -47,16 +47,16 @@ fn a_hot_bucket_is_read_in_part_and_the_verdict_says_so() {
     assert_eq!((&new["verdict"], &new["complete"]), (&json!("unique"), &json!(false)));
     assert_eq!(new["candidates"], READ_MAX);
     assert_eq!(new["unread"], BOILERPLATE - READ_MAX);
-    // A stored page is found by its other bands, whether this bucket is read or not.
+    // A stored page is found by its other bands, even if this bucket is not read completely.
     for number in [0, 123, BOILERPLATE as u64 - 1] {
         let known = check(number);
         assert_eq!(known["duplicate_of"], format!("page {number}"), "{known}");
     }
-    // When only as many are left as are read, none is unread: for each one deleted, another was read.
+    // If no more documents remain than a lookup reads, none is unread.
     let ids: Vec<String> = (READ_MAX..BOILERPLATE).map(|number| format!("page {number}")).collect();
     let deleted = client.post("/v1/collections/c/documents/delete", &json!({"ids": ids})).json();
     assert_eq!(deleted["deleted"], BOILERPLATE - READ_MAX);
-    // Their postings are removed soon after, when no reader can need them.
+    // The postings of deleted documents are removed soon afterwards, when no reader can need them.
     let since = Instant::now();
     let left = loop {
         let left = check(u64::MAX);
@@ -86,8 +86,8 @@ fn the_fullest_buckets_are_listed() {
     assert_eq!(client.get("/v1/collections/none/buckets").status, 404);
 }
 
-/// Documents with equal signatures share one posting, and are one candidate. Of 300 copies a lookup once listed 65, as
-/// many as it read of a bucket, and said that it was not complete.
+/// Documents with equal signatures share one posting, and are one candidate. In an earlier version, a lookup listed
+/// only 65 of 300 copies, as many as it read of a bucket, and said that it was not complete.
 #[test]
 fn equal_documents_are_all_counted_and_listed() {
     let dir = dir();

@@ -1,11 +1,11 @@
-//! The cache of ids: with it and without it, answers name the same documents. Metrics count the ids that it had.
+//! The cache of ids: answers name the same documents with and without it. Metrics count the ids that were in it.
 
 use serde_json::{Value, json};
 
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::server::Starting;
 
-/// More than the records that a collection keeps in memory until others have come.
+/// More documents than the records that a collection keeps in memory for its newest ones.
 const DOCUMENTS_STORED: u64 = 1500;
 
 struct Server {
@@ -26,7 +26,7 @@ impl Server {
             |number| json!({"id": id(number), "text": words(number), "metadata": {"n": number}}).to_string() + "\n";
         let lines: String = (0..DOCUMENTS_STORED).map(line).collect();
         self.client.bulk("op=insert", &lines);
-        // Each commit lets the oldest of the newest records go.
+        // Each commit removes the oldest of the newest records from memory.
         self.insert("last", DOCUMENTS_STORED, "");
     }
 
@@ -91,7 +91,8 @@ fn without_bytes_all_ids_are_read() {
     }
 }
 
-/// The first verdict of a document is given again without matches that no longer exist, although memory has their ids.
+/// When the first verdict of a document is repeated, matches that no longer exist are left out, although their ids are
+/// in memory.
 #[test]
 fn documents_that_are_gone_are_not_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -105,7 +106,7 @@ fn documents_that_are_gone_are_not_named() {
     let again = server.insert("copy", 7, "?on_duplicate=store");
     assert_eq!((named(&again), again["outcome"].as_str()), (vec![], Some("unchanged")));
     assert_eq!(named(&server.check(7, "")), ["copy"]);
-    // The id is given to other content.
+    // The id gets other content.
     server.insert(&id(7), 100_000, "");
     assert_eq!(named(&server.check(7, "")), ["copy"]);
     assert_eq!(named(&server.check(100_000, "")), [id(7)]);

@@ -1,7 +1,7 @@
 //! An id is its content: other metadata for the same content changes nothing else, and `on_existing=replace` always
-//! removes the old content. Once other metadata was a conflict, or under `replace` a new document, which cost a
-//! representative its place; and after a replacement that turned out to be a duplicate, others still found the old text
-//! under the id.
+//! removes the old content. In earlier versions, other metadata was a conflict, or under `replace` a new document, and
+//! a representative could lose its place. After a replacement that turned out to be a duplicate, other requests still
+//! found the old text under the id.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn other_metadata_changes_nothing_but_the_metadata() {
                 let after = get(&client, id);
                 assert_eq!(after["metadata"], metadata);
                 assert_eq!(without_metadata(after), without_metadata(before.clone()));
-                // A retry, with its metadata and without.
+                // A retry, with the metadata of the first request and without it.
                 for body in [json!({ "id": id, "text": text, "metadata": metadata }), json!({ "id": id, "text": text })]
                 {
                     assert_eq!(put(&client, &query, &body)["outcome"], "unchanged");
@@ -97,7 +97,7 @@ fn other_content_is_first_seen_now_and_its_id_when_it_was() {
     assert!(after.get("metadata").is_none(), "other content without metadata has none");
     let found = client.post(CHECK, &json!({ "text": words(2) })).ok();
     assert_eq!(found["matches"][0]["first_seen"], after["first_seen"]);
-    // The stored times are the original ones, also after a restart.
+    // The stored times are the original ones, even after a restart.
     drop(server);
     let server = Local::plain(&dir);
     assert_eq!(get(&Client::of(&server), "a"), after);
@@ -208,7 +208,7 @@ async fn an_update_that_is_not_on_disk_is_shown_to_nobody_who_does_not_wait_for_
     let update = decide(&collection, "a", words(1), metadata(2)).await.unwrap();
     assert_eq!(document(&collection, "a").await.unwrap().metadata, metadata(1));
     assert_eq!(check(&collection, words(1)).await.matches[0].metadata, metadata(1));
-    // Decided after it, and answered after it.
+    // This insert is decided after the other one, and must be answered after it.
     let later = decide(&collection, "b", near(1), None).await.unwrap();
     held.execute_batch("COMMIT").unwrap();
     assert_eq!(later.wait().await.unwrap().matches[0].metadata, metadata(2));
@@ -235,7 +235,8 @@ async fn an_update_and_a_removal_whose_commit_fails_are_undone() {
     for (name, text, outcome) in [("a", words(1), Outcome::Updated), ("b", words(1), Outcome::Removed)] {
         let before = document(&collection, name).await.unwrap();
         let held = library::hold(&dir, "default");
-        // The committer waits with this one, so that the next two share a transaction, which fails.
+        // While the committer is blocked on this decision, the next two wait. They then share a transaction, which
+        // fails.
         let filler =
             decide(&collection, &format!("before {name}"), words(if name == "a" { 7 } else { 9 }), None).await.unwrap();
         let undone = decide(&collection, name, text, metadata(9)).await.unwrap();
@@ -247,7 +248,7 @@ async fn an_update_and_a_removal_whose_commit_fails_are_undone() {
             assert!(matches!(failed, Err(CollectionError::WriteFailed { .. })), "{outcome:?}: {failed:?}");
         }
         assert_eq!(document(&collection, name).await.as_ref(), Some(&before), "{outcome:?}");
-        // Later decisions see none of it either.
+        // Later decisions do not use any part of it either.
         let found = insert(&collection, "c", words(if name == "a" { 1 } else { 2 }), None).await.unwrap();
         assert_eq!((&found.duplicate_of, &found.matches[0].metadata), (&Some(id(name)), &before.metadata));
     }

@@ -1,6 +1,6 @@
-//! Clients that begin a request and then send nothing, or almost nothing, keep no other client waiting. A place among
-//! the requests in work was once taken before the body had arrived: 1,024 clients that sent a byte a second had every
-//! place for a minute, and every other request was answered with 503.
+//! Clients that begin a request and then send nothing, or almost nothing, do not make other clients wait. In an earlier
+//! version, a request took a place before its body had arrived. 1,024 clients that sent a byte a second had every place
+//! for a minute, and every other request was answered with 503.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -35,7 +35,8 @@ fn bodies_that_have_not_arrived_take_no_place() {
             _ => &["application/json"],
         };
         let target = if target.ends_with("bulk") { format!("{target}?op=insert&duplex=true") } else { target };
-        // 20 KB is more than a text that is taken whole, and less than a slice of one that streams.
+        // 20 KB is more than a text that is read completely before it is signed, and less than a slice of a streamed
+        // text.
         for length in [1000, 20_000, 1_000_000] {
             idle.extend(media.iter().map(|media| begin(server.address, route.method.as_str(), &target, media, length)));
         }
@@ -68,7 +69,8 @@ fn a_body_that_trickles_is_given_up() {
             }
         });
         assert_eq!(raw.status(), 408);
-        // The time limit is one second; the rest is for a busy machine. The trickle itself would last for 30 s.
+        // The time limit is one second; the test allows more for a busy machine. The trickle itself would last for 30
+        // s.
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         drop(raw);
         sender.join().unwrap();
@@ -87,8 +89,8 @@ fn a_large_body_may_take_longer_than_the_patience_for_a_pause() {
     let mut raw = Raw::connect(server.address);
     raw.send(format!("POST {CHECK} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"));
     raw.send(format!("Content-Length: {}\r\n\r\n", body.len()));
-    // Five seconds in all: longer than the limit between two bytes, and longer than the deadline of an answer without a
-    // body.
+    // The body takes five seconds in all. This is longer than the limit between two bytes, and longer than the deadline
+    // of an answer without a body.
     for piece in body.as_bytes().chunks(body.len().div_ceil(25)) {
         std::thread::sleep(Duration::from_millis(200));
         raw.send(piece);
@@ -99,14 +101,14 @@ fn a_large_body_may_take_longer_than_the_patience_for_a_pause() {
 #[test]
 fn large_bodies_that_stand_still_leave_memory_to_small_ones() {
     let dir = dir();
-    // Room for four of 15 MiB, and little more.
+    // There is room for four bodies of 15 MiB, and little more.
     let server = Setup::new(&dir).limits(|limits| limits.bodies_bytes_max = (60 << 20) + (128 << 10)).start();
     let client = Client::of(&server);
     let mib = vec![b' '; 1 << 20];
     let held: Vec<_> = (0..4)
         .map(|_| {
             let mut raw = begin(server.address, "POST", CHECK, "application/json", (15 << 20) + 2);
-            // A refused request may be closed while it is being sent.
+            // The server may close a refused request while it is being sent.
             let _ = (0..15).try_for_each(|_| raw.0.write_all(&mib));
             raw
         })

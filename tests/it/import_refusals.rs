@@ -1,4 +1,4 @@
-//! `hapax import`: the files, the lines and the arguments that it refuses, and what it says of them.
+//! `hapax import`: the files, the lines and the arguments that it refuses, and its messages about them.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ fn document(id: &str, n: usize) -> String {
     format!("{}\n", json!({"id": id, "text": words(n)}))
 }
 
-/// Returns a tar archive's first block, with one file of JSON Lines behind it.
+/// Returns the first block of a tar archive, followed by one file of JSON Lines.
 fn tar(content: &str) -> Vec<u8> {
     let mut block = vec![0; 512];
     block[..9].copy_from_slice(b"one.jsonl");
@@ -23,8 +23,8 @@ fn tar(content: &str) -> Vec<u8> {
     [&block, content.as_bytes(), &[0; 1024]].concat()
 }
 
-// bzip2 failed line by line, a tar archive lost its first document, an array failed at each line, and a Parquet file
-// behind eight others was noticed when these were stored.
+// In an earlier version, bzip2 failed line by line, a tar archive lost its first document, and an array failed at each
+// line. A Parquet file after eight other files was noticed only when these were stored.
 #[test]
 fn a_refused_file_ends_an_import_before_anything_is_stored() {
     let dir = library::dir();
@@ -62,7 +62,7 @@ fn a_refused_file_ends_an_import_before_anything_is_stored() {
     let client = Client::new(url.clone());
     assert_eq!(client.get("/v1/collections/default").ok()["documents"], 0, "nothing was stored");
 
-    // A document that looks like a tar archive or a table, but for its format.
+    // The document looks like a tar archive or a table, but is JSON.
     let shaped = |text: &str| json!({"id": "t", "text": text}).to_string();
     let at = 257 - shaped("").find("\"\"").unwrap() - 1;
     let texts = [format!("{}ustar {}", "x".repeat(at), words(3)), format!("id,text,{}", words(4))];
@@ -85,7 +85,7 @@ fn a_pipe_is_not_read_before_its_turn() {
     let arguments = ["import", "--server", &url, path(&good), path(&fifo), "-"];
     let mut import = hapax(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     import.stdin.take().unwrap().write_all(document("stdin", 2).as_bytes()).unwrap();
-    // Opened once only: a second reader would wait for ever.
+    // The pipe is opened only once: a second reader would wait for ever.
     std::fs::write(&fifo, document("fifo", 3)).unwrap();
     let import = import.wait_with_output().unwrap();
     assert_eq!((code(&import), row(&import, "unique")), (0, 3), "{import:?}");
@@ -98,7 +98,8 @@ fn stdin_is_read_once() {
     assert!(text(&import.stderr).contains("- is given twice"), "{import:?}");
 }
 
-// Of 1,099 failed lines, 922 were conflicts of ids; nothing but a program over the verdicts could tell.
+// In an earlier version, 922 of 1,099 failed lines were conflicts of ids, but only a program that read all verdicts
+// could know it.
 #[test]
 fn failed_lines_are_counted_by_reason_and_have_a_code() {
     let dir = library::dir();

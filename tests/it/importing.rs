@@ -1,5 +1,5 @@
-//! `hapax import`: the files that it writes, the collections that it creates, and what it says of files that it cannot
-//! use.
+//! `hapax import`: the files that it writes, the collections that it creates, and its messages about files that it
+//! cannot use.
 
 use std::io::Write;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn started(dir: &Path) -> (Server, String) {
     (server, url)
 }
 
-// An output that was an input too was emptied before it was read, with exit status 0.
+// In an earlier version, an output that was also an input was emptied before it was read, with exit status 0.
 #[test]
 fn no_file_of_the_input_is_written() {
     let dir = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ fn no_file_of_the_input_is_written() {
     std::fs::write(file("old.jsonl"), "old\n").unwrap();
     std::os::unix::fs::symlink("in.jsonl", file("link.jsonl")).unwrap();
     let refused = |arguments: &[&str], why: &str| {
-        // No server is asked.
+        // No server is called.
         let run = hapax(&[&["import", "--server", "http://127.0.0.1:1"], arguments].concat())
             .current_dir(dir.path())
             .output()
@@ -69,7 +69,8 @@ fn no_file_of_the_input_is_written() {
 fn the_last_version_of_a_document_is_the_one_that_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, url) = started(dir.path());
-    // The older version is behind long lines, so that another connection would be faster with the chunk of the newer one.
+    // The older version comes after long lines, so that another connection would be faster with the chunk of the newer
+    // one.
     let long = |n: usize| (0..190).map(|m| words(n * 200 + m)).collect::<Vec<_>>().join(" ");
     let mut corpus: Vec<_> = (0..90).map(|n| json!({"id": format!("l{n}"), "text": long(n)}).to_string()).collect();
     corpus.push(json!({"id": "page", "text": words(500_000)}).to_string());
@@ -89,7 +90,7 @@ fn the_last_version_of_a_document_is_the_one_that_is_kept() {
 fn verdicts_and_kept_lines_are_written_in_the_order_of_the_input() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, url) = started(dir.path());
-    // Of each four lines, the last is a copy of the one before it. Line 6,001 is not JSON.
+    // In each group of four lines, the last is a copy of the one before it. Line 6,001 is not JSON.
     let count = 9_000;
     let mut corpus: Vec<_> = (0..count).map(|n| line(if n % 4 == 3 { n - 1 } else { n })).collect();
     for n in (3..count).step_by(4) {
@@ -175,7 +176,7 @@ fn an_import_whose_server_is_gone_ends_when_it_is_told_to_or_has_no_patience() {
         stdin.write_all(chunk.as_bytes()).unwrap();
         until("something is stored", || client.get("/v1/collections/default").ok()["documents"] != 0);
         server.kill();
-        // More, which only a server could take. The import may have ended.
+        // More data, which only a server could take. The import may already have ended.
         drop(stdin.write_all(chunk.as_bytes()));
         drop(stdin);
         end(&import);
@@ -183,7 +184,7 @@ fn an_import_whose_server_is_gone_ends_when_it_is_told_to_or_has_no_patience() {
         assert_eq!(code(&output), 2, "{output:?}");
         text(&output.stderr).to_owned()
     };
-    // The error of the chunk on its way, or of the next one.
+    // The error belongs to the chunk in progress, or to the next one.
     let lost = |told: &str| ["cannot reach", "ended early"].iter().any(|lost| told.contains(lost));
     let told = gone("0s", |_| {});
     assert!(lost(&told), "{told}");
@@ -266,7 +267,7 @@ fn a_file_that_cannot_be_used_is_told_once_with_what_helps() {
     let said = told(&["--shingle", "word3", "-"], b"");
     assert!(said.contains("shingle is a setting of a new collection: it needs --create"), "{said}");
 
-    // Later lines without a text are counted, and shown once.
+    // Further lines without a text are counted, and only one of them is shown.
     let mixed = format!("{{\"id\":\"x\",\"text\":\"a b\"}}\n{rows}");
     let import = run_with_input(&["import", "--server", &url, "-"], mixed.as_bytes());
     assert_eq!((code(&import), row(&import, "failed")), (1, 5_000), "{import:?}");

@@ -1,4 +1,5 @@
-//! Deletion of all documents with a label: at once for answers, later from memory and disk, and through crashes.
+//! Deletion of all documents with a label: immediately for answers, later in memory and on disk, and even across
+//! crashes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -112,7 +113,7 @@ fn documents_with_a_label_are_gone_at_once_and_others_stay() {
     look(&client);
     until_done(&client, &begun);
     look(&client);
-    // Nothing is left to delete, and that is a job too.
+    // There is no document left to delete, but this is a job too.
     let again = deleted(&client, "site:even");
     assert_eq!((&again["state"], &again["documents"]), (&json!("done"), &json!(0)));
     let jobs = client.get("/v1/jobs").ok();
@@ -148,7 +149,7 @@ fn a_crawl_that_begins_right_after_the_call_is_not_judged_against_the_old_one() 
     until_done(&client, &begun);
     assert_eq!((documents(&client), counted(&client)), (count, vec![format!("a={count}")]));
     assert_eq!(check(&client, &words(5))["duplicate_of"], "p5");
-    // A label that a document gets later is not deleted, and one that it has lost is not either.
+    // A document that gets the label later is not deleted, and one that has lost the label is not deleted either.
     insert(&client, "", "p1", &words(1), json!({ "site": "b" }));
     insert(&client, "", "late", &words(1000), json!({ "site": "b" }));
     let begun = deleted(&client, "site:a");
@@ -158,7 +159,7 @@ fn a_crawl_that_begins_right_after_the_call_is_not_judged_against_the_old_one() 
     assert_eq!((listed(&client, ""), counted(&client)), (set(&["late", "p1"]), vec!["a=1".into(), "b=1".into()]));
 }
 
-/// `r` represents `m` and the link `l`; all three are of different sites.
+/// `r` represents `m` and the link `l`. The three have different sites.
 fn cluster(client: &Client) {
     insert(client, "", "r", &words(1), json!({ "site": "r" }));
     insert(client, "on_duplicate=link", "l", &format!("start {}", words(1)), json!({ "site": "l" }));
@@ -248,7 +249,7 @@ fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     cluster(&client);
-    // The rows stay on the disk: their removal is refused.
+    // The rows stay on the disk, because their removal is refused.
     let refuses = refuse(&dir, "default", "BEFORE DELETE ON document");
     deleted(&client, "site:r");
     let again = insert(&client, "", "m", &format!("{} end", words(1)), Value::Null);
@@ -256,7 +257,7 @@ fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
     refuses.execute_batch("DROP TRIGGER no").unwrap();
 }
 
-/// Once, such a deletion stopped all writes of the collection, after each start again.
+/// In an earlier version, such a deletion stopped all writes of the collection, again after each start.
 #[test]
 fn a_damaged_document_does_not_stop_a_deletion() {
     let dir = dir();

@@ -1,4 +1,4 @@
-//! Labels of documents: stored, counted, listed, and the scopes of checks.
+//! Labels of documents: how they are stored, counted and listed, and the scopes of checks.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const DOCUMENTS: &str = "/v1/collections/default/documents";
 const CHECK: &str = "/v1/collections/default/check";
 const LABELS: &str = "/v1/collections/default/labels";
 
-/// Returns a text that resembles no other of these.
+/// Returns a text that resembles none of the others.
 fn text(number: u64) -> String {
     let mut random = hapax_core::SplitMix64::new(number);
     let words: Vec<String> = (0..60).map(|_| format!("word{}", random.next_u64() % 100_000)).collect();
@@ -138,7 +138,7 @@ fn exact_copies_obey_the_scope_and_the_oldest_in_it_is_named() {
     ] {
         assert_eq!(checked(&client, scope, 1).1.as_deref(), expected, "{scope}");
     }
-    // In batches and streams too.
+    // Scopes also work in batches and streams.
     let body = json!({"op": "check", "documents": [{"text": text(1)}, {"text": text(2)}]});
     let batch = client.post("/v1/collections/default/batch?scope=crawl:2", &body).ok();
     assert_eq!(
@@ -202,7 +202,7 @@ fn labels_that_no_document_has_any_more_are_forgotten() {
     setup.collections.limits.labels.labels_max = 12;
     let server = setup.start();
     let client = Client::of(&server);
-    // More different sets than there may be at once, and more labels.
+    // There are more different sets, and more labels, than may exist at once.
     for number in 0..400_u32 {
         let labels: serde_json::Map<String, Value> =
             (0..8).map(|bit| (format!("n{bit}"), json!(format!("{}", number >> bit & 1)))).take(6).collect();
@@ -214,7 +214,7 @@ fn labels_that_no_document_has_any_more_are_forgotten() {
         client.delete(&format!("{DOCUMENTS}?id=b")).ok();
     }
     assert_eq!(counts(&client).len(), 6);
-    // Each document has a label of its own: at the limit, no other one is stored, however many come at once.
+    // Each document has its own label. At the limit, no further label is stored, even if many documents come at once.
     let lines: String = (10..100)
         .map(|number| json!({"id": format!("m{number}"), "text": text(number), "labels": {"m": number.to_string()}}))
         .map(|line| format!("{line}\n"))
@@ -238,22 +238,22 @@ fn there_is_a_limit_on_labels_and_labels_in_use_stay_usable() {
     };
     let problem = full("c", 3);
     assert!(problem["detail"].as_str().unwrap().contains("limits.labels_max"), "{problem}");
-    // Neither as other labels of a stored document.
+    // A stored document cannot get new labels either.
     full("b", 2);
     assert_eq!(labels_of(&client, "b"), json!({"crawl": "1", "site": "b"}));
     insert(&client, "", "d", 4, json!({"crawl": "1"}));
     insert(&client, "", "e", 5, Value::Null);
-    // What stores nothing goes on, whatever its labels.
+    // Requests that store no document still work, whatever their labels are.
     let twin = json!({"id": "twin", "text": text(1), "labels": {"site": "z"}});
     assert_eq!(client.post(DOCUMENTS, &twin).ok()["outcome"], "skipped");
     client.delete(&format!("{DOCUMENTS}?id=b")).ok();
-    // The labels of a deleted document are given up once earlier readers have left.
+    // The labels of a deleted document are freed when all earlier readers have left.
     let third = json!({"id": "c", "text": text(3), "labels": {"site": "c"}});
     until("there is room for a label", || client.post(DOCUMENTS, &third).status == 200);
     assert_eq!(counts(&client), ["crawl:1=2", "site:a=1", "site:c=1"]);
 }
 
-/// Stores documents of one source from many threads, and returns how many were stored and how many refused.
+/// Stores documents of one source from many threads. Returns the numbers of stored and of refused documents.
 fn crowd(local: &Local, threads: u64, each: u64) -> (usize, usize) {
     let outcomes: Vec<u16> = std::thread::scope(|scope| {
         let store = |thread: u64| {
@@ -294,7 +294,7 @@ fn a_source_has_a_limit_of_documents_that_crowds_reach_exactly() {
     let problem = one_more(&client, "", "more", 1, "s").problem(507, "source_full");
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("`s`") && detail.contains("limits.source_documents_max"), "{problem}");
-    // By a parameter, in a batch, and in bulk.
+    // The label is given by a parameter, in a batch, and in bulk.
     client
         .post(&format!("{DOCUMENTS}?label=source:s"), &json!({"id": "more", "text": text(1)}))
         .problem(507, "source_full");
@@ -302,18 +302,18 @@ fn a_source_has_a_limit_of_documents_that_crowds_reach_exactly() {
     let batch = client.post("/v1/collections/default/batch", &json!({"op": "insert", "documents": [more]})).ok();
     assert_eq!(batch["results"][0]["error"]["code"], "source_full", "{batch}");
     assert_eq!(client.bulk("op=insert", &format!("{more}\n"))[0]["error"]["code"], "source_full");
-    // Other sources, and documents without one, are free. Neither do checks and duplicates count.
+    // Other sources, and documents without a source, are not limited. Checks and duplicates do not count either.
     assert_eq!(one_more(&client, "", "other", 2, "o").status, 200);
     insert(&client, "", "none", 3, Value::Null);
     let stored = client.get(&format!("{DOCUMENTS}?label=source:s&limit=1")).ok()["documents"][0].clone();
     let (id, n) = (stored["id"].as_str().unwrap(), stored["labels"]["n"].as_str().unwrap().parse::<u64>().unwrap());
     assert_eq!(one_more(&client, "", "twin", n, "s").ok()["outcome"], "skipped");
-    // A document that stays in its source may change; one of another may not come.
+    // A document may change within its source, but a document of another source may not join it.
     assert_eq!(one_more(&client, "", id, n, "s").ok()["outcome"], "updated");
     assert_eq!(one_more(&client, "on_existing=replace", id, 4, "s").ok()["outcome"], "replaced");
     one_more(&client, "", "other", 2, "s").problem(507, "source_full");
     one_more(&client, "on_existing=replace", "none", 5, "s").problem(507, "source_full");
-    // A document that goes makes room for one.
+    // If a document leaves the source, there is room for one.
     assert_eq!(one_more(&client, "", id, 4, "o").ok()["outcome"], "updated");
     assert_eq!(one_more(&client, "", "other", 2, "s").ok()["outcome"], "updated");
     client.delete(&format!("{DOCUMENTS}?id=other")).ok();
@@ -333,7 +333,7 @@ fn a_source_has_a_rate_and_bulk_waits_for_it() {
     let server = Setup::new(&dir).limits(|limits| limits.source_documents_per_second = Some(5)).start();
     let client = Client::of(&server);
     let body = |number: u64, source: &str| json!({"id": format!("{source}{number}"), "text": text(number), "labels": {"source": source}});
-    // A second's worth comes at once.
+    // The allowance of a second is available at once.
     let statuses: Vec<u16> = (0..12).map(|number| client.post(DOCUMENTS, &body(number, "s")).status).collect();
     assert!(statuses[..5].iter().all(|&status| status == 200) && statuses.contains(&429), "{statuses:?}");
     let refused = (20..40).map(|number| client.post(DOCUMENTS, &body(number, "s"))).find(|answer| answer.status == 429);
@@ -341,16 +341,16 @@ fn a_source_has_a_rate_and_bulk_waits_for_it() {
     let problem = refused.problem(429, "rate_limited");
     assert!(problem["detail"].as_str().unwrap().contains("limits.source_documents_per_second"), "{problem}");
     assert!(refused.headers.contains_key("retry-after"), "{:?}", refused.headers);
-    // Other sources and checks go on.
+    // Other sources and checks still work.
     assert_eq!(client.post(DOCUMENTS, &body(50, "o")).status, 200);
     assert_eq!(client.post(CHECK, &body(51, "s")).status, 200);
-    // A batch is not made to wait: documents beyond the rate are refused one by one.
+    // A batch does not wait: documents beyond the rate are refused one by one.
     let batch: Vec<Value> = (60..80).map(|number| body(number, "b")).collect();
     let answer = client.post("/v1/collections/default/batch", &json!({"op": "insert", "documents": batch})).ok();
     let results = answer["results"].as_array().unwrap();
     assert!(results[..5].iter().all(|result| result["outcome"] == "inserted"), "{answer}");
     assert_eq!(results[19]["error"]["code"], "rate_limited", "{answer}");
-    // A stream waits: the second five take a second.
+    // A stream waits: the last five documents take a second.
     let lines: String = (100..110).map(|number| format!("{}\n", body(number, "w"))).collect();
     let begun = std::time::Instant::now();
     let answers = client.bulk("op=insert", &lines);
@@ -358,8 +358,8 @@ fn a_source_has_a_rate_and_bulk_waits_for_it() {
     assert!(begun.elapsed() > std::time::Duration::from_millis(900), "{:?}", begun.elapsed());
 }
 
-/// Makes a collection of `foreign` documents that share most of their bands with [`unlike_others(0)`], and of 100 more that
-/// resemble it.
+/// Makes a collection of `foreign` documents that share most of their bands with [`unlike_others(0)`], and of 100 more
+/// documents that resemble it.
 fn crowded(dir: &Dir, foreign: u64, scoped_reads_max: usize) -> Local {
     let mut setup = Setup::new(dir);
     setup.collections.limits.bucket_read_max = 64;
@@ -421,7 +421,8 @@ fn quality_of_scopes_in_buckets_of_50_000() {
     finds_its_own_among(50_000);
 }
 
-/// A document of other content, with the same signature, once hid that many copies of others were not read.
+/// In an earlier version, many copies of other tenants were not read, and a document of other content with the same
+/// signature hid this fact.
 #[test]
 fn an_exact_copy_is_found_behind_many_of_others() {
     let dir = dir();
@@ -429,7 +430,7 @@ fn an_exact_copy_is_found_behind_many_of_others() {
     setup.collections.limits.bucket_read_max = 16;
     let server = setup.start();
     let client = Client::of(&server);
-    // Repeated, a text has the same shingles.
+    // If the text is repeated, its shingles are the same.
     let text = |times: usize| "round and round the garden like a teddy bear ".repeat(times);
     let insert = |id: &str, times: usize, tenant: &str| {
         let document = json!({"id": id, "text": text(times), "labels": {"tenant": tenant}});

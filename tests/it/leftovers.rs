@@ -1,4 +1,4 @@
-//! The leftovers of a crash between two steps of making or dropping a collection are removed at the next start, and the
+//! If a crash interrupts the creation or the drop of a collection, its leftovers are removed at the next start, and the
 //! log names them. Nothing else is removed: files that hapax did not write stay, and the log says so.
 
 use std::fs;
@@ -30,7 +30,7 @@ fn insert(client: &Client, collection: &str, number: u64) {
     assert_eq!(verdict["stored"], true, "{verdict}");
 }
 
-/// Makes a data directory with `default`, `pages` and `gone`, a document each, as a kill leaves it: with logs.
+/// Makes a data directory with `default`, `pages` and `gone`, with one document each, as after a kill: with logs.
 fn killed(data: &Path) {
     let server = Server::start(data);
     let client = Client::new(server.url(""));
@@ -81,7 +81,7 @@ fn a_half_dropped_collection_is_removed() {
     let parent = dir();
     let data = parent.path().join("data");
     killed(&data);
-    // The first step of a drop, after which the collection is gone, while its log still exists.
+    // After the first step of a drop, the collection is gone, but its log still exists.
     let (file, dropped) = (data.join("collections/gone.sqlite"), data.join("collections/gone.sqlite.dropped"));
     let log = data.join("collections/gone.sqlite-wal");
     fs::rename(&file, &dropped).unwrap();
@@ -91,7 +91,7 @@ fn a_half_dropped_collection_is_removed() {
     assert_eq!(logged(&data, GONE, &dropped), 1, "{}", server.log_tail());
     assert!(!dropped.exists() && !log.exists());
     assert_eq!(names(&client), ["default", "pages"]);
-    // A new collection of that name does not get the old one's log.
+    // A new collection with this name does not get the log of the old one.
     assert_eq!(client.json("PUT", "/v1/collections/gone", &json!({})).status, 201);
     let listed = client.get("/v1/collections/gone/documents").ok();
     assert_eq!(listed["documents"], json!([]));

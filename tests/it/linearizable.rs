@@ -1,5 +1,5 @@
-//! Check-and-insert is linearizable: concurrent writers get the answers that a single writer would have got from the
-//! same operations in the commit order.
+//! Check-and-insert is linearizable: concurrent writers get the answers that a single writer would get for the same
+//! operations in the commit order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::support::library;
 const WRITERS: u64 = 64;
 const GROUPS: u64 = 1000;
 
-/// The result of one operation, with its place in the order. An operation that changed nothing comes after the change
-/// at whose place it was decided.
+/// The result of one operation, with its place in the order. An operation that changed nothing has the place of the
+/// last change before its decision, and comes after it.
 #[derive(Debug)]
 enum Event {
     Judged { put: Put, id: String, kind: VerdictKind, matches: Vec<(String, Option<Metadata>)>, outcome: Outcome },
@@ -38,7 +38,8 @@ impl Put {
     }
 }
 
-/// Returns a text. Texts of a group differ in one word of 400, so any two are near-duplicates; groups share nothing.
+/// Returns a text. Texts of a group differ in one word of 400, so any two are near-duplicates. Groups have nothing in
+/// common.
 fn text(group: u64, variant: u64) -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(group);
     let mut words: Vec<String> = (0..400).map(|_| format!("g{group}w{}", rng.random_range(0..10_000_u32))).collect();
@@ -55,7 +56,7 @@ async fn insert(collection: &Collection, put: Put, id: &str, options: InsertOpti
     let ticket = collection.insert(DocId::new(id).unwrap(), put.metadata(), prepared, options).await.unwrap();
     let at = ticket.decided_at();
     let verdict = ticket.wait().await.unwrap();
-    // A repeated first verdict may name documents that are gone.
+    // A repeated first verdict may name documents that no longer exist.
     if !matches!(verdict.outcome, Outcome::Unchanged | Outcome::Updated) {
         assert_eq!(verdict.duplicate_of.as_ref(), verdict.matches.first().map(|best| &best.id));
     }
@@ -150,7 +151,8 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
     let seed = library::seed();
     let dir = library::dir();
     let mut config = library::config(&dir);
-    // 80 ids on 16 fingerprints: every id shares its own with others, and only the records tell them apart.
+    // 80 ids have only 16 fingerprints: every id shares its fingerprint with others, and only the records distinguish
+    // them.
     config.limits.id_fingerprint_bits = 4;
     let collections = library::open(config);
     let collection = library::default(&collections).await;
@@ -161,8 +163,8 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
             let mut rng = ChaCha8Rng::seed_from_u64(seed ^ writer.wrapping_mul(0x9E37_79B9));
             let mut events = Vec::new();
             for _ in 0..60 {
-                // Few groups and few ids, so that nearly every operation meets another. There are so few texts that an
-                // id is often sent the content that it holds already, with other metadata.
+                // There are few groups and few ids, so that nearly every operation meets another one. There are so few
+                // texts that an id is often sent the content that it already holds, with other metadata.
                 let (group, variant) = (rng.random_range(0..12), rng.random_range(0..3));
                 let put = Put { group, variant, note: rng.random_range(0..1000) };
                 let id = format!("id{}", rng.random_range(0..80));
@@ -198,8 +200,9 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
     library::close(collections).await;
 }
 
-/// A replacement is one step: a reader finds the old content or the new, never neither. A check could once take its
-/// place in the order, find the old content gone from memory, and the new one still ahead of that place.
+/// A replacement is one step: a reader finds the old content or the new, and always one of them. In an earlier version,
+/// a check could take its place in the order, find the old content already removed from memory, and ignore the new one
+/// because it came later in the order.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_is_replaced_is_there_all_the_time() {
     let dir = library::dir();
@@ -246,7 +249,7 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
     library::close(collections).await;
 }
 
-/// Clients that make, open and drop a collection at the same time work on one collection or on none.
+/// Clients that create, open and drop a collection at the same time use the same collection, or none.
 #[tokio::test(flavor = "multi_thread")]
 async fn making_opening_and_dropping_meet_without_a_second_collection() {
     let dir = library::dir();
@@ -270,7 +273,8 @@ async fn making_opening_and_dropping_meet_without_a_second_collection() {
                             Ok(ticket) => ticket.wait().await.map(drop),
                             Err(error) => Err(error),
                         };
-                        // Another client may drop it meanwhile; but there is never a second committer on the same file.
+                        // Another client may drop the collection at the same time, but there are never two committers
+                        // on the same file.
                         assert!(matches!(outcome, Ok(()) | Err(CollectionError::Overloaded { .. })), "{outcome:?}");
                     }
                 }

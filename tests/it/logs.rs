@@ -1,4 +1,4 @@
-//! Logs: JSON that parses, a request id in every line of a request, and never a text, an id, metadata or the key.
+//! Logs: valid JSON, a request id in every line of a request, and never a text, an id, metadata or the key.
 
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ fn people_get_words() {
     assert!(!log.contains('\u{1b}'), "no colours where there is no terminal: {log}");
 }
 
-/// A 401 was once in no log at `info`: an operator could not see that a client tried keys.
+/// In an earlier version, a 401 was not logged at `info`, so an operator could not see that a client tried keys.
 #[test]
 fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -97,7 +97,7 @@ fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
     }
     assert!(server.terminate().success());
     let lines = refused(&data);
-    // One line, or two if a minute passed meanwhile.
+    // There is one line, or two if a minute ended during the requests.
     assert!((1..=2).contains(&lines.len()), "{lines:?}");
     assert_eq!((&lines[0]["address"], &lines[0]["reason"]), (&"127.0.0.1".into(), &"no_key".into()), "{lines:?}");
 
@@ -111,7 +111,7 @@ fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
     assert_eq!(refused(&data)[0]["reason"], "foreign_host");
 }
 
-/// The lines of a request's spans belong to the trace that its client names, and the stages are parts of the request.
+/// The lines of a request's spans belong to the trace that its client names. The stages are parts of the request.
 #[test]
 fn spans_of_a_traced_request_are_logged() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";

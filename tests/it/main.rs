@@ -1,4 +1,4 @@
-//! Claims about the whole service, each tested against the real thing. One binary, so that it links once.
+//! Claims about the whole service, each tested with the real service. All are in one binary, so that it is linked once.
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
 mod alerts;

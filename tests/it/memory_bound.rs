@@ -1,7 +1,7 @@
 //! The process stays within `memory.max_bytes`, whatever its clients do at the same time: they fill the index, send the
-//! largest bodies that are let in, leave answers unread, hold back heads on every connection, and change the banding.
-//! Connections once had no part in the division: with a bound of 64 MiB, a full index and a thousand connections that
-//! held back their heads, the process took 92 MiB.
+//! largest accepted bodies, leave answers unread, hold back heads on every connection, and change the banding. In an
+//! earlier version, connections had no share of the memory. With a bound of 64 MiB, a full index and a thousand
+//! connections that held back their heads, the process took 92 MiB.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -21,18 +21,18 @@ use crate::support::server::Starting;
 use crate::support::until::until_within;
 
 const MIB: u64 = 1 << 20;
-/// The most that the process may take, in percent of its bound.
+/// The largest amount of memory that the process may take, in percent of its bound.
 const MOST_PERCENT: u64 = 115;
-/// Time between two looks at the process's memory.
+/// The time between two measurements of the process's memory.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the load goes on after the index is full, and how long it may take to be full.
+/// How long the load continues after the index is full, and how long filling the index may take.
 const FULL_FOR: Duration = Duration::from_secs(15);
 const FULL_WITHIN: Duration = Duration::from_secs(120);
 /// The longest time in which no check is answered.
 const CHECKS_REST_MAX: Duration = Duration::from_secs(10);
 const BULK: &str = "/v1/collections/default/bulk";
 
-/// A server under load, and what its clients have seen.
+/// A server under load, and the answers that its clients received.
 struct Load {
     address: String,
     pid: u32,
@@ -41,7 +41,7 @@ struct Load {
     over: AtomicBool,
     full: AtomicBool,
     next: AtomicU64,
-    /// How often each kind of request got each status; 0: the connection was closed.
+    /// The number of answers by kind of request and status. Status 0 means that the connection was closed.
     seen: Mutex<BTreeMap<(&'static str, u16), u64>>,
     heads_most: AtomicU64,
     streams_most: AtomicU64,
@@ -57,7 +57,7 @@ impl Load {
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// Waits, but not after the end.
+    /// Waits for some time, but only until the end of the load.
     fn pause(&self, time: Duration) {
         let begun = Instant::now();
         while self.goes_on() && begun.elapsed() < time {
@@ -80,11 +80,12 @@ impl Load {
         Ok(stream)
     }
 
-    /// Sends a request, all but its last byte `slowly`, and returns the answer as it was sent.
+    /// Sends a request, and returns the answer as it was received. All except the last byte is sent over the time
+    /// `slowly`.
     fn send(&self, head: &str, body: &[u8], slowly: Duration) -> std::io::Result<String> {
         let mut stream = self.connect()?;
         let head = format!("{head}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
-        // A refusal may come while the body is still being sent.
+        // A refusal may arrive while the body is still being sent.
         let sent = stream.write_all(head.as_bytes()).and_then(|()| {
             let Some((last, rest)) = body.split_last() else { return Ok(()) };
             stream.write_all(rest)?;
@@ -113,7 +114,7 @@ impl Load {
     }
 }
 
-/// A head without the headers that [`Load::send`] adds.
+/// Returns a head without the headers that [`Load::send`] adds.
 fn post(target: &str, media: &str) -> String {
     format!("POST {target} HTTP/1.1\r\nContent-Type: {media}")
 }
@@ -144,7 +145,7 @@ fn alike(number: usize) -> String {
     (0..300).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Inserts until the index is full, and goes on with fewer.
+/// Inserts until the index is full, then continues with fewer inserts.
 fn fill(load: &Load) {
     while load.goes_on() {
         let count = if load.full.load(Ordering::Relaxed) { 20 } else { 2000 };
@@ -178,7 +179,7 @@ fn send_large_lines(load: &Load, number: u64) {
     }
 }
 
-/// Asks for the largest answers and does not read them.
+/// Requests the largest answers and does not read them.
 fn leave_answers_unread(load: &Load) {
     let documents: Vec<_> = (0..40).map(|number| json!({ "text": alike(number) })).collect();
     let body = json!({ "op": "check", "documents": documents }).to_string();
@@ -202,7 +203,7 @@ fn leave_answers_unread(load: &Load) {
     }
 }
 
-/// Holds back a head on as many connections as are let in, and opens others for those that the server closes.
+/// Holds back a head on as many connections as are accepted. Opens new ones in place of those that the server closes.
 fn hold_back_heads(load: &Load) {
     let wanted = load.setting("connections_max");
     let mut held: Vec<(TcpStream, bool)> = Vec::new();
@@ -212,7 +213,8 @@ fn hold_back_heads(load: &Load) {
             Err(error) => error.kind() == ErrorKind::WouldBlock,
         });
         load.heads_most.fetch_max(held.len() as u64, Ordering::Relaxed);
-        // Of every fourth, the head is whole and the body is held back. No new client may take the place of these.
+        // On every fourth connection, the head is complete and the body is held back. No new client may take the place
+        // of these.
         let mut whole = held.iter().filter(|(_, whole)| *whole).count();
         for number in 0..wanted.saturating_sub(held.len()).min(100) {
             let Ok(mut stream) = load.connect() else { continue };
@@ -231,7 +233,7 @@ fn hold_back_heads(load: &Load) {
     }
 }
 
-/// Opens as many HTTP/2 requests as one connection may, on many connections, and holds back their bodies.
+/// Opens the largest allowed number of HTTP/2 requests on each of many connections, and holds back their bodies.
 fn hold_back_streams(load: &Load) {
     let fill = "x".repeat(14_000);
     let headers = [("content-type", "application/json"), ("x-fill", fill.as_str())];
@@ -262,7 +264,7 @@ fn change_the_banding(load: &Load) {
     }
 }
 
-/// Sends small checks all the time. Returns the longest time in which none was answered.
+/// Sends small checks all the time. Returns the longest time without an answer.
 fn check(load: &Load) -> Duration {
     let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
     while load.goes_on() {
@@ -276,7 +278,7 @@ fn check(load: &Load) -> Duration {
     longest.max(last.elapsed())
 }
 
-/// Looks at the process's memory until it is time to stop. Returns the most that it took.
+/// Measures the process's memory until the end of the load. Returns the largest value.
 fn look(load: &Load) -> u64 {
     let (begun, mut full, mut most) = (Instant::now(), None, 0);
     let mut told = 0;
@@ -303,11 +305,11 @@ fn used(client: &Client) -> f64 {
     line.expect("the share").parse().unwrap()
 }
 
-/// Puts a server with this bound under every load at once.
+/// Tests a server with this bound under all loads at once.
 fn holds(bound: u64) {
     let dir = dir();
     let max = (bound * MIB).to_string();
-    // In much memory, large signatures fill the index sooner.
+    // If there is much memory, large signatures fill the index sooner.
     let sketch = if bound < 256 { "fss256x8" } else { "fss1024x32" };
     let environment = [("HAPAX__MEMORY__MAX_BYTES", max.as_str()), ("HAPAX__DEFAULT_COLLECTION__SKETCH", sketch)];
     let shown = command::hapax(&["serve", "--check-config"]).envs(environment).output().unwrap();

@@ -1,5 +1,5 @@
-//! The memory budget: when it is reached, requests that would store a document are refused, everything else works, and
-//! deletes make room again.
+//! The memory budget. When it is reached, requests that would store a document are refused, all other requests work,
+//! and deletes make room again.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::support::local::Setup;
 use crate::support::server::{Server, Starting};
 
 const MAX: u64 = 2 << 20;
-/// Tables take whole pages, which matters in an index this small.
+/// Tables grow by whole pages, which matters in an index as small as this.
 const PAGES: f64 = 1.1;
 const PATIENCE: Duration = Duration::from_secs(60);
 fn start(data: &std::path::Path, max: u64) -> (Server, Client) {
@@ -46,7 +46,7 @@ fn store(client: &Client, number: u64, query: &str) -> Answer {
     client.post(&format!("{DOCUMENTS}{query}"), &json!({"id": number.to_string(), "text": words(number)}))
 }
 
-/// Stores documents from this number on until one is refused, and returns its number.
+/// Stores documents, numbered from `from`, until one is refused. Returns its number.
 fn fill(client: &Client, from: u64) -> u64 {
     for first in (from..from + 20_000).step_by(100) {
         let documents: Vec<Value> =
@@ -101,7 +101,7 @@ fn connections_follow_from_the_memory_and_the_log_warns_if_more_are_set() {
 
 #[test]
 fn a_full_index_refuses_what_would_store_and_nothing_else() {
-    // The line that says how many lines were left out has these words too, but not as its message.
+    // The line about lines that were left out also contains these words, but not as its message.
     const WARNING: &str = "\"message\":\"the index uses more than 80 % of limits.memory_max_bytes";
     let dir = library::dir();
     let data = dir.path().join("data");
@@ -110,7 +110,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     let full = fill(&client, 0);
     assert!(full > 2000, "{full} documents are few for a budget of {MAX} bytes");
 
-    // The budget is used up, and not exceeded.
+    // The budget is used up, but not exceeded.
     let (used, held) = (metric(&client, names::MEMORY_USED), index_bytes(&client));
     assert!((0.9 * MAX as f64..=PAGES * MAX as f64).contains(&used), "{used} of {MAX}");
     assert!((0.7 * MAX as f64..=PAGES * MAX as f64).contains(&held), "{held} of {MAX}");
@@ -137,7 +137,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     let warned = logged(&data, WARNING);
     assert!((1..=2).contains(&warned), "{}", server.log_tail());
 
-    // A server that is over its budget still starts.
+    // A server with more documents than its budget allows still starts.
     let documents = client.get("/v1/collections/default").ok()["documents"].as_u64().unwrap();
     assert!(server.terminate().success());
     let (server, client) = start(&data, MAX / 2);
@@ -166,7 +166,7 @@ fn what_stores_nothing_goes_on(client: &Client) {
     assert_eq!(client.delete(&format!("{DOCUMENTS}?id=nobody")).ok()["deleted"], 0);
 }
 
-/// Tries every way of storing a document.
+/// Tries every request that could store a document.
 fn what_stores_does_not(client: &Client, full: u64) {
     let twin = json!({"id": "twin", "text": words(3)});
     let problem = client.post(&format!("{DOCUMENTS}?on_duplicate=store"), &twin).problem(507, "memory_budget_reached");
@@ -222,7 +222,7 @@ async fn collections_share_the_budget_and_drops_and_expiries_give_back() {
     assert!(matches!(insert(&other, 1000).await, Err(CollectionError::MemoryBudget { .. })));
     drop(other);
     collections.remove(&name).await.unwrap();
-    // The memory of a collection is freed with its last user.
+    // The memory of a collection is freed when its last user drops it.
     let since = Instant::now();
     while insert(&default, beside).await.is_err() {
         assert!(since.elapsed() < PATIENCE, "a drop gives nothing back");
@@ -269,11 +269,11 @@ fn a_process_at_its_bound_refuses_what_makes_it_grow_and_nothing_else() {
     let banding = json!({"banding": {"bands": 8, "rows": 16}});
     let patch = |banding: &Value| client.json("PATCH", "/v1/collections/default", banding);
     patch(&banding).problem(507, "memory_budget_reached");
-    // A document takes the place of a deleted one, and no other.
+    // One document takes the place of the deleted one, and no other document fits.
     delete(&client, &["0".to_owned()]);
     assert_eq!(store(&client, 11, "").ok()["outcome"], "inserted");
     assert_eq!(store(&client, 12, "").status, 507);
-    // A line that has no memory waits for it.
+    // A line for which there is no memory waits for it.
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| client.bulk("op=check", &format!("{large}\n")));
         std::thread::sleep(Duration::from_millis(300));

@@ -1,4 +1,5 @@
-//! Merges: a staging collection is inserted into another, in order, with a report on each document, through crashes.
+//! Merges: a staging collection is inserted into another one, in order, with a report on each document, even across
+//! crashes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -102,7 +103,7 @@ fn a_crawl_is_merged_document_by_document() {
         assert_eq!(merged[name], there[name], "{name}");
     }
     assert_eq!(record(&client, "default", "taken")["first_seen"], record(&client, "default", "taken")["id_first_seen"]);
-    // Again, and with other options.
+    // The merge is repeated, then done again with other options.
     let again = until_ended(&client, &merge(&client, "default", &json!({"from": "crawl"})));
     assert_eq!(again["outcomes"], json!({"skipped": 2, "refused": 1, "unchanged": 2}), "{again}");
     let input = json!({"from": "crawl", "on_duplicate": "store", "on_existing": "replace"});
@@ -188,7 +189,7 @@ fn a_merge_goes_on_after_crashes_and_decides_on_each_document_once() {
     assert!(verified.status.success() && said.contains("default: sound, 2000 documents"), "{said}");
 }
 
-/// Once, documents whose commit failed were passed over if a later one of the same step was stored.
+/// In an earlier version, documents whose commit failed were skipped if a later document of the same step was stored.
 #[test]
 fn commits_that_fail_cost_a_merge_no_document() {
     let dir = dir();
@@ -270,7 +271,7 @@ fn a_merge_from_a_damaged_collection_is_aborted() {
     let ended = until_ended(&client, &damaged);
     assert_eq!(ended["state"], "aborted", "{ended}");
     assert!(ended["detail"].as_str().unwrap().contains("hapax verify --repair"), "{ended}");
-    // One that was stuck once kept all later ones waiting.
+    // In an earlier version, one merge that could not continue kept all later ones waiting.
     assert_eq!(until_ended(&client, &sound)["outcomes"], json!({"inserted": 10}));
 }
 
@@ -347,7 +348,7 @@ fn dropping_the_staging_collection_aborts_the_merge() {
         assert!(ended["detail"].as_str().unwrap().contains("dropped"), "{ended}");
     }
     assert_eq!(ended["done"], stored, "{ended}");
-    // A collection of the same name is another one.
+    // A new collection with the same name is another collection.
     create(&client, "crawl", &json!({}));
     insert(&client, "crawl", "", &json!({"id": "x", "text": words(9999)}));
     let again = until_ended(&client, &merge(&client, "default", &json!({"from": "crawl"})));
@@ -407,7 +408,7 @@ fn the_oldest_jobs_are_forgotten_with_their_reports() {
         let begins = || client.delete(&format!("{}?label={label}", documents("default"))).status == 202;
         until_within(PATIENCE, "the deletion begins", begins);
     };
-    // Those that found nothing to do go first.
+    // Jobs that found nothing to do are forgotten first.
     (0..105).for_each(|_| delete("a:b"));
     until_within(PATIENCE, "old jobs are forgotten", || jobs().len() == 100);
     assert!(is_listed());

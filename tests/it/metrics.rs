@@ -1,4 +1,4 @@
-//! Metrics: every named metric exists, and moves when the thing that it measures happens.
+//! Metrics: every named metric exists, and changes when the event that it measures happens.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use ureq::Agent;
 use crate::support::server::{Server, Starting};
 
 const KEY: &str = "a-key-of-some-length-1";
-/// Sent with every request. A server without a key ignores it.
+/// It is sent with every request. A server without a key ignores it.
 const BEARER: &str = "Bearer a-key-of-some-length-1";
 
 struct Scrape(String);
@@ -47,12 +47,12 @@ fn post(server: &Server, path: &str, body: &str) -> u16 {
         .content_type(media_type)
         .send(body)
         .expect("an answer");
-    // Reads to the end: a bulk answer is made while it is read.
+    // The answer is read to its end, because a bulk answer is made while it is read.
     answer.body_mut().read_to_string().expect("a whole answer");
     answer.status().as_u16()
 }
 
-/// Returns 24 words that no other `n` has, the last one of the caller's choice.
+/// Returns 24 words that no other `n` has. The caller chooses the last one.
 fn text(n: usize, last: &str) -> String {
     (0..23).map(|place| format!("w{n}x{place} ")).collect::<String>() + last
 }
@@ -64,7 +64,7 @@ fn document(id: &str, text: &str) -> String {
 #[test]
 fn every_metric_moves() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    // A bucket of two is larger than the limit on reading: verdicts become incomplete.
+    // A bucket of two documents exceeds the limit on reading, so verdicts are incomplete.
     let bounds = [("HAPAX__LIMITS__BUCKET_READ_MAX", "1"), ("HAPAX__SERVER__ANSWER_BYTES_MAX", "65536")];
     let with_key = [bounds.as_slice(), &[("HAPAX__AUTH__API_KEY", KEY)]].concat();
     let server = Starting::spawn_with(&dir.path().join("data"), &[], &with_key).ready();
@@ -78,7 +78,7 @@ fn every_metric_moves() {
     }
     assert_eq!(post(&server, CHECK, &document("c", "…")), 200);
     assert_eq!(post(&server, CHECK, "{"), 400);
-    // 24,000 words are more than is signed at once; 24 reach few of 256 slots.
+    // 24,000 words are more than is signed at once. 24 words reach few of 256 slots.
     let long = document("l", &(0..1000).map(|n| text(n, "long ")).collect::<String>());
     assert_eq!(post(&server, CHECK, &long), 200);
     let made =
@@ -97,8 +97,8 @@ fn every_metric_moves() {
     names_and_labels_are_those_of_the_table(&after);
 }
 
-/// Returns the first scrape that shows all work. A client has an answer's last byte before the server notes that it was
-/// sent, and an insertion's answer before its commit buffers are dropped; background work must have begun, too.
+/// Returns the first scrape that shows all work. A client receives an answer's last byte before the server notes that
+/// it was sent, and an insertion's answer before its commit buffers are dropped. Background work must also have begun.
 fn settled(server: &Server, before: &Scrape) -> Scrape {
     let since = Instant::now();
     loop {
@@ -224,7 +224,7 @@ fn what_exact_verification_reads_is_counted() {
     assert_eq!(post(&again, "/v1/collections/exact/check", &document("x", &text(1, "three"))), 200);
     let after = Scrape::of(&again);
     assert_eq!(after.sum("hapax_exact_compared_sum", &["exact"]), 2.0);
-    // Two sets of 20 shingles.
+    // The two sets have 20 shingles each.
     assert!((200.0..300.0).contains(&after.sum(names::EXACT_READ_BYTES, &["exact"])));
 }
 
@@ -274,7 +274,8 @@ fn bodies_under_way_are_counted_and_given_back() {
     until(&|bytes| bytes == 0.0);
 }
 
-/// 481 collections made and dropped once took a scrape from 35 KB to 4.6 MB, because their series were never removed.
+/// In an earlier version, creating and dropping 481 collections made a scrape grow from 35 KB to 4.6 MB, because their
+/// series were never removed.
 #[test]
 fn dropped_collections_leave_no_series() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -296,7 +297,7 @@ fn dropped_collections_leave_no_series() {
         let lines = scrape.0.lines().filter(|line| line.starts_with("hapax_"));
         lines.map(|line| line.rsplit_once(' ').expect("a value").0.to_owned()).collect::<BTreeSet<_>>()
     };
-    // Once, so that routes and statuses have their series.
+    // This is done once first, so that routes and statuses have their series.
     make("first", &settings(1));
     assert_eq!(post(&server, "/v1/collections/first/documents", &document("a", &text(1, "one"))), 200);
     drop("first");
@@ -316,11 +317,11 @@ fn dropped_collections_leave_no_series() {
         drop(&name);
     }
     let after = Scrape::of(&server);
-    // The scrub reaches a collection that stays at some later time.
+    // The scrub may reach the permanent collection later.
     let stays = |series: &&String| series.contains("\"default\"");
     let left: Vec<_> = names(&after).difference(&before).filter(|series| !stays(series)).cloned().collect();
     assert!(left.is_empty(), "{left:#?}");
-    // The scrub runs every 200 ms; the state that it or a scrape still holds must not bring a series back.
+    // The scrub runs every 200 ms. State that the scrub or a scrape still holds must not bring a series back.
     std::thread::sleep(Duration::from_millis(600));
     assert!(!Scrape::of(&server).0.contains("passing"), "{}", after.0);
     make("passing0", &settings(1));
@@ -331,7 +332,7 @@ fn dropped_collections_leave_no_series() {
     }
 }
 
-/// The metrics of a server without TLS whose index is whole. `tls::` tests the former.
+/// Returns the metrics of a server without TLS whose index is intact. `tls::` tests the metrics of TLS.
 fn in_normal_use() -> impl Iterator<Item = &'static names::Metric> {
     let unusual = |name: &str| name.starts_with("hapax_tls_") || name == names::CANARY_LOST_IN_BAND;
     names::all().filter(move |metric| !unusual(metric.name))
@@ -400,7 +401,7 @@ fn strange_requests_make_no_series() {
     };
     let series = || -> BTreeSet<String> {
         let name = |line: &str| line.rsplit_once(' ').expect("a value").0.to_owned();
-        // Threads in the background make series of their own.
+        // Background threads create other series.
         Scrape::of(&server).0.lines().filter(|line| line.starts_with("hapax_http_")).map(name).collect()
     };
     strange(0);

@@ -1,4 +1,5 @@
-//! `openapi.yaml` and the router agree: routes, methods, parameters, scopes and statuses; and each declared status can occur.
+//! `openapi.yaml` and the router agree on routes, methods, parameters, scopes and statuses, and each declared status
+//! can occur.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -109,8 +110,9 @@ fn defaults(route: &Route) -> String {
     parameters.filter_map(default).collect::<Vec<_>>().join("&")
 }
 
-/// Generated clients send the default of each parameter that their user leaves out. Some routes refused them:
-/// `?id=a&limit=100` was a 422, and so was each batch of checks, because of `on_duplicate=skip`.
+/// Generated clients send the default of each parameter that their user leaves out. In an earlier version, some routes
+/// refused these defaults: `?id=a&limit=100` was a 422, and so was each batch of checks, because of
+/// `on_duplicate=skip`.
 #[test]
 fn a_default_that_is_sent_changes_nothing() {
     let dir = dir();
@@ -234,7 +236,7 @@ fn every_declared_status_can_be_met() {
 }
 
 fn with_a_plain_server(met: &mut Met) {
-    // 200 and 201, on a new collection each time.
+    // 200 and 201, each on a new collection.
     let plain_dir = dir();
     let plain = Local::plain(&plain_dir);
     let client = Client::of(&plain);
@@ -317,7 +319,8 @@ fn with_small_bounds(met: &mut Met) {
     let one_too_many = small_client.json("PUT", "/v1/collections/one-too-many", &json!({}));
     one_too_many.problem(429, "too_many_collections");
 
-    // 408, from a server with a short timeout for bodies; on a busy machine it would also hit the requests above.
+    // 408 needs a server with a short timeout for bodies. On a busy machine, the timeout would also affect the requests
+    // above.
     assert_eq!(small.stopped(), 0);
     let hasty = Setup::new(&small_dir).limits(|limits| limits.request_timeout = Duration::from_millis(500)).start();
     for route in declared(408) {
@@ -334,14 +337,14 @@ fn beyond_the_limits_of_a_client(met: &mut Met) {
     let limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
     let server = Setup { addresses: Addresses { limits, ..Addresses::default() }, ..Setup::new(&dir) }.start();
     let client = Client::of(&server);
-    // Takes far longer to pay for than this test runs.
+    // This request uses up an allowance for far longer than the test runs.
     client.text("/v1/collections/default/check", words(1).repeat(50).as_bytes()).ok();
     for route in declared(429) {
         met.by(route, send(&client, route, good(route)));
     }
 }
 
-/// 503: nothing has started; no room for a single request.
+/// 503: the collections have not opened yet, or there is no room for a single request.
 fn before_and_beyond_what_it_can_do(met: &mut Met) {
     let starting_dir = dir();
     let starting = Setup { boots: false, ..Setup::new(&starting_dir) }.start();
@@ -353,7 +356,7 @@ fn before_and_beyond_what_it_can_do(met: &mut Met) {
     }
 }
 
-/// 409: a collection made with another secret; one that exists with other settings.
+/// 409: the collection was made with another secret, or it exists with other settings.
 fn beside_what_is_there(met: &mut Met) {
     let secret_dir = dir();
     let secret = Setup::new(&secret_dir).secret(1).start();
@@ -363,7 +366,7 @@ fn beside_what_is_there(met: &mut Met) {
     let secret = Setup::new(&secret_dir).secret(2).start();
     for route in declared(409) {
         if route.path == "/v1/backups" {
-            // The backup of that name is being made, or exists.
+            // The backup with this name is in progress, or exists.
             let begin = || Client::of(&secret).json("POST", route.path, &json!({"name": "twice"})).status;
             assert_eq!(begin(), 202);
             met.by(route, begin());

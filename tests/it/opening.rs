@@ -1,6 +1,6 @@
-//! A start opens every collection. Once the server said that it was ready when only `default` was open: the first
-//! request for another collection then waited for seconds, and a collection without a request was never swept nor
-//! measured.
+//! A start opens every collection. In an earlier version, the server said that it was ready when only `default` was
+//! open. The first request for another collection then waited for seconds, and a collection without requests was never
+//! swept or measured.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ fn a_ready_server_has_opened_measured_and_swept_what_nobody_asked_for() {
     }
     assert!(metrics.contains("hapax_documents{collection=\"news\"} 3\n"), "{metrics}");
     assert!(metrics.contains("hapax_boot_progress_ratio 1\n"), "{metrics}");
-    // Its documents expire, although no request ever named it.
+    // The documents of this collection expire, although no request ever named it.
     let gone = || client.get("/metrics").text().contains("hapax_documents{collection=\"fleeting\"} 0\n");
     let since = Instant::now();
     while !gone() {
@@ -147,8 +147,8 @@ fn remove_files(dir: &library::Dir, name: &str) {
     }
 }
 
-/// `default` was once made again, empty, without a log line when its file had been deleted, and a missing collection
-/// was not noticed at all.
+/// In an earlier version, `default` was created again, empty and without a log line, if its file had been deleted. A
+/// missing collection was not noticed at all.
 #[test]
 fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     let dir = library::dir();
@@ -172,7 +172,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     let of = |name: &str, words: &str| log().lines().filter(|line| line.contains(name) && line.contains(words)).count();
     assert_eq!((of("default", "an EMPTY one replaces it"), of("news", "it was not dropped")), (1, 1), "{}", log());
     assert_eq!(client.get("/readyz").ok()["missing"], 1);
-    // An alert fires, and no backup without it replaces the last one that has it.
+    // An alert fires, and no backup without the collection replaces the last one that has it.
     let gauge = || {
         let metrics = client.get("/metrics").text();
         metrics.lines().any(|line| line == r#"hapax_collection_damaged{collection="news"} 1"#)
@@ -191,7 +191,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     assert_eq!((of("default", "an EMPTY one"), of("news", "it was not dropped")), (1, 1), "once is enough: {}", log());
     server.kill();
 
-    // The directory of an earlier version has no list, and a log whose database is gone is reported.
+    // The directory of an earlier version has no list. A log whose database is gone is reported.
     std::fs::remove_file(data.join("collections.list")).unwrap();
     remove_files(&dir, "default");
     std::fs::write(data.join("collections/lost.sqlite-wal"), "x").unwrap();
@@ -205,8 +205,8 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     assert!(server.terminate().success());
 }
 
-/// Listing once read the files of a closed collection while they were being opened. A half-opened file looks damaged,
-/// and a sound collection was once listed as damaged.
+/// In an earlier version, listing read the files of a closed collection while they were being opened. A half-opened
+/// file looks damaged, so an intact collection was listed as damaged.
 #[test]
 fn a_list_while_collections_are_opened_calls_none_damaged() {
     let runtime = runtime();
@@ -221,7 +221,7 @@ fn a_list_while_collections_are_opened_calls_none_damaged() {
                 insert(&collection, format!("id{n}"), words(n), options).await.unwrap();
             }
         }
-        // As a kill leaves them: with write-ahead logs and their index.
+        // The files are as a kill leaves them: with write-ahead logs and the index of each log.
         let dir = killed.path().join("data/collections");
         let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         let files: Vec<_> =

@@ -1,6 +1,6 @@
-//! A server that has more to do than it can do refuses some requests early, instead of answering all of them late.
-//! Checks run on the threads that serve connections, so no place is taken while they wait: 1,024 clients once waited for
-//! 1.5 s each, and none was refused. Long texts and batches wait in queues of their own.
+//! An overloaded server refuses some requests early, instead of answering all of them late. Checks run on the threads
+//! that serve connections, so they take no place while they wait. In an earlier version, 1,024 clients waited for 1.5 s
+//! each, and none was refused. Long texts and batches wait in their own queues.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::support::client::{Answer, CHECK, Client, Raw, words};
 use crate::support::library::{CPU, dir};
 use crate::support::local::{Local, Setup};
 
-/// A server with one thread, which is busy for this long with each scrape of `/metrics`.
+/// How long each scrape of `/metrics` keeps the server's only thread busy.
 const BUSY: Duration = Duration::from_millis(10);
 
 fn slow_server() -> (tempfile::TempDir, Local) {
@@ -84,7 +84,7 @@ fn checks_that_wait_too_long_are_refused_and_their_connections_go_on() {
     over.store(true, Ordering::Relaxed);
     busy.into_iter().for_each(|scraper| scraper.join().unwrap());
     checks.into_iter().for_each(|checker| _ = checker.join().unwrap());
-    // On the same connection, as soon as no request waits too long.
+    // The check succeeds on the same connection, as soon as no request waits too long.
     let mut left = (0..1000).map(|number| check(&mut client, number).0);
     assert!(left.any(|status| status == 200));
 }

@@ -1,5 +1,5 @@
-//! One pair, one number: a verdict, the pages of clusters, `compare` of two stored ids, and `hapax export` from a
-//! server and from its files all report the same similarity for two documents.
+//! One similarity for each pair: a verdict, the pages of clusters, `compare` of two stored ids, and `hapax export` from
+//! a server and from its files all report the same similarity for two documents.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::support::server::{Server, Starting};
 
 const THRESHOLD: f64 = 0.7;
 
-/// Makes a text; texts of one family share most of their words, and some are parts of others.
+/// Makes a text. Texts of one family share most of their words, and some are parts of others.
 fn family_text(rng: &mut ChaCha8Rng, family: u64) -> String {
     let mut of_family = ChaCha8Rng::seed_from_u64(family);
     let mut words: Vec<String> = (0..100).map(|_| format!("w{}", of_family.random_range(0..100_000_u32))).collect();
@@ -29,7 +29,7 @@ fn family_text(rng: &mut ChaCha8Rng, family: u64) -> String {
     words.join(" ")
 }
 
-/// The definition: shared runs of five words divided by all runs of five words.
+/// Computes the similarity as it is defined: shared runs of five words divided by all runs of five words.
 fn jaccard(a: &str, b: &str) -> f64 {
     let runs = |text: &str| {
         let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
@@ -84,7 +84,7 @@ fn exported(arguments: &[&str]) -> (Vec<Value>, String) {
 struct Filled {
     name: &'static str,
     texts: BTreeMap<String, String>,
-    /// By member and representative, of all clusters.
+    /// The pairs by member and representative, of all clusters.
     pairs: BTreeMap<(String, String), Said>,
     /// The number of pairs that `export --pairs` leaves out.
     below: usize,
@@ -155,7 +155,7 @@ fn judged(client: &Client, name: &'static str, exact: bool, rng: &mut ChaCha8Rng
         };
         assert_eq!(compared, Some(number.similarity), "{what}");
 
-        // The test does not know the lowest threshold at which bands still find the pair, so the check may find none.
+        // The test does not know the lowest threshold at which bands still find the pair, so the check may not find it.
         let verdict = client.post(&format!("{path}/check?limit=1000&threshold=0.3"), &json!({"text": text})).ok();
         let found = verdict["matches"].as_array().unwrap().iter().find(|found| found["id"] == representative);
         if let Some(found) = found {
@@ -171,8 +171,9 @@ fn judged(client: &Client, name: &'static str, exact: bool, rng: &mut ChaCha8Rng
     filled
 }
 
-/// For the same pair, the verdict of a collection that verifies exactly once said 0.714286, while its clusters and
-/// `export --pairs` said 0.695308, by signatures. Of 988 exported pairs 14 were below the threshold, without notice.
+/// In an earlier version, the verdict of a collection that verifies exactly said 0.714286 for a pair, while its
+/// clusters and `export --pairs` said 0.695308, by signatures. 14 of 988 exported pairs were below the threshold, and
+/// no message said so.
 #[test]
 fn a_pair_has_one_number_wherever_it_is_told() {
     let seed = library::seed();
@@ -215,7 +216,8 @@ fn a_pair_has_one_number_wherever_it_is_told() {
     }
 }
 
-/// The similarity of an id's earlier content was an estimate, although everything else was exact.
+/// In an earlier version, the similarity of an id's earlier content was an estimate, although all other similarities
+/// were exact.
 #[test]
 fn earlier_content_is_compared_as_matches_are() {
     let dir = library::dir();
@@ -249,7 +251,7 @@ fn earlier_content_is_compared_as_matches_are() {
     }
 }
 
-/// A page that compares exactly reads the disk for each member. It reads a bounded amount, and the next page continues.
+/// A page that compares exactly reads the disk for each member. It reads a limited amount, and the next page continues.
 #[test]
 fn pages_that_compare_exactly_end_early_and_none_is_lost() {
     let dir = library::dir();
@@ -280,8 +282,8 @@ fn pages_that_compare_exactly_end_early_and_none_is_lost() {
     }
 }
 
-/// An import that skips duplicates leaves nothing to export as a pair: `--pairs` once wrote an empty file without a
-/// word.
+/// If an import skips duplicates, there are no pairs to export. In an earlier version, `--pairs` wrote an empty file
+/// without a message.
 #[test]
 fn an_export_without_pairs_says_why() {
     let dir = library::dir();
@@ -312,8 +314,8 @@ fn an_export_without_pairs_says_why() {
     assert_eq!(exported(&["--server", &url, "--collection", "skipped"]).1, "");
 }
 
-/// Kept texts of a keyed collection are shingled with its secret. An export from its files has no secret and needs
-/// none: two texts share as many shingles under one key as under another.
+/// The shingles of stored texts in a keyed collection are made with its secret. An export from its files has no secret
+/// and needs none: the number of shared shingles does not depend on the key.
 #[test]
 fn keyed_texts_are_compared_offline_without_the_secret() {
     let dir = library::dir();

@@ -1,8 +1,8 @@
-//! Answers are right on real text: every corpus is streamed through a real server, each document asks for all its
-//! matches, and the answers are compared with exact truth.
+//! Answers are right on real text. Every corpus is streamed through a real server, each document asks for all its
+//! matches, and the answers are compared with the exact truth.
 //!
 //! The corpora are not part of the project: they are read from `HAPAX_CORPORA` or `../shared/given`. If neither exists,
-//! these tests say so on stderr and pass. The small sets always run, the large ones in `make quality`.
+//! these tests say so on stderr and pass. The small sets always run; `make quality` also runs the large ones.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ const RECALL_AT_85: f64 = 0.95;
 #[derive(Clone, Copy, PartialEq)]
 enum Verified {
     Estimate,
-    /// By the estimate, or by the shingles if the estimate leaves a doubt.
+    /// By the estimate, or by the shingles if the estimate is uncertain.
     Borderline,
     /// By the content that this value of `keep` stores.
     Exactly(&'static str),
@@ -41,7 +41,7 @@ impl Verified {
     fn precision_min(self) -> f64 {
         match self {
             Self::Estimate => 0.95,
-            // A thousandth of the pairs just below the threshold may seem to be clearly above it.
+            // One in a thousand of the pairs just below the threshold may seem to be clearly above it.
             Self::Borderline => 0.998,
             Self::Exactly(_) => 1.0,
         }
@@ -53,8 +53,8 @@ impl Verified {
 enum Truth {
     /// The pairs file of the corpus.
     File,
-    /// Joined again over the tokens of the reference tokeniser: hapax cuts scripts without spaces and keeps marks,
-    /// which the pairs files do not.
+    /// The join over the tokens of the reference tokeniser. The pairs files do not cut scripts without spaces and do
+    /// not keep marks, as hapax does.
     ReferenceTokens,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn pairs(tsv: &str) -> Vec<Pair> {
     tsv.lines().map(parse).collect()
 }
 
-/// Builds the exact join once, from its sources next to the corpora; it was written independently of hapax.
+/// Builds the exact join once, from its sources next to the corpora. It was written independently of hapax.
 fn exactjoin(corpora: &Path) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = BUILDING.lock().unwrap();
@@ -126,7 +126,7 @@ fn exactjoin(corpora: &Path) -> PathBuf {
     std::fs::create_dir_all(work.join("src")).unwrap();
     for file in ["Cargo.toml", "src/main.rs"] {
         let text = std::fs::read_to_string(source.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-        // It needs a workspace of its own, because it is under the target folder of another.
+        // It needs its own workspace, because it is under the target folder of another one.
         let text = if file == "Cargo.toml" { format!("{text}\n[workspace]\n") } else { text };
         std::fs::write(work.join(file), text).unwrap();
     }
@@ -264,12 +264,12 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
     assert!(share(pair_recall(0.85)) >= RECALL_AT_85, "recall at J >= 0.85: {line}");
     assert!(precision >= verified.precision_min(), "precision: {line}");
     if let Verified::Exactly(_) = verified {
-        // The truth does not use NFKC: a few ligatures change a shingle.
+        // The truth does not use NFKC, and a few ligatures change a shingle.
         let differ = errors.iter().filter(|error| error.abs() > 1.5e-6).count();
         assert!(differ * 100 <= errors.len() && rmse < 0.001, "{differ} similarities differ: {line}");
     }
     if verified != Verified::Estimate {
-        // Of a document with more neighbours than are compared some pairs are missed, but one is always found.
+        // If a document has more neighbours than are compared, some of its pairs are missed, but one is always found.
         assert!(share(pair_recall(THRESHOLD)) >= RECALL_AT_85, "recall at the threshold itself: {line}");
         assert!(share(verdict_recall(THRESHOLD)) >= RECALL_AT_90, "verdicts at the threshold itself: {line}");
     }
@@ -283,7 +283,7 @@ fn later_ones<'a>(documents: &'a [Document], truth: &[Pair], from: f64) -> HashS
     truth.iter().filter(|pair| pair.jaccard >= from).map(|pair| documents[later(pair)].id.as_str()).collect()
 }
 
-/// The author of the set planted copies and lists them.
+/// The author of the set inserted copies and listed them.
 fn planted_pairs_are_found(corpora: &Path, file: &str) {
     let documents = documents(&corpora.join(format!("{file}.jsonl.zst")));
     let planted = std::fs::read_to_string(corpora.join(format!("{file}.author-truth.tsv"))).unwrap();
@@ -331,7 +331,8 @@ fn exact_matches_are_matches_by_the_truth() {
     }
 }
 
-/// With borderline verification, nearly every match is a true one, and as many are found as with exact verification.
+/// With borderline verification, nearly every match is a true one, and the number of matches is that of exact
+/// verification.
 #[test]
 fn borderline_matches_are_matches_by_the_truth() {
     let Some(corpora) = corpora() else { return };
@@ -354,7 +355,7 @@ fn large_corpora_meet_the_bars() {
     judge_corpus(&corpora, "tldr_cjk_and_others", "c5", Truth::File);
 }
 
-/// Odd inputs: each gets a verdict or a clear error, never a 500, never a hang.
+/// Odd inputs: each gets a verdict or a clear error. A 500 or a hang never occurs.
 #[test]
 fn odd_inputs_get_a_verdict_or_a_clear_error() {
     let Some(corpora) = corpora() else { return };
@@ -389,7 +390,7 @@ fn odd_inputs_get_a_verdict_or_a_clear_error() {
         let expected = match name.as_str() {
             "empty.txt" | "only_punctuation.txt" | "only_whitespace.txt" | "emoji.txt" => Some((200, "empty")),
             "bad_utf8.txt" | "latin1_french.txt" | "shift_jis.txt" | "image.png" | "random_64k.bin" => Some((422, "")),
-            // One token, read to its end, and never whole in memory.
+            // The text is one token. It is read to its end, but is never completely in memory.
             "bomb_100MB_of_a.txt.gz" => Some((200, "unique")),
             _ if name.starts_with("udhr_") => Some((200, "unique")),
             _ => None,
@@ -428,7 +429,7 @@ fn bad_lines_are_answered_one_by_one(corpora: &Path, service: &Service) {
     }
 }
 
-/// Pairs that only folding makes equal.
+/// Pairs of texts that are equal only after folding.
 #[test]
 fn forms_of_one_text_are_one_text() {
     let Some(corpora) = corpora() else { return };

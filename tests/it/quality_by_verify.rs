@@ -1,4 +1,4 @@
-//! The three ways to verify, side by side on the given corpora: recall by similarity, precision, the bytes that a check
+//! The three ways to verify, compared on the given corpora: recall by similarity, precision, the bytes that a check
 //! reads and the time that it takes. `make quality` prints the table, which docs/exact.md shows.
 
 use std::collections::{HashMap, HashSet};
@@ -11,17 +11,17 @@ use crate::quality::{Document, Pair, Service, THRESHOLD, corpora, documents, ord
 
 /// The recall, the precision and the cost of one way to verify.
 struct Way {
-    /// The share of documents that are reported, of those whose most similar earlier document is in the stretch.
+    /// The recall in each stretch, over the documents whose most similar earlier document is in it.
     recall: [f64; 2],
     precision: f64,
-    /// A check, in microseconds, of a stream on all processors.
+    /// The time of a check in microseconds, in a stream on all processors.
     check_us: f64,
-    /// A check.
+    /// The number of comparisons of a check.
     compared: f64,
     read_bytes: f64,
 }
 
-/// Where the similarities of the best earlier document lie.
+/// The stretches of the similarity to the most similar earlier document.
 const STRETCHES: [(f64, f64); 2] = [(THRESHOLD, 0.85), (0.85, 1.1)];
 
 #[test]
@@ -74,7 +74,7 @@ fn way(corpora: &Path, file: &str, mode: &str, verify: &str) -> Way {
     Way { recall, precision: right as f64 / found.len().max(1) as f64, check_us, compared, read_bytes }
 }
 
-/// Returns for each document the similarity of the most similar earlier one, if that is at least the threshold.
+/// Returns, for each document, the similarity of the most similar earlier one, if it is at least the threshold.
 fn best_earlier<'a>(documents: &'a [Document], truth: &[Pair]) -> HashMap<&'a str, f64> {
     let place: HashMap<&str, usize> =
         documents.iter().enumerate().map(|(at, document)| (document.id.as_str(), at)).collect();
@@ -87,7 +87,7 @@ fn best_earlier<'a>(documents: &'a [Document], truth: &[Pair]) -> HashMap<&'a st
     best
 }
 
-/// Checks all documents without their ids, and returns the time, the comparisons and the bytes read of one.
+/// Checks all documents without their ids. Returns the time, the comparisons and the bytes read for one check.
 fn cost(service: &Service, documents: &[Document]) -> (f64, f64, f64) {
     let lines: String = documents.iter().map(|document| json!({ "text": document.text }).to_string() + "\n").collect();
     let metric = |name: &str| {

@@ -1,6 +1,6 @@
-//! Check-and-insert is linearizable while documents expire: very many races of insertions, replacements and deletes on
-//! few ids and groups, in a collection whose documents live for a second. The answers are replayed in the commit order.
-//! A document may be gone without a delete, but only once it was old enough.
+//! Check-and-insert is linearizable while documents expire. There are very many races of insertions, replacements and
+//! deletes on few ids and groups, in a collection whose documents live for a second. The answers are replayed in the
+//! commit order. A document may be gone without a delete, but only if it was old enough.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::support::library;
 
 const WRITERS: u64 = 256;
 const TTL: Duration = Duration::from_secs(1);
-/// Ids under which a group is inserted.
+/// The number of ids under which a group is inserted.
 const IDS: u64 = 4;
 
 struct Event {
@@ -39,7 +39,7 @@ impl Did {
     }
 }
 
-/// Returns a signature. Those of a group differ in at most two slots of 128; groups share nothing.
+/// Returns a signature. Those of a group differ in at most two slots of 128. Groups have nothing in common.
 fn signature(group: u64, variant: u64) -> Content {
     let mut words = SplitMix64::new(group);
     let mut bytes: Vec<u8> = (0..16).flat_map(|_| words.next_u64().to_le_bytes()).collect();
@@ -51,7 +51,7 @@ fn name(group: u64, id: u64) -> DocId {
     DocId::new(format!("{group}/{id}")).unwrap()
 }
 
-/// Does one operation; `None` if it neither changed anything nor depended on a stored document.
+/// Does one operation. Returns `None` if it neither changed anything nor depended on a stored document.
 async fn race(collection: &Collection, rng: &mut ChaCha8Rng, groups: u64) -> Option<Event> {
     let (group, id) = (rng.random_range(0..groups), rng.random_range(0..IDS));
     let began = Instant::now();
@@ -77,13 +77,13 @@ async fn race(collection: &Collection, rng: &mut ChaCha8Rng, groups: u64) -> Opt
     (!unchanged).then(|| Event { at, began, ended: Instant::now(), group, id, did })
 }
 
-/// The documents present according to the events so far: by group and id, the earliest time at which it can have been
-/// last seen.
+/// The documents that exist according to the events so far: by group and id, the earliest time at which each can have
+/// been last seen.
 #[derive(Default)]
 struct Model(HashMap<u64, HashMap<u64, Instant>>);
 
 impl Model {
-    /// Notes that a document turned out to be gone: it must have been old enough.
+    /// Notes that a document was gone. It must have been old enough.
     fn expired(&mut self, event: &Event, id: u64) {
         let seen = self.0.get_mut(&event.group).unwrap().remove(&id).unwrap();
         assert!(event.ended >= seen + TTL, "{}/{id} is gone after {:?}", event.group, event.ended - seen);
@@ -104,7 +104,7 @@ impl Model {
                     other => panic!("{:?}: {group}/{id}: {other:?}", event.at),
                 }
                 match outcome {
-                    // If the id held something, that was gone already.
+                    // If the id held a document, that document was already gone.
                     Outcome::Skipped if self.0[&group].contains_key(&id) => return self.expired(event, id),
                     Outcome::Skipped => return,
                     Outcome::Removed => {
@@ -147,7 +147,7 @@ async fn races(count: u64, groups: u64) {
         }));
     }
     let mut events = library::all(writers).await;
-    // An operation that changed nothing comes after the change at whose place it was decided.
+    // An operation that changed nothing has the place of the last change before its decision, and comes after it.
     events.sort_by_key(|event| (event.at, !event.did.changes()));
     let mut model = Model::default();
     events.iter().for_each(|event| model.replay(event));
@@ -181,6 +181,6 @@ async fn answers_are_those_of_the_commit_order_while_documents_expire() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a million races are for `make races`"]
 async fn a_million_races() {
-    // One in eight finds nothing to do.
+    // One operation in eight finds nothing to do.
     races(1_200_000, 20_000).await;
 }

@@ -1,5 +1,5 @@
-//! Ranks merge: the smaller of two documents' ranks, slot by slot, is the rank of the union of their shingles. And a
-//! collection with an `oph` sketch, from its creation to its verdicts.
+//! Ranks can be merged: the smaller of two documents' ranks, slot by slot, is the rank of the union of their shingles.
+//! This file also tests a collection with an `oph` sketch, from its creation to its verdicts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -34,7 +34,7 @@ fn text(words: std::ops::Range<u32>) -> String {
     words.map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// From the ranks of one word anyone could compute its hash under the secret, and craft pages.
+/// From the ranks of one word, anyone could compute its hash under the secret, and craft pages.
 #[test]
 fn a_collection_with_a_secret_gives_no_ranks() {
     let dir = dir();
@@ -67,7 +67,7 @@ fn merged_ranks_are_those_of_the_union() {
         assert_eq!(merged(&of_set(0..600), &of_set(300..900)), union, "{sketch}");
         assert_ne!(of_set(0..600), union);
 
-        // Four words of overlap: together the parts have each run of five that the whole has.
+        // The parts overlap by four words, so together they have each run of five words of the whole text.
         let of_text = |words| ranks(&client.post(&sign, &json!({ "text": text(words) })).ok());
         assert_eq!(merged(&of_text(0..60), &of_text(56..300)), of_text(0..300), "{sketch}");
         let streamed = |words| ranks(&client.text(&sign, text(words).as_bytes()).ok());

@@ -1,4 +1,4 @@
-//! Pages that list settings, limits, metrics and verbs: they list all of them, no others, and with the right numbers.
+//! Pages that list settings, limits, metrics and verbs. They list all of them and no others, with the right numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,14 +12,14 @@ use regex::Regex;
 use crate::support::command;
 use crate::support::metrics::unknown_metrics;
 
-/// A row of a table of settings: key, default, perhaps the default in larger units, and range.
+/// A row of a table of settings: the key, the default, optionally the default in larger units, and the range.
 static SETTING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^\| `([a-z_]+\.[a-z_]+)` \| (?:none|`([^`]*)`(?: = ([^|]+))?) \| ([^|]*)\| .+ \|$").unwrap()
 });
-/// A number, perhaps with its unit, and the setting whose default it is.
+/// A number, optionally with its unit, and the setting whose default it is.
 static LIMIT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"([\d,]+(?: (?:KiB|MiB|GiB|s|minutes)\b)?)[^(|\d]*\(`([a-z_]+\.[a-z_]+)`\)").unwrap());
-/// A row of the table of verbs: the verb, what it works on, and the meaning of exit status 1.
+/// A row of the table of verbs: the verb, the object of its work, and the meaning of exit status 1.
 static VERB: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?m)^\| `hapax ([a-z -]+)` \| [^|]+ \| ([^|]+) \| ([^|]+) \| [^|]+ \|$").unwrap());
 /// A verb or a part of one, in the list of a help text.
@@ -48,7 +48,7 @@ fn defaults() -> BTreeMap<String, Option<String>> {
     keys
 }
 
-/// `64 KiB`, `10 s` or a plain number, in the unit of the key.
+/// Reads `64 KiB`, `10 s` or a plain number, and returns it in the unit of the key.
 fn amount(text: &str, key: &str) -> u64 {
     let (number, unit) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     let second = if key.ends_with("_ms") { 1000 } else { 1 };
@@ -68,7 +68,7 @@ fn amount(text: &str, key: &str) -> u64 {
     number.parse::<u64>().unwrap_or_else(|_| panic!("{key}: {text:?} is not a number with a unit")) * factor
 }
 
-/// The error that `key = value` causes.
+/// Returns the error that `key = value` causes.
 fn refusal(key: &str, value: u64) -> Option<String> {
     let (section, name) = key.split_once('.').unwrap();
     let variable = format!("HAPAX__{}__{}", section.to_uppercase(), name.to_uppercase());
@@ -131,7 +131,7 @@ fn the_limits_are_the_defaults_of_their_settings() {
     assert!(checked > 20, "{checked} limits: is the page still understood?");
 }
 
-/// The page with the tables of metrics between their markers as `names.rs` has them.
+/// Returns the page with its tables of metrics, between their markers, replaced by those of `names.rs`.
 fn with_tables_of_metrics(page: &str) -> String {
     let mut made = page.to_owned();
     for (section, metrics) in names::SECTIONS {
@@ -161,7 +161,7 @@ fn the_page_of_metrics_is_made_of_the_table_of_names() {
         made == page,
         "docs/metrics.md is not what src/telemetry/names.rs has: run this test with HAPAX_RECORD=1: {other:?}"
     );
-    // No table was written by hand, and queries and alerts name metrics that exist.
+    // No table is written by hand, and queries and alerts name only metrics that exist.
     let rows = page.lines().filter(|line| line.starts_with("| `hapax_")).count();
     assert_eq!(rows, names::all().count());
     assert_eq!(unknown_metrics(&page), Vec::<String>::new());
@@ -206,7 +206,7 @@ fn every_verb_is_on_its_page_and_no_other() {
                 "{verb}: `works on` is {works_on}, option {option}"
             );
         }
-        // The parts of a verb have no such line if the line of the whole verb says enough.
+        // The parts of a verb have no such line if the line of the whole verb is sufficient.
         if let Some((_, statuses)) = help.split_once("Exit status:") {
             assert_eq!(STATUS_1.is_match(statuses), status_1 != "–", "{verb}: the help says: {statuses}");
         }

@@ -1,5 +1,6 @@
-//! hapax's definition of tokens, implemented in another way: regular expressions over text folded by other libraries.
-//! Slow and short; it shares no code and no tables with the core that it checks.
+//! hapax's definition of tokens, implemented in another way: regular expressions over text that other libraries have
+//! folded.
+//! It is slow and short. It shares no code and no tables with the core that it checks.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
-//! Every field of every request body is accepted and refused as `openapi.yaml` says. `{"name":null}` and
-//! `{"s_hi":null}` were once accepted as absent, and a threshold of 0 was valid by the description and refused by the
-//! server.
+//! Every field of every request body is accepted and refused as `openapi.yaml` says. In an earlier version,
+//! `{"name":null}` and `{"s_hi":null}` were accepted as absent. A threshold of 0 was valid in the description but
+//! refused by the server.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ impl Field {
     }
 }
 
-/// Returns all fields, those of nested objects included.
+/// Returns all fields, including those of nested objects.
 fn all_fields(schema: &'static Value, path: &[String]) -> Vec<Field> {
     let mut all = Vec::new();
     for (name, schema) in resolve(schema)["properties"].as_object().into_iter().flatten() {
@@ -101,7 +101,7 @@ fn refused(schema: &Value) -> Vec<Value> {
     refused
 }
 
-/// Each bound of a number, the same without the number itself, and the direction of what it excludes.
+/// Each bound of a number, its exclusive form, and the direction of the excluded values.
 const BOUNDS: [(&str, &str, f64); 2] = [("minimum", "exclusiveMinimum", -1.0), ("maximum", "exclusiveMaximum", 1.0)];
 
 /// Returns values that the schema accepts.
@@ -125,7 +125,7 @@ fn taken(schema: &Value) -> Vec<Value> {
     taken
 }
 
-/// Fields whose bounds depend on others: a value within them may be refused because of another field.
+/// Fields whose bounds depend on other fields: a value within the bounds may be refused because of another field.
 const DEPENDENT: [(&str, &str); 6] = [
     ("banding.bands", "it must fit the signature"),
     ("banding.rows", "it must fit the signature"),
@@ -181,7 +181,7 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
         }
     }
     assert!(fields_seen > 50, "{fields_seen}");
-    // A null is refused everywhere, also in parts that are not described field by field.
+    // A null is refused everywhere, even in parts that are not described field by field.
     for (target, body) in [
         ("/v1/collections/default/check", json!({ "set": [null] })),
         ("/v1/collections/default/documents/get", json!({ "ids": [null] })),
@@ -190,8 +190,8 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
     }
 }
 
-/// A threshold of 5e-324 was accepted and came back as 0, which is not a threshold; every threshold came back rounded to
-/// six decimals.
+/// In an earlier version, a threshold of 5e-324 was accepted and returned as 0, which is not a threshold. Every
+/// threshold was returned rounded to six decimals.
 #[test]
 fn a_threshold_comes_back_as_it_was_given() {
     let dir = dir();

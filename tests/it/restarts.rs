@@ -1,5 +1,5 @@
-//! Clients that ask all the time while the server restarts on a socket that its service manager holds. No connection is
-//! refused, and every request that was sent gets an answer.
+//! Clients send requests all the time while the server restarts on a socket that its service manager holds. No
+//! connection is refused, and every request that was sent gets an answer.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,9 +13,9 @@ use crate::support::library;
 use crate::support::server::{Server, Starting};
 
 const BODY: &str = r#"{"text":"one two three four five six seven eight nine ten"}"#;
-/// Longer than any start or stop of this test.
+/// A time that is longer than any start or stop of this test.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The documents of the large test, how many of them are sent at once, and by how many clients.
+/// The number of documents of the large test, the number that is sent at once, and the number of clients.
 const MANY: u64 = 1_000_000;
 const PORTION: u64 = 10_000;
 const FILLERS: u64 = 2;
@@ -27,10 +27,10 @@ struct Tally {
     connections: AtomicU64,
     refused: AtomicU64,
     answered: AtomicU64,
-    /// Answers other than 200.
+    /// The number of answers with another status than 200.
     other: AtomicU64,
     unanswered: AtomicU64,
-    /// Requests over HTTP/2 that the server did not begin, and said so. Clients send these again.
+    /// The number of requests over HTTP/2 that the server did not begin, as it said. Clients send these again.
     handed_back: AtomicU64,
     /// The longest time from a request to its answer.
     longest_ms: AtomicU64,
@@ -85,7 +85,7 @@ fn ask_over_http1(address: SocketAddr, pause: Duration, tally: &Tally) {
     }
 }
 
-/// Returns the status, and whether the connection ends; `None` if there is no answer.
+/// Returns the status, and whether the connection ends. `None` if there is no answer.
 fn ask(stream: &mut TcpStream) -> Option<(u16, bool)> {
     let head = "POST /v1/collections/default/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     let request = format!("{head}Content-Length: {}\r\n\r\n{BODY}", BODY.len());
@@ -104,7 +104,7 @@ fn ask(stream: &mut TcpStream) -> Option<(u16, bool)> {
     }
 }
 
-/// Keeps connections open over HTTP/2, with some requests at once.
+/// Keeps connections open over HTTP/2, with several requests at once.
 async fn ask_over_http2(address: SocketAddr, tally: Arc<Tally>) {
     while !tally.is_over() {
         let Ok(stream) = tokio::net::TcpStream::connect(address).await else {
@@ -114,11 +114,11 @@ async fn ask_over_http2(address: SocketAddr, tally: Arc<Tally>) {
         Tally::count(&tally.connections);
         let Ok((sender, connection)) = h2::client::handshake(stream).await else { continue };
         let driven = tokio::spawn(connection);
-        // Each of them ends when the GOAWAY is there.
+        // Each stream ends when the GOAWAY has arrived.
         let streams = (0..4).map(|_| ask_on_streams(sender.clone(), Arc::clone(&tally)));
         futures::future::join_all(streams).await;
         drop(sender);
-        // The connection ends in good order, or at once if all is over.
+        // The connection is closed properly, or at once if the test is over.
         let _ = tokio::time::timeout(PATIENCE, driven).await;
     }
 }
@@ -129,9 +129,9 @@ async fn ask_on_streams(sender: h2::client::SendRequest<bytes::Bytes>, tally: Ar
         let request = ureq::http::Request::post("http://localhost/v1/collections/default/check");
         let request = request.header("content-type", "application/json").body(()).unwrap();
         let since = Instant::now();
-        // Nothing was sent yet if this fails.
+        // If this fails, nothing was sent yet.
         let Ok((answer, mut body)) = sender.send_request(request, false) else { return };
-        // If this fails, the answer tells why.
+        // If this fails, the answer gives the reason.
         let _ = body.send_data(BODY.into(), true);
         match answer.await {
             Ok(answer) => {
@@ -147,7 +147,8 @@ async fn ask_on_streams(sender: h2::client::SendRequest<bytes::Bytes>, tally: Ar
                     Tally::count(&tally.unanswered);
                 }
             }
-            // The client had this request in its own queue when the GOAWAY came, and sent it behind its answer to that.
+            // The request was still in the client's own queue when the GOAWAY came. The client sent it after its own
+            // GOAWAY.
             Err(error) if error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR) => {
                 return Tally::count(&tally.handed_back);
             }
@@ -160,8 +161,8 @@ async fn ask_on_streams(sender: h2::client::SendRequest<bytes::Bytes>, tally: Ar
     }
 }
 
-/// Restarts the server `rounds` times under the clients. The next process is started when the signal is sent, and waits
-/// for the data directory.
+/// Restarts the server `rounds` times while the clients send requests. The next process is started when the signal is
+/// sent, and waits for the data directory.
 fn hammer(data: &Path, rounds: u32, between: Duration) -> Arc<Tally> {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -175,7 +176,7 @@ fn hammer(data: &Path, rounds: u32, between: Duration) -> Arc<Tally> {
     std::thread::scope(|scope| {
         for client in 0..8 {
             let tally = &tally;
-            // Some are idle for a while, when the signal comes and afterwards.
+            // Some clients are idle for a while, before and after the signal.
             let pause = Duration::from_millis([0, 1, 5, 20, 50, 100, 200, 400][client]);
             scope.spawn(move || ask_over_http1(address, pause, tally));
         }

@@ -1,4 +1,4 @@
-//! Dates and digests of captures: stored, kept, shown, and the hint for a revisit record.
+//! Dates and digests of captures: they are stored, kept and shown, and answers have the hint for a revisit record.
 
 use hapax::types::Revisit;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const B: &str = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 const FIRST: &str = "2026-11-01T10:00:00Z";
 const LATER: &str = "2026-11-02T10:00:00.5Z";
 
-/// Returns a document of this number, with the parts of a capture that are not empty.
+/// Returns a document with this number, and with the parts of a capture that are not empty.
 fn document(id: &str, number: u64, date: &str, digest: &str) -> Value {
     let mut document = json!({"id": id, "text": words(number)});
     for (name, value) in [("date", date), ("payload_digest", digest)] {
@@ -58,7 +58,7 @@ fn only_an_equal_digest_gives_a_hint_and_its_date_is_the_stored_one() {
         assert_eq!(check(client, &document("b", 1, "", &A.replace("sha1", "SHA1"))), hint("a", FIRST));
         // The same page again.
         assert_eq!(check(client, &document("a", 1, "", A)), hint("a", FIRST));
-        // Equal text alone, another payload, and another text that claims the payload.
+        // Equal text without a digest, another payload, and another text with the digest of this payload.
         assert_eq!(check(client, &document("b", 1, LATER, "")), Value::Null);
         assert_eq!(check(client, &document("b", 1, LATER, B)), Value::Null);
         assert_eq!(check(client, &document("b", 2, LATER, A)), Value::Null);
@@ -70,7 +70,7 @@ fn only_an_equal_digest_gives_a_hint_and_its_date_is_the_stored_one() {
     let skipped = insert(&client, "", &document("b", 1, LATER, A));
     assert_eq!((&skipped["outcome"], &skipped["revisit"]), (&json!("skipped"), &hint("a", FIRST)));
     server.kill();
-    // Now the capture has to be read from the disk.
+    // Now the capture must be read from the disk.
     let server = Server::start(&data);
     let client = Client::new(server.url(""));
     hints(&client);
@@ -97,10 +97,11 @@ fn no_hint_refers_to_a_later_capture_or_to_itself() {
         };
         let stored = if on_duplicate == "link" { "linked" } else { "inserted" };
         assert_eq!(insert(&a, FIRST), ("inserted".to_owned(), Value::Null));
-        // The client has not got the answer, and sends the same capture again. It is archived nowhere yet.
+        // The client did not receive the answer, and sends the same capture again. This capture is not archived
+        // anywhere yet.
         assert_eq!(insert(&a, FIRST), ("unchanged".to_owned(), Value::Null));
         assert_eq!(insert(&b, LATER), (stored.to_owned(), hint(&a, FIRST)));
-        // This one was archived as a revisit record.
+        // This capture was archived as a revisit record.
         assert_eq!(insert(&b, LATER), ("unchanged".to_owned(), hint(&a, FIRST)));
         assert_eq!(insert(&b, "2026-11-09"), ("unchanged".to_owned(), hint(&a, FIRST)));
         assert_eq!(insert(&a, LATER), ("unchanged".to_owned(), hint(&a, FIRST)));
@@ -122,7 +123,7 @@ fn a_date_stays_with_its_digest_and_a_replacement_brings_its_own() {
     assert_eq!(stored(&client, "a"), [Value::Null, Value::Null]);
     assert_eq!(outcome("on_existing=keep", &document("a", 1, FIRST, A)), "unchanged");
     assert_eq!(stored(&client, "a"), [Value::Null, Value::Null]);
-    // A document without a capture takes the one that is sent.
+    // A document without a capture takes the capture that is sent.
     assert_eq!(outcome("", &document("a", 1, FIRST, A)), "updated");
     assert_eq!(outcome("", &document("a", 1, LATER, A)), "unchanged");
     assert_eq!(outcome("", &document("a", 1, LATER, "")), "unchanged");
@@ -132,7 +133,7 @@ fn a_date_stays_with_its_digest_and_a_replacement_brings_its_own() {
     metadata["metadata"] = json!({"n": 1});
     assert_eq!(outcome("", &metadata), "updated");
     assert_eq!(stored(&client, "a"), [FIRST, A]);
-    // The same text from another payload: the next revisit of that one refers to its own capture.
+    // The same text from another payload. The next revisit of this payload refers to its own capture.
     assert_eq!(outcome("", &document("a", 1, LATER, B)), "updated");
     assert_eq!(stored(&client, "a"), [LATER, B]);
     assert_eq!(outcome("on_existing=replace", &document("a", 2, "", A)), "replaced");
@@ -156,11 +157,11 @@ fn the_earliest_match_is_referred_to() {
     let check = |query: &str| client.post(&format!("{CHECK}?{query}"), &document("x", 1, "", A)).ok();
     assert_eq!(check("")["revisit"], hint("last", FIRST));
     assert_eq!(check("limit=3")["revisit"], hint("dated", LATER));
-    // Only matches that are listed count.
+    // Only matches in the list count.
     assert_eq!(check("limit=2")["revisit"], hint("bare", ""));
     assert_eq!(check("limit=1")["revisit"], Value::Null);
     assert_eq!(check("with=metadata")["revisit"], hint("last", FIRST));
-    // The first verdicts of these named the matches before them.
+    // The first verdicts of these documents named the matches before them.
     for id in ["last", "later"] {
         let again = insert(&client, "limit=1", &document(id, 1, "", A));
         assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("last", FIRST)));
@@ -185,7 +186,7 @@ fn raw_bodies_batches_and_bulk_carry_captures_too() {
     let answer = client.post("/v1/collections/default/batch", &batch).ok();
     let revisits: Vec<_> = (0..3).map(|at| answer["results"][at]["revisit"].clone()).collect();
     assert_eq!(revisits, [hint("raw", FIRST), Value::Null, Value::Null]);
-    // A line sees the capture of a line before it that is not on disk yet.
+    // A line can refer to the capture of an earlier line that is not on disk yet.
     let lines = [document("n", 3, FIRST, A), document("n", 3, LATER, A), document("m", 3, LATER, A)];
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let answers = client.bulk("op=insert", &lines);
@@ -212,7 +213,7 @@ fn faulty_captures_are_refused_and_name_their_field() {
         let problem = client.text(&target, words(1).as_bytes()).problem(422, "invalid_value");
         assert_eq!(fields(&problem), [field], "{target}");
     }
-    // As for an id, JSON has fields for them.
+    // JSON has fields for these values, as it has for an id.
     let target = format!("{DOCUMENTS}?date={FIRST}");
     let problem = client.post(&target, &document("a", 1, "", "")).problem(422, "invalid_value");
     assert_eq!(fields(&problem), ["date"]);
@@ -263,7 +264,7 @@ fn of_several_collections_one_with_a_date_gives_the_hint() {
     let check = client.post("/v1/collections/new/check?collections=old,older", &document("a", 1, LATER, A)).ok();
     assert_eq!(check["revisit"], hint("c", FIRST));
     assert_eq!(put("new", "collections=old", &document("a", 1, LATER, A))["revisit"], hint("b", ""));
-    // The archive has an earlier capture than its own.
+    // The other collection has an earlier capture than its own.
     let again = put("new", "collections=older", &document("a", 1, LATER, A));
     assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("c", FIRST)));
     let lines = format!("{}\n", document("d", 1, "", A));

@@ -1,4 +1,4 @@
-//! The answers of each route, field by field, as a client sees them.
+//! The answers of each route, field by field, as a client receives them.
 
 use std::time::{Duration, Instant};
 
@@ -233,7 +233,8 @@ fn signatures_stand_in_for_texts() {
     );
 }
 
-// A page that was stored by its signature was a conflict when it came as a text, and its copies were near duplicates.
+// In an earlier version, a page that was stored by its signature was a conflict when it was sent as a text, and its
+// copies were near duplicates.
 #[test]
 fn a_signature_with_the_hash_of_its_text_counts_as_the_text() {
     let dir = dir();
@@ -257,7 +258,7 @@ fn a_signature_with_the_hash_of_its_text_counts_as_the_text() {
     assert_eq!((&copy["verdict"], &copy["duplicate_of"]), (&json!("exact_duplicate"), &json!("a")));
     let copy = client.post(CHECK, &document("b", &signed)).ok();
     assert_eq!(copy["verdict"], "exact_duplicate");
-    // Neither half proves anything alone.
+    // One of the two alone proves nothing.
     for (field, of) in [("signature", &other), ("content_hash", &other)] {
         let mut mixed = document("a", &signed);
         mixed[field] = of[field].clone();
@@ -344,7 +345,8 @@ fn a_starting_server_says_so_and_how_far_it_is() {
     assert_eq!(client.get("/metrics").status, 200);
 }
 
-/// Sends a request without the last byte of its body; the server has begun to read it, because it said `100 Continue`.
+/// Sends a request without the last byte of its body. The server has begun to read the body, because it answered `100
+/// Continue`.
 fn half_sent(server: &Local) -> Raw {
     let mut slow = Raw::connect(server.address);
     slow.send("POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n");
@@ -371,7 +373,7 @@ Content-Length: 2
 
 {}",
     );
-    // Its work waits for the processor. A probe for its place could take the place itself.
+    // The work of the request waits for the processor. A probe for its place could take the place itself.
     let since = Instant::now();
     while server.state.cpu().depth() == 0 {
         assert!(since.elapsed() < Duration::from_secs(60), "the one place is not taken");

@@ -1,4 +1,4 @@
-//! hapax under a service manager that holds its sockets and wants to know how far it is, as systemd does.
+//! hapax under a service manager that holds its sockets and wants to know its progress, as systemd does.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::support::server::Starting;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Receives what the server reports.
+/// Receives the reports of the server.
 struct Manager(Receiver<String>);
 
 impl Manager {
@@ -55,12 +55,13 @@ fn the_service_manager_learns_that_the_server_is_ready_alive_and_stopping() {
     manager.until("WATCHDOG=1");
     assert!(server.terminate().success());
     let stopping = manager.until("STOPPING=1");
-    // The default of server.drain_timeout_ms, and two minutes to close the data.
+    // The sum of the default of server.drain_timeout_ms and of two minutes to close the data.
     assert!(stopping.contains("EXTEND_TIMEOUT_USEC=140000000"), "{stopping}");
     manager.until("STATUS=stopping: closing the data");
 }
 
-/// Reports were once sent by the async threads, and a full queue of the service manager stopped these.
+/// In an earlier version, the async threads sent the reports, and a full queue of the service manager stopped these
+/// threads.
 #[test]
 fn a_service_manager_that_reads_nothing_does_not_hold_up_the_server() {
     let dir = library::dir();
@@ -70,7 +71,7 @@ fn a_service_manager_that_reads_nothing_does_not_hold_up_the_server() {
     let server = Starting::spawn_with(&dir.path().join("data"), &[], &environment).ready();
     let client = Client::new(server.url(""));
     let begun = Instant::now();
-    // The kernel keeps 10 datagrams, and hapax 64.
+    // The kernel keeps 10 datagrams, and hapax keeps 64.
     while begun.elapsed() < Duration::from_secs(1) {
         client.get("/livez").ok();
     }
@@ -84,7 +85,7 @@ fn connections_wait_in_a_given_socket_while_the_server_restarts() {
     let (http, admin) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let (address, admin_address) = (http.local_addr().unwrap(), admin.local_addr().unwrap());
     for round in 0..3 {
-        // Nothing accepts yet. The kernel takes the connection and the request all the same.
+        // No process accepts connections yet, but the kernel takes the connection and the request.
         let mut early = Raw::connect(address);
         early.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let server = Starting::spawn_listening(&data, &[&admin, &http], "admin:http", &[]).ready();

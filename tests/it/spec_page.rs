@@ -1,4 +1,4 @@
-//! `docs/spec.md` is complete: a program written from that page alone, in another language, makes the same signatures.
+//! `docs/spec.md` is complete: a program written only from that page, in another language, makes the same signatures.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 const VECTORS: &str = "crates/hapax-core/tests/vectors.json";
 
-/// Reads `name=number` of the last line, with which the program ends.
+/// Reads `name=number` in the last line that the program prints.
 fn figures(output: &str) -> BTreeMap<&str, usize> {
     let pairs = output.lines().last().unwrap_or_default().split(' ').filter_map(|pair| pair.split_once('='));
     pairs.filter_map(|(name, number)| Some((name, number.parse().ok()?))).collect()
 }
 
-/// Cases and stages in the file of known answers.
+/// Returns the numbers of cases and stages in the file of known answers.
 fn known(path: &Path) -> (usize, usize) {
     let file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let cases = file["cases"].as_array().unwrap();
@@ -23,7 +23,7 @@ fn known(path: &Path) -> (usize, usize) {
 }
 
 /// The program leaves out cases whose characters are newer than the Unicode data of the Python that runs it, so the
-/// floors are a little below everything. A file that is not read, or a loop that skips, must not pass.
+/// limits are a little below the totals. If a file is not read, or a loop skips cases, the test must fail.
 #[test]
 fn a_program_written_from_the_page_agrees() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,6 @@
-//! Clients that do not read their answers hold no memory. An HTTP/2 client that grants no window once kept as many
-//! answers as it asked for: 200 of 16 MB each were 3.2 GB, held by one socket for as long as it stayed open.
+//! Clients that do not read their answers hold no memory. In an earlier version, an HTTP/2 client that granted no
+//! window held as many answers as it requested: 200 of 16 MB each were 3.2 GB, held by one socket for as long as it
+//! stayed open.
 
 use std::io::Read;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 use crate::support::until::until;
 
-/// Fewer than the limit of a connection.
+/// It is less than the limit of a connection.
 const STREAMS_MAX: u32 = 200;
 
 fn copy(number: usize) -> String {
@@ -50,7 +51,7 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
     let limits = |limits: &mut hapax::config::HttpLimits| {
         limits.answers_bytes_max = 16 << 20;
         limits.answer_bytes_max = 4 << 20;
-        // Long enough to open all streams, even on a busy machine.
+        // The time is long enough to open all streams, even on a busy machine.
         limits.write_timeout = Duration::from_secs(10);
     };
     let server = Setup::new(&dir).limits(limits).start();
@@ -60,7 +61,8 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
     let (mut stalled, mut streams) = (vec![without_window(&server)], (1..).step_by(2));
     let mut refused = None;
     until("the memory for answers is used up", || {
-        // A few at a time: answers that are made at the same time leave each other little room, and return most of it.
+        // Only a few are requested at a time: answers that are made at the same time leave each other little room, but
+        // return most of it.
         for stream in streams.by_ref().take(2) {
             let target = format!("{CHECK}?limit=1000&with=metadata");
             ask(stalled.last_mut().unwrap(), stream, &target, "application/json", text.to_string().as_bytes());
@@ -84,7 +86,7 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
         let answer = client.post(&format!("{CHECK}?limit=1000&with=metadata"), &text);
         answer.status == 200 && answer.ok().get("omitted").is_none()
     });
-    // The server also ends the connections, though their clients do not.
+    // The server also ends the connections, although their clients do not.
     for mut raw in stalled {
         let _ = raw.0.read_to_end(&mut Vec::new());
     }
@@ -93,7 +95,7 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
 #[test]
 fn clients_that_read_nothing_keep_no_place_that_another_wants() {
     let dir = dir();
-    // For longer than the test may take, and so for ever.
+    // The timeout is longer than the test may take, so in effect it never ends.
     let limits = |limits: &mut hapax::config::HttpLimits| {
         (limits.connections_max, limits.write_timeout) = (3, Duration::from_secs(600));
     };
@@ -121,7 +123,7 @@ fn one_connection_does_not_take_all_places_for_streams() {
         (limits.connections_max, limits.write_timeout) = (32, Duration::from_secs(600));
     };
     let server = Setup::new(&dir).limits(limits).start();
-    // RST_STREAM with REFUSED_STREAM; other frames have at most this many bytes here.
+    // The frame is RST_STREAM with REFUSED_STREAM. Other frames have at most this many bytes here.
     let refused = |raw: &mut Raw| {
         raw.0.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         let mut seen = Vec::new();
@@ -180,7 +182,7 @@ fn a_client_that_reads_nothing_loses_its_connection() {
     let mut raw = Raw::connect(server.address);
     raw.send("POST /v1/collections/default/batch?limit=1000&with=metadata HTTP/1.1\r\nHost: localhost\r\n");
     raw.send(format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
-    // Longer than the kernel's buffers help, and longer than an answer may wait.
+    // The wait is longer than the kernel's buffers help, and longer than an answer may wait.
     std::thread::sleep(Duration::from_secs(5));
     let mut seen = Vec::new();
     let _ = raw.0.read_to_end(&mut seen);

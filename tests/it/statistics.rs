@@ -1,4 +1,4 @@
-//! Statistics: what became of the documents that were sent, of all and of each label, through restarts.
+//! Statistics: the outcomes of the documents that were sent, in total and for each label, even across restarts.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn of_label(page: &Value, value: &str) -> [u64; 8] {
     counts(found.unwrap_or_else(|| panic!("no {value} in {page}")))
 }
 
-/// Counts are not worth the documents.
+/// Damaged counts must not prevent the use of the documents.
 #[test]
 fn damaged_statistics_cost_no_document() {
     let dir = dir();
@@ -86,7 +86,7 @@ fn documents_are_counted_by_what_became_of_them() {
     look(&client);
     client.get(&format!("{STATISTICS}?name=A")).problem(422, "invalid_value");
     client.get(&format!("{STATISTICS}?cursor=x")).problem(422, "invalid_value");
-    // Deletions change nothing of it.
+    // Deletions do not change the statistics.
     assert_eq!(client.delete(&format!("{DOCUMENTS}?label=site:c")).status, 202);
     look(&client);
     assert!(server.terminate().success());

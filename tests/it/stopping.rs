@@ -1,5 +1,5 @@
-//! A server that stops, seen by its clients. Idle connections were once closed the moment the signal came, so a request
-//! that was on its way was lost, and connections in the kernel's queue were reset.
+//! A server that stops, as its clients see it. In an earlier version, idle connections were closed the moment the
+//! signal came, so a request in transit was lost, and connections in the kernel's queue were reset.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ const LIVEZ: &str = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const SOON: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(600);
 
-/// A server that, while it stops, waits for idle connections as long as a test may take.
+/// Sets up a server that waits for idle connections, while it stops, as long as a test may take.
 fn patient(dir: &crate::support::library::Dir) -> Setup {
     Setup::new(dir).limits(|limits| {
         limits.drain_timeout = LONG;
@@ -30,7 +30,7 @@ fn closes(head: &str) -> bool {
     head.to_lowercase().contains("connection: close")
 }
 
-/// Asks until the answer says that it is the last one. Then the connection must end.
+/// Sends requests until an answer says that it is the last one. Then the connection must end.
 fn ask_to_the_end(raw: &mut Raw) {
     let begun = Instant::now();
     loop {

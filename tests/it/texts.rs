@@ -1,5 +1,5 @@
-//! `GET …/documents?id=&with=text` gives back the canonical text that a collection with `keep` `text` stores, in an answer
-//! that takes no more memory than other answers.
+//! `GET …/documents?id=&with=text` returns the canonical text that a collection with `keep` `text` stores. The answer
+//! takes no more memory than other answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -50,13 +50,13 @@ fn the_text_of_a_document_is_that_which_is_compared() {
         insert(&client, id, text);
         let record = read(&client, id).ok();
         assert_eq!((&record["id"], &record["text"]), (&json!(id), &json!(canonical)));
-        // The same record as without its text.
+        // Except for the text, the record is the same.
         let mut without = record.clone();
         without.as_object_mut().unwrap().remove("text");
         for target in [format!("{TEXTS}?id={}", encode(id)), format!("{TEXTS}?id={}&with=none", encode(id))] {
             assert_eq!(client.get(&target).ok(), without);
         }
-        // It is the text itself: an insert of it is a repetition.
+        // The text is complete: if it is inserted, the insert is a repetition.
         let again = client.post(TEXTS, &json!({"id": id, "text": record["text"]})).ok();
         assert_eq!(again["outcome"], "unchanged", "{again}");
     }
@@ -92,7 +92,7 @@ fn a_collection_without_texts_says_how_to_keep_them() {
             assert!(detail.contains(&format!("`{keep}`")) && detail.contains("`text`"), "{detail}");
         }
     }
-    // A page never has texts.
+    // A page of documents never has texts.
     assert_eq!(fields(&client.get(&format!("{TEXTS}?with=text")).problem(422, "invalid_value")), ["with"]);
     assert_eq!(fields(&client.get(&format!("{TEXTS}?id=a&with=all")).problem(422, "invalid_value")), ["with"]);
 }
@@ -101,7 +101,7 @@ fn a_collection_without_texts_says_how_to_keep_them() {
 fn a_text_comes_whole_or_not_at_all() {
     let dir = dir();
     let (_server, client) = server(&dir, |setup| setup.limits(|limits| limits.answer_bytes_max = BOUND));
-    // Around the first room for a text, and up to the bound.
+    // Sizes around the first room for a text, and up to the bound.
     for bytes in [1 << 10, 60 << 10, 64 << 10, 70 << 10, BOUND - (1 << 10)] {
         let text = long(bytes);
         insert(&client, "long", &text);
@@ -109,7 +109,7 @@ fn a_text_comes_whole_or_not_at_all() {
         assert_eq!(answer.ok()["text"], text, "{bytes}");
         assert!(answer.body.len() <= BOUND);
     }
-    // Control characters have six bytes each in JSON, and repetitions a few on disk.
+    // In JSON, control characters have six bytes each. On disk, a repetitive text has few bytes.
     for text in [long(BOUND), "\u{1} a ".repeat(BOUND / 8), "again ".repeat(BOUND)] {
         insert(&client, "long", text.trim_end());
         let problem = read(&client, "long").problem(422, "invalid_value");
@@ -137,7 +137,7 @@ fn no_setting_makes_a_text_wait_for_memory_that_is_never_there() {
     assert!(whole > 10 && refused > 5 && whole + refused == 30, "{whole} {refused}");
 }
 
-/// A text is read after its record. While contents are replaced, they must stay those of one document.
+/// A text is read after its record. While contents are replaced, the record and the text must be of the same document.
 #[test]
 fn a_text_belongs_to_its_record() {
     let dir = dir();

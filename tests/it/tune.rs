@@ -49,7 +49,7 @@ fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Returns a document of this many words of its own, after the words of a menu.
+/// Returns a document: the words of a menu, followed by `own` words that no other document has.
 fn page(number: u32, own: u32, menu: &str) -> String {
     let own: Vec<_> = (0..own).map(|word| format!("w{number}x{word}")).collect();
     format!("{{\"id\": {number}, \"text\": \"{menu} {}\"}}\n", own.join(" "))
@@ -59,13 +59,13 @@ fn page(number: u32, own: u32, menu: &str) -> String {
 fn the_figures_of_the_curve_are_those_of_the_table() {
     let report = json(&["--bands", "31", "--rows", "8"]);
     let curve = &report["curve"];
-    // ((8 - 1)/(31·8 - 1))^(1/8), less the slots that agree by chance.
+    // ((8 - 1)/(31·8 - 1))^(1/8), corrected for the slots that agree by chance.
     let steepest = ((7.0f64 / 247.0).powf(0.125) - 1.0 / 256.0) / (255.0 / 256.0);
     assert!((number(curve, "/steepest") - steepest).abs() < 1e-12, "{curve}");
     let (low, high) = (number(curve, "/candidates_10_percent"), number(curve, "/candidates_90_percent"));
     assert_eq!(number(curve, "/width"), high - low);
     assert!(number(curve, "/candidates_0_1_percent") < low && high < number(curve, "/candidates_99_percent"));
-    // The table: 0.0022 at 0.3 and 0.9968 at 0.8.
+    // The table says 0.0022 at 0.3 and 0.9968 at 0.8.
     assert!((0.2..0.3).contains(&number(curve, "/candidates_0_1_percent")), "{curve}");
     assert!((0.75..0.8).contains(&number(curve, "/candidates_99_percent")), "{curve}");
     assert!((0.02..0.025).contains(&number(&report, "/estimate_standard_error")), "{report}");
@@ -84,7 +84,7 @@ fn the_figures_of_the_curve_are_those_of_the_table() {
     assert!(words(&["--bands", "1", "--rows", "1"]).contains("a straight line"));
 }
 
-/// The memory budget counts this when a document is stored.
+/// The memory budget counts this amount when a document is stored.
 #[test]
 fn the_memory_of_a_document_is_that_of_the_index() {
     for (k, bits) in [(64, 8), (128, 8), (256, 8), (256, 32), (1024, 16)] {
@@ -111,7 +111,7 @@ fn the_curve_is_drawn_if_asked_for() {
 fn a_sample_of_documents_tells_the_unrelated_candidates() {
     let dir = library::dir();
     let menu = "home news sport weather travel food about contact";
-    // 50 pages without and 50 with a menu, a copy of one page, and a page without a word.
+    // There are 50 pages without a menu and 50 with one, a copy of one page, and a page without a word.
     let mut lines: String = (0..50).map(|number| page(number, 40, "")).collect();
     lines.extend((50..100).map(|number| page(number, 40, menu)));
     lines += &page(0, 40, "");
@@ -124,7 +124,7 @@ fn a_sample_of_documents_tells_the_unrelated_candidates() {
     assert_eq!(number(sample, "/pairs"), 101.0 * 50.0 - 1.0);
     assert_eq!(number(sample, "/pairs_at_or_above_threshold"), 1.0);
     assert_eq!(number(sample, "/shingles_median"), 36.0);
-    // Two pages of 44 shingles share 4.
+    // Two pages of 44 shingles each share 4.
     let (alike, of_all) = (4.0 / 84.0, 50.0 * 49.0 / 2.0 / 5049.0);
     assert!((number(sample, "/similarity_mean") - alike * of_all).abs() < 1e-9, "{sample}");
     assert_eq!(number(sample, "/similarity_max"), 0.0477);
@@ -151,7 +151,7 @@ fn a_sample_of_documents_tells_the_unrelated_candidates() {
     assert!(number(&short, "/sample/similarity_mean") > number(sample, "/similarity_mean"), "{short}");
 }
 
-/// The limit holds for the sample, although its mean similarity would allow far more.
+/// The limit is kept with the sample, although its mean similarity would allow far more candidates.
 #[test]
 fn the_choice_keeps_its_limit_with_the_sample() {
     let dir = library::dir();
@@ -168,7 +168,8 @@ fn the_choice_keeps_its_limit_with_the_sample() {
     assert!(message.contains("as similar as those of the sample"), "{message}");
 }
 
-// It stopped at the first of them, which an import of the same file counts and skips.
+// In an earlier version, `hapax tune` stopped at the first such line, although an import of the same file skips and
+// counts such lines.
 #[test]
 fn lines_without_a_text_are_skipped_and_counted() {
     let dir = library::dir();

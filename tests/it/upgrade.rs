@@ -1,15 +1,15 @@
-//! Files of earlier versions open, and answer as they did; files of later versions are refused.
+//! Files of earlier versions open and give the same answers. Files of later versions are refused.
 //!
-//! `tests/fixtures/format-N` holds the collections of a data directory as the last version of that format left them
-//! when it was stopped, `format-N-killed` as it left them when it was killed, with everything still in the log. Next to
-//! them are its answers. A new format needs new fixtures, made by the program that writes it:
+//! `tests/fixtures/format-N` has the collections of a data directory as the last version of that format left them when
+//! it was stopped. `format-N-killed` has them as it left them when it was killed, with everything still in the log. The
+//! answers are next to them. A new format needs new fixtures, made by the program that writes this format:
 //!
 //! ```text
 //! HAPAX_FIXTURE=tests/fixtures/format-6 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
-//! `HAPAX_FIXTURE_BINARY` makes them with another program; if the name ends in `-killed`, it is killed. Without the
-//! variables the same is done with fixtures of this version, which are thrown away.
+//! `HAPAX_FIXTURE_BINARY` makes them with another program. If the name of the fixture ends in `-killed`, the program is
+//! killed. Without the variables, the test does the same with fixtures of this version, and deletes them.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -33,7 +33,7 @@ pub fn fixtures() -> Vec<PathBuf> {
     found
 }
 
-/// Lays the files of a fixture out as a data directory.
+/// Copies the files of a fixture into a new data directory.
 pub fn laid_out(fixture: &Path, parent: &Path) -> PathBuf {
     let data = parent.join("data");
     let collections = data.join("collections");
@@ -104,12 +104,12 @@ pub fn holds(fixture: &Path, server: &Server, recorded: &Value) {
     }
 }
 
-/// Checks that every recorded answer still holds; a later version may answer more.
+/// Checks that every recorded answer still holds. A later version may return more fields.
 fn contains(what: &str, now: &Value, recorded: &Value) {
     match (now, recorded) {
         (Value::Object(now), Value::Object(recorded)) => {
             for (field, value) in recorded {
-                // An interval may be wider now, because earlier ones were too narrow.
+                // An interval may be wider now, because earlier intervals were too narrow.
                 match field.as_str() {
                     "low" if now[field].as_f64() <= value.as_f64() => continue,
                     "high" if now[field].as_f64() >= value.as_f64() => continue,
@@ -131,7 +131,7 @@ fn a_later_format_is_refused_by_name() {
     let parent = tempfile::tempdir().unwrap();
     let data = laid_out(fixtures().last().unwrap(), parent.path());
     let file = data.join("collections/default.sqlite");
-    // The contents of the log count.
+    // The contents of the log also count.
     assert!(Server::start(&data).terminate().success());
     let later = format_of(&file) + 1;
     Connection::open(&file).unwrap().pragma_update(None, "user_version", later).unwrap();
@@ -144,7 +144,7 @@ fn a_later_format_is_refused_by_name() {
     assert_eq!(fs::read(&file).unwrap(), before, "it is not touched");
 }
 
-/// Returns 60 words of its own.
+/// Returns 60 words. Each number has its own.
 fn text(number: u64, changed: u64) -> String {
     (0..60).map(|word| format!("w{}x{word} ", if word < changed { 1000 + number } else { number })).collect()
 }
@@ -204,7 +204,7 @@ impl Writer {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Puts a body, and returns whether it was accepted.
+    /// Sends a body with PUT, and returns whether it was accepted.
     fn takes(&self, target: &str, body: &Value) -> bool {
         let put = ureq::agent().put(format!("{}{target}", self.base)).config().http_status_as_error(false).build();
         put.send_json(body).unwrap().status().is_success()
@@ -237,8 +237,8 @@ fn a_fixture_is_made_and_answers_as_recorded() {
     }
 }
 
-/// Inserts a page in two versions with the same text and other labels, and returns whether the writer takes pages. Pages,
-/// labels and captures came with the same format.
+/// Inserts a page in two versions with the same text and other labels, and returns whether the writer takes pages.
+/// Pages, labels and captures were introduced in the same format.
 fn insert_pages(writer: &Writer) -> bool {
     let pages = writer.send("POST", "/v1/collections/default/extract", Some(&json!({ "html": "<p>a</p>" })));
     let pages = pages["extractor"].is_number();
@@ -274,7 +274,8 @@ fn insert_documents(writer: &Writer) {
         );
         writer.insert(collection, "", &json!({ "id": "skipped", "text": text(2, 0) }));
         writer.insert(collection, "on_existing=replace", &json!({ "id": "doc-4", "text": text(40, 0) }));
-        // Equal content with other metadata, and content that is not stored: both behave differently since format 3.
+        // Equal content with other metadata, and content that is not stored. Both are treated differently since format
+        // 3.
         let updated = json!({ "id": "doc-1", "text": text(1, 0), "metadata": { "updated": true } });
         writer.insert(collection, "on_existing=replace&on_duplicate=store", &updated);
         writer.insert(collection, "", &json!({ "id": "gone", "text": text(60, 0) }));
@@ -310,7 +311,7 @@ fn make(fixture: &Path) {
     fs::create_dir_all(fixture).unwrap();
     if jobs {
         (0..20).for_each(|number| writer.insert("default", "", &labelled(number, "late")));
-        // It ends before these documents are gone from the disk.
+        // The writer ends before these documents are removed from the disk.
         delete_label(&writer, "crawl:late");
     }
     if killed {
@@ -322,7 +323,7 @@ fn make(fixture: &Path) {
     writer.child.wait().unwrap();
     for entry in fs::read_dir(data.join("collections")).unwrap() {
         let path = entry.unwrap().path();
-        // The index of the log, which SQLite rebuilds.
+        // The index of the log is not copied, because SQLite rebuilds it.
         if !path.to_str().unwrap().ends_with("-shm") {
             fs::copy(&path, fixture.join(path.file_name().unwrap())).unwrap();
         }
@@ -330,8 +331,8 @@ fn make(fixture: &Path) {
     fs::write(fixture.join(ANSWERS), answers).unwrap();
 }
 
-/// Deletes documents by label and merges a collection, and returns whether the writer can do that. Statistics came with
-/// the same format.
+/// Deletes documents by label and merges a collection, and returns whether the writer can do that. Statistics were
+/// introduced in the same format.
 fn run_jobs(writer: &Writer) -> bool {
     if !writer.send("GET", "/v1/jobs", None)["jobs"].is_array() {
         return false;
@@ -356,7 +357,7 @@ fn delete_label(writer: &Writer, label: &str) {
     assert_eq!(writer.send("DELETE", &target, None)["kind"], "delete_label");
 }
 
-/// Returns its answers about jobs. How far they are differs, and a crash costs the last statistics.
+/// Returns the writer's answers about jobs. Their progress differs, and a crash loses the last statistics.
 fn of_jobs(writer: &Writer, killed: bool) -> Vec<Value> {
     let mut lines = Vec::new();
     for job in writer.send("GET", "/v1/jobs?collection=default", None)["jobs"].as_array().unwrap() {
@@ -377,7 +378,7 @@ fn of_jobs(writer: &Writer, killed: bool) -> Vec<Value> {
     lines
 }
 
-/// Returns its answers to everything that can be asked, a line each.
+/// Returns the writer's answers to all possible questions, one in each line.
 fn recorded(writer: &Writer, (golden, pages, jobs): (bool, bool, bool), killed: bool) -> String {
     let mut lines = if jobs { of_jobs(writer, killed) } else { Vec::new() };
     for collection in ["default", "pages"] {

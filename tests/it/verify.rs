@@ -1,5 +1,5 @@
-//! `hapax verify` finds damage, repairs it on request only, and loses nothing that is whole; the scrub of a running
-//! server finds the same while it serves.
+//! `hapax verify` finds damage, repairs it only on request, and loses no intact data. The scrub of a running server
+//! finds the same damage while the server works.
 
 use std::fs;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn what_is_damaged_is_named_and_set_aside_on_request_only() {
     let dir = library::dir();
     let data = dir.path().join("data");
     filled(&data);
-    // Record 10 is the first of three similar ones, the next of which is a link.
+    // Record 10 is the first of three similar documents. The next of them is a link.
     spoil(&file(&data, "news"), b"\"only\":\"a3!");
     let damaged = fs::read(file(&data, "news")).unwrap();
 
@@ -102,7 +102,7 @@ fn what_is_damaged_is_named_and_set_aside_on_request_only() {
     assert_eq!(list["collections"].as_array().unwrap().len(), 2, "what was kept is no collection");
     let page = client.get(&format!("{}?limit=100", documents("news"))).ok();
     assert_eq!(page["documents"].as_array().unwrap().len(), 29);
-    // The former link is its cluster's representative now, and is found.
+    // The former link is now its cluster's representative, and is found.
     let check = client.post("/v1/collections/news/check", &json!({"text": format!("{} two", words(3))})).ok();
     assert_eq!(check["duplicate_of"], "b3!", "{check}");
     client.post(&documents("news"), &json!({"id": "a3!", "text": words(99)})).ok();
@@ -118,7 +118,7 @@ fn the_scrub_finds_damage_under_a_running_server() {
     let environment = [("HAPAX__SCRUB__INTERVAL_S", "1")];
     let server = Starting::spawn_with(&data, &[], &environment).ready();
     let client = Client::new(server.url(""));
-    // Opens it.
+    // This request opens the collection.
     client.get("/v1/collections/news").ok();
     let value = |metric: &str, collection: &str| {
         let metrics = client.get("/metrics").text();
@@ -146,7 +146,7 @@ fn the_scrub_finds_damage_under_a_running_server() {
     assert!(server.terminate().success());
 }
 
-/// The status was once 0 if a file was gone, and if it was there twice.
+/// In an earlier version, the exit status was 0 if a file was missing, and if there were two copies of it.
 #[test]
 fn a_file_that_is_missing_or_copied_is_found() {
     let dir = library::dir();
@@ -204,8 +204,8 @@ fn an_export_finishes_an_interrupted_repair() {
     assert!(data.join("collections/news.sqlite.damaged-1").exists());
 }
 
-/// If the disk fails or is full at any moment, a repair either succeeds or changes nothing. It once installed a file that
-/// was only half written, and reported success.
+/// If the disk fails or is full at any moment, a repair either succeeds or changes nothing. In an earlier version, it
+/// installed a file that was only half written, and reported success.
 #[test]
 fn a_repair_on_a_disk_that_fails_installs_no_broken_file() {
     let dir = library::dir();
@@ -238,7 +238,7 @@ fn a_repair_on_a_disk_that_fails_installs_no_broken_file() {
             }
             _ => panic!("operation {number}: {output:?}"),
         }
-        // What an interrupted repair left is finished here.
+        // The interrupted repair is finished here.
         let checked = verify(&copy, &["--json", "--collection", "news"]);
         let documents = &reports(&checked)[0]["documents"];
         assert_eq!(documents, &json!(29), "operation {number}: {checked:?}");

@@ -1,4 +1,4 @@
-//! WARC files: those of other tools, good and damaged, and generated ones in a real server.
+//! WARC files: good and damaged files of other tools, and generated files in a real server.
 //!
 //! The files of other tools are not part of the project: they are read from `HAPAX_CORPORA` or `../shared/given`. If
 //! neither exists, this test says so and does nothing.
@@ -18,10 +18,10 @@ use crate::support::client::Client;
 use crate::support::command::{hapax, run};
 use crate::support::server::Server;
 
-/// What a file has.
+/// The contents of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
-    /// The field of the content of each page, and its id.
+    /// For each page, the field of its content and its id.
     pages: Vec<(String, String)>,
     skipped: u64,
     failures: Vec<String>,
@@ -82,7 +82,7 @@ fn files_of_other_tools_are_read() {
     }
 }
 
-/// A record of Common Crawl's texts.
+/// Returns a record of Common Crawl's texts.
 fn record(n: usize) -> Vec<u8> {
     let text = words(n);
     let head = format!(
@@ -124,7 +124,7 @@ fn pages_of_a_damaged_archive_are_imported_and_the_rest_is_named() {
     assert_eq!((&stored["date"], &stored["payload_digest"]), (&json!("2026-11-01T10:00:07Z"), &json!("sha1:7")));
     assert_eq!(stored["metadata"], Value::Null);
 
-    // The same archive, whole, from stdin.
+    // The same archive is imported again, undamaged, from stdin.
     let again = run_with_input(&["import", "--server", &url, "-"], &members.concat());
     assert_eq!(code(&again), 0, "{again:?}");
     assert_eq!(["documents", "unique", "unchanged"].map(|name| row(&again, name)), [50, 1, 49]);
@@ -135,7 +135,7 @@ fn pages_of_a_damaged_archive_are_imported_and_the_rest_is_named() {
     assert_eq!(verdict["verdict"], "unique", "a document is not its own duplicate");
 }
 
-/// A record as long as a video, in a file that takes no room on the disk.
+/// The record is as long as a video, in a file that takes no room on the disk.
 #[test]
 fn a_record_of_any_length_is_skipped_in_little_memory() {
     const RECORD_BYTES: u64 = 512 << 20;

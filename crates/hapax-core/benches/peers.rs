@@ -1,8 +1,9 @@
-//! Signing compared with other libraries: `make bench-peers` builds them and prints the table.
+//! Compares the speed of signing with other libraries: `make bench-peers` builds them and prints the table.
 //!
-//! The others run as child processes, so that gaoya can be built for this very machine while hapax is built as it
-//! ships. On a shared machine times drift and ratios do not: in every round each contender is measured between two
-//! measurements of hapax, and compared with their mean. `crates/peers/src/main.rs` describes the protocol.
+//! The other libraries run as child processes, so that gaoya can be built for this machine while hapax is built as it
+//! is released. On a shared machine, absolute times drift, but ratios do not. In every round, each contender is
+//! therefore measured between two measurements of hapax, and compared with their mean. `crates/peers/src/main.rs`
+//! describes the protocol.
 
 #![allow(clippy::print_stdout)]
 
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use hapax_core::{Pipeline, SignScratch, Signed, Simd, Spec};
 
-/// The variable in which the Makefile gives the programs. The one in Rust must work; those in Python are left out if
-/// they do not.
+/// The environment variables with which the Makefile names the programs. The program in Rust must work. Programs in
+/// Python are left out if they do not work.
 const RUST: &str = "HAPAX_PEERS_RUST";
 const PYTHON: &str = "HAPAX_PEERS_PYTHON";
 const TEXTS: usize = 300;
@@ -95,7 +96,7 @@ enum Measure {
     Peer { process: usize, command: String },
 }
 
-/// The sketches of hapax, the default first, and a pass that only reads and writes a text.
+/// Returns the sketches of hapax, the default first, and a pass that only reads and writes a text.
 fn own_contenders(texts: &[String]) -> Result<Vec<Contender>, Box<dyn Error>> {
     let best = Simd::best();
     let default = "fss256x8";
@@ -138,7 +139,8 @@ impl Contender {
     }
 }
 
-/// The median of the passes over all texts that fit the time; peers report the same.
+/// Returns the median time per text, in nanoseconds, over all passes that fit into the time. Peers report the same
+/// figure.
 fn median_ns(texts: &[String], mut work: impl FnMut(&str)) -> f64 {
     let mut passes = Vec::new();
     let start = Instant::now();
@@ -173,7 +175,7 @@ impl TextFile {
 
 impl Drop for TextFile {
     fn drop(&mut self) {
-        // If this fails, the system's temporary directory is cleared some day.
+        // If this fails, the file stays until the system clears its temporary directory.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -240,7 +242,7 @@ struct Row {
     what: String,
     /// Nanoseconds per document.
     ns: Vec<f64>,
-    /// Its time divided by that of hapax, one for each round.
+    /// The time of this contender divided by that of hapax, one ratio for each round.
     ratios: Vec<f64>,
 }
 

@@ -1,6 +1,6 @@
-//! Every stage of signing alone, and all of them together: `make bench-stages`, or `cargo bench -p hapax-core --bench
-//! stages [-- FILTER]`. Ends with a table of criterion's measurements. Absolute times drift, so each figure is also
-//! given as a ratio to a plain pass over the same bytes in the same run, `str::to_ascii_lowercase`.
+//! Measures every stage of signing alone, and all of them together: `make bench-stages`, or `cargo bench -p hapax-core
+//! --bench stages [-- FILTER]`. It ends with a table of criterion's measurements. Absolute times drift. Each figure is
+//! therefore also given as a ratio to a plain pass over the same bytes in the same run, `str::to_ascii_lowercase`.
 
 mod inputs;
 
@@ -17,10 +17,10 @@ use inputs::{KINDS, SIZES};
 
 /// The texts of one kind and size that a measurement cycles through: too many for branch predictors to learn.
 const TEXTS: usize = 64;
-/// Other sketches than the default, measured with texts of 2 KB.
+/// Sketches other than the default, measured with texts of 2 KB.
 const SKETCHES: [&str; 5] = ["fss128x8", "fss1024x8", "classic128x8", "classic256x8", "oph256x8"];
 const SLOTS: [u32; 3] = [128, 256, 1024];
-/// The shingles in word texts of 100 B, 2 KB and 100 KB.
+/// The numbers of shingles in word texts of 100 B, 2 KB and 100 KB.
 const SHINGLES: [usize; 3] = [12, 300, 15_000];
 
 fn main() {

@@ -1,5 +1,5 @@
-//! The three sketches side by side, from 10 to 5,000 shingles: bias, variance relative to that of k independent slots,
-//! J(1-J)/k, and cost. `cargo run --release -p hapax-core --example sketches` prints Markdown.
+//! Compares the three sketches, from 10 to 5,000 shingles: bias, variance as a multiple of J(1-J)/k (the variance of k
+//! independent slots), and cost. `cargo run --release -p hapax-core --example sketches` prints Markdown.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -50,8 +50,7 @@ fn main() {
     }
 }
 
-/// Returns the microseconds to sketch and pack a set, the median of several rounds, and the share of its slots that
-/// stay empty.
+/// Returns the median time to sketch and pack a set, in microseconds, and the share of its slots that stay empty.
 fn cost(kind: SketchKind, size: usize) -> (f64, f64) {
     const SETS: usize = 100;
     const ROUNDS: usize = 15;

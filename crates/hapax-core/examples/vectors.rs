@@ -1,5 +1,5 @@
-//! Writes the known-answer vectors to standard output. Run it to add cases, and read the difference: if a known answer
-//! changes, every stored signature is broken. `cargo run -p hapax-core --example vectors >
+//! Writes the known-answer vectors to standard output. Run it to add cases, and read the diff of the file: if a known
+//! answer changes, every stored signature is broken. `cargo run -p hapax-core --example vectors >
 //! crates/hapax-core/tests/vectors.json`
 
 #[path = "../tests/stages/mod.rs"]

@@ -1,4 +1,4 @@
-//! Bytes of a fuzzer -> a spec, a text, and places to cut it. The targets in `fuzz_targets` check their results.
+//! The bytes of a fuzzer -> a spec, a text, and places to cut it. The targets in `fuzz_targets` check the results.
 
 use hapax_core::{
     Digits, Fold, Marks, Pipeline, SecretKey, Shingling, SignatureShape, Simd, SketchKind, TextSpec,
@@ -38,13 +38,14 @@ impl<'a> Case<'a> {
         String::from_utf8_lossy(self.bytes).into_owned()
     }
 
-    /// The pipeline with each kind of instructions; the first, portable, is the specification of the others.
+    /// Returns one pipeline for each kind of instructions. The first is portable, and is the specification of the
+    /// others.
     pub fn pipelines(&self) -> impl Iterator<Item = Pipeline> + '_ {
         Simd::available()
             .map(|simd| Pipeline::with_simd(&self.spec, self.secret.as_ref(), simd).expect("every case is a valid spec"))
     }
 
-    /// The bytes in pieces of at least one.
+    /// Returns the text in pieces of at least one byte.
     pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> {
         let (mut rest, mut cuts) = (self.bytes, self.cuts.iter().cycle());
         std::iter::from_fn(move || {

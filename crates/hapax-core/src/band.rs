@@ -1,6 +1,6 @@
 //! Packed signature -> band keys. The rows of band j are the slots j·r..(j+1)·r, hashed in order together with the
 //! band's number. Slots from b·r on are in no band, but verification counts them. Knows nothing of buckets or storage.
-//! The server shows these keys to name buckets, and others may store them: `tests/vectors.json` pins the output. The
+//! The server shows these keys to name buckets, and clients may store them: `tests/vectors.json` pins the output. The
 //! server's own index does not use these keys.
 
 use std::ops::Range;
@@ -9,7 +9,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::spec::SignatureShape;
 
-/// b bands of r rows, with b·r <= k of the signature shape that it was made for.
+/// b bands of r rows each. `b·r` is at most k, the number of slots of the signature shape that the banding was made
+/// for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Banding {
     bands: u32,

@@ -1,5 +1,5 @@
-//! 64 bytes of UTF-8 -> masks of common characters outside ASCII, whose properties are known without a table. Masks have
-//! one bit for each byte, as in `simd`. A test below compares these claims with the table.
+//! 64 bytes of UTF-8 -> masks of common characters outside ASCII, whose properties are known without a table. Masks
+//! have one bit for each byte, as in `simd`. A test below compares the masks with the table.
 
 use crate::simd::{Block, Bytes};
 
@@ -7,7 +7,7 @@ use crate::simd::{Block, Bytes};
 /// The last of them may end after the block.
 #[inline(always)]
 pub(crate) fn ideographs<V: Bytes>(vector: V, block: &Block) -> u64 {
-    // U+5000 to U+9FFF, and U+4E00 to U+4FFF, which share their first byte with others.
+    // First U+5000 to U+9FFF, then U+4E00 to U+4FFF, whose first byte other characters have too.
     let most = vector.in_range(block, 0xe5, 5);
     most | vector.in_range(block, 0xe4, 1) & vector.in_range(block, 0xb8, 8) >> 1
 }
@@ -24,7 +24,8 @@ pub(crate) fn spaced_letters<V: Bytes>(vector: V, block: &Block) -> u64 {
     all & !(vector.in_range(block, 0xc3, 1) & signs >> 1)
 }
 
-/// Returns a mask of all places at which a character of so many bytes can begin and end within the first `len` bytes.
+/// Returns a mask of the places at which a character of `bytes` bytes can begin if it ends within the first `len`
+/// bytes.
 #[inline(always)]
 pub(crate) fn complete(len: usize, bytes: usize) -> u64 {
     (1u64 << (len + 1).saturating_sub(bytes)).wrapping_sub(1)
@@ -36,7 +37,7 @@ pub(crate) fn three_bytes(first: u64) -> u64 {
     first | first << 1 | first << 2
 }
 
-/// Returns a mask of so many bytes, at most four, from `first` on.
+/// Returns a mask of `bytes` bytes, at most four, from `first` on.
 #[inline(always)]
 pub(crate) fn bytes_from(first: usize, bytes: usize) -> u64 {
     ((1 << bytes) - 1) << first

@@ -1,6 +1,6 @@
-//! Plain or keyed hashes of tokens, elements and whole contents. Knows nothing of text or sketches. Each of these
-//! values is on disk somewhere, and a change would make every stored signature useless. So `tests/vectors.json` pins
-//! them, and the tests below compare the hash functions with their published vectors.
+//! Plain or keyed hashes of tokens, elements and whole contents. Knows nothing of text or sketches. These hashes are on
+//! disk, and a change of one would make every stored signature useless. For this reason `tests/vectors.json` pins them,
+//! and the tests below compare the hash functions with their published vectors.
 
 use std::hash::Hasher;
 
@@ -23,8 +23,8 @@ const CONTENT_SET: u64 = named_seed(b"\xffset/all");
 /// The text that is hashed under a secret to get the secret's fingerprint.
 const KEY_NAME: &[u8] = b"\xffhapax key fingerprint 1";
 
-/// A 128-bit secret for keyed hashing. Without it no one can craft pages that evade or flood a collection. `Debug`
-/// prints only its fingerprint.
+/// A 128-bit secret for keyed hashing. Pages that evade or flood a collection can be crafted only with the secret.
+/// `Debug` prints only its fingerprint.
 #[derive(Clone)]
 pub struct SecretKey([u8; 16]);
 
@@ -50,7 +50,7 @@ impl SecretKey {
     }
 
     /// Returns a number that names the secret without revealing it: SipHash-2-4 of a fixed text under the secret. Data
-    /// is hashed with SipHash-1-3, so no hash of data can equal it by construction.
+    /// is hashed with another function, SipHash-1-3, so the hash of no data can be the fingerprint by construction.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write(KEY_NAME);
@@ -89,8 +89,9 @@ impl TokenHasher {
             hashes.extend(starts.iter().zip(ends).map(|(&start, &end)| sip13(secret, token(start, end))));
             return;
         }
-        // Most words have at most eight bytes. The branch that xxh3 takes for a word's length cannot be predicted, so
-        // all words take the short branches in vectors, and the few long ones are hashed again.
+        // Most words have at most eight bytes. xxh3 branches on a word's length, and the processor cannot predict these
+        // branches. Therefore all words are hashed as short words, in vectors, and then the few long words are hashed
+        // again.
         let TokenBatch { words, long } = batch;
         for (starts, ends) in starts.chunks(BATCH).zip(ends.chunks(BATCH)) {
             let from = hashes.len();
@@ -154,11 +155,11 @@ fn xxh3_9_to_16(first: &[u8; 8], last: &[u8; 8], len: usize) -> u64 {
     h ^ h >> 32
 }
 
-/// Tokens that are hashed together; a buffer for reuse.
+/// A reusable buffer for tokens that are hashed together.
 pub(crate) struct TokenBatch {
     /// The first eight bytes of each token.
     words: Box<[u64; BATCH]>,
-    /// The indexes of the tokens that are longer.
+    /// The indexes of the tokens with more than eight bytes.
     long: Box<[u16; BATCH]>,
 }
 
@@ -201,7 +202,7 @@ impl ContentHasher {
         Self { kind, begun: false }
     }
 
-    /// Begins another content and keeps the buffers.
+    /// Begins another content and reuses the buffers.
     pub(crate) fn begin(&mut self, tokens: &TokenHasher) {
         match (&mut self.kind, tokens) {
             (ContentHasherKind::Plain(hasher), TokenHasher::Plain) if self.begun => hasher.reset(),
@@ -219,7 +220,7 @@ impl ContentHasher {
         }
     }
 
-    /// Returns the hash of everything. `rest` is the end of the content, and most often the whole of it.
+    /// Returns the hash of the whole content. `rest` is the last part of the content, and most often all of it.
     pub(crate) fn finish(&mut self, rest: &[u8]) -> ContentHash {
         if let (ContentHasherKind::Plain(_), false) = (&self.kind, self.begun) {
             return ContentHash(xxh3_128(rest));
@@ -299,8 +300,8 @@ mod tests {
         }
     }
 
-    /// SipHash-1-3 and 2-4 of 00 01 .. with key 00..0f (reference implementation), and xxh3 of the empty input (xxHash
-    /// specification).
+    /// The vectors are SipHash-1-3 and 2-4 of 00 01 .. with key 00..0f (reference implementation), and xxh3 of the
+    /// empty input (xxHash specification).
     #[test]
     fn primitives_agree_with_their_published_vectors() {
         assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);

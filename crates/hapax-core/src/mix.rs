@@ -41,7 +41,7 @@ pub(crate) const fn named_seed(name: &[u8; 8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The finaliser of 0 and 1; splitmix64 of seed 1234567 (Vigna's test).
+    /// The values are the finaliser of 0 and 1, and splitmix64 of seed 1234567 (Vigna's test).
     #[test]
     fn mixer_and_generator_agree_with_their_published_values() {
         let mut generator = SplitMix64::new(1_234_567);

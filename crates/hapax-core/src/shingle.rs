@@ -1,13 +1,14 @@
 //! Token hashes -> shingle hashes. The hash of a shingle of n tokens with hashes h is
-//! `fmix64(n * LENGTH + sum of h[i] * BASE^(n-1-i))`, so each token is hashed once, and w of these hashes are combined
-//! by position. A text of fewer than w tokens is one shingle of all its tokens. Memory is bounded: w - 1 hashes are
-//! carried from one block to the next.
+//! `fmix64(n * LENGTH + sum of h[i] * BASE^(n-1-i))`. Each token is hashed once, and each window of w token hashes is
+//! combined by position. A text of fewer than w tokens is one shingle of all its tokens. Memory is bounded: w - 1 hashes
+//! are carried from one block to the next.
 
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{Simd, lanes};
 
-/// The base of the positional sum. It is 3 modulo 8: among the odd numbers these have the longest period (2^62), while
-/// `BASE - 1` and `BASE + 1` lose the fewest low bits, so swapped and repeated neighbours stay apart.
+/// The base of the positional sum. It is 3 modulo 8. Among the odd numbers, these have the longest period (2^62), and
+/// `BASE - 1` and `BASE + 1` lose the fewest low bits. This keeps shingles with swapped or repeated neighbours
+/// distinct.
 const BASE: u64 = SplitMix64::new(named_seed(b"shingle/")).next_u64() & !7 | 3;
 /// Added once for each token, so that shingles of different lengths differ.
 const LENGTH: u64 = SplitMix64::new(named_seed(b"shin/len")).next_u64();
@@ -53,7 +54,7 @@ fn horner(hashes: &[u64]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The definition, term by term.
+    /// Computes the hash of a shingle as it is defined, term by term.
     fn definition(hashes: &[u64]) -> u64 {
         let n = hashes.len();
         let sum = hashes

@@ -1,18 +1,18 @@
-//! Shingle hashes <-> a compact set, which is kept of a document so that it can be compared exactly.
+//! Shingle hashes <-> a compact set. It is stored with a document so that the document can be compared exactly.
 //!
 //! A set keeps the upper 48 of each hash's 64 bits. Two documents of n shingles each then share a shingle by accident
 //! with probability n²/2^48. At 1,000 shingles this is 4 in a billion, and such a shingle would change the Jaccard
-//! similarity by 0.0005; at a million shingles it is 0.4 %, and would change it by 0.0000005. So a comparison of two
-//! sets is called exact. (An attacker who knows how the hashes are made can craft collisions of 48 bits, as of 64.
-//! Keyed specs protect against that.)
+//! similarity by 0.0005. At a million shingles it is 0.4 %, and the change would be 0.0000005. For this reason, a
+//! comparison of two sets is called exact. (An attacker who knows how the hashes are made can craft collisions of 48
+//! bits, and also of 64. Keyed specs protect against that.)
 //!
-//! As bytes, a set is its hashes in ascending order, each as the gap to the one before in a Rice code: about
-//! `(49.6 - log2 n) / 8` bytes a shingle, 5.4 at 100 shingles, 5.2 at 300, 5.0 at 1,000. The format is on disk, so it is
-//! frozen.
+//! As bytes, a set is the list of its hashes in ascending order. Each hash is written as the gap to the one before, in
+//! a Rice code. A shingle takes about `(49.6 - log2 n) / 8` bytes: 5.4 at 100 shingles, 5.2 at 300, 5.0 at 1,000. The
+//! format is on disk, so it is frozen.
 
 use crate::verify;
 
-/// The bits that are kept of a hash.
+/// The number of bits that are kept of a hash.
 const BITS: u32 = 48;
 
 /// The distinct shingles of one document.
@@ -26,7 +26,7 @@ impl ShingleSet {
     /// Makes a set from 64-bit shingle hashes, in any order and with or without repeats.
     pub fn new(mut hashes: Vec<u64>) -> Self {
         hashes.iter_mut().for_each(|hash| *hash >>= u64::BITS - BITS);
-        // The input is often sorted in large parts: a stable sort finds and merges them.
+        // The input often consists of a few sorted parts, and a stable sort makes use of them.
         hashes.sort();
         hashes.dedup();
         hashes.shrink_to_fit();
@@ -43,7 +43,7 @@ impl ShingleSet {
         self.hashes.is_empty()
     }
 
-    /// The bytes of memory that it takes.
+    /// The bytes of memory that the set takes.
     pub fn bytes(&self) -> usize {
         self.hashes.len() * size_of::<u64>()
     }
@@ -60,8 +60,8 @@ impl ShingleSet {
     }
 
     /// Returns the compact form: one byte with the number of low bits that are written plainly, then a bit stream,
-    /// lowest bit first. For each hash it has the rest of the gap in unary (as many ones, then a zero) and then those
-    /// low bits.
+    /// lowest bit first. For each hash, the stream has the upper part of the gap in unary (that many ones, then a
+    /// zero), and then the low bits.
     pub fn to_bytes(&self) -> Vec<u8> {
         let low = low_bits(self.len());
         let mut bits = BitWriter { bytes: vec![low as u8], ..BitWriter::default() };
@@ -78,12 +78,13 @@ impl ShingleSet {
         bits.finish()
     }
 
-    /// Reads the set of `len` hashes from its compact form; `None` if the bytes are not the form of such a set.
+    /// Reads the set of `len` hashes from its compact form; `None` if the bytes are not the compact form of a set of
+    /// that size.
     pub fn from_bytes(bytes: &[u8], len: u64) -> Option<Self> {
         let (&low, bytes) = bytes.split_first()?;
         let low = u32::from(low);
-        // Each hash takes at least its low bits and a zero. So a wrong `len` cannot make this reserve more memory than
-        // there are bits.
+        // Each hash takes at least its low bits and a zero. Therefore a wrong `len` cannot reserve more memory than the
+        // bits allow.
         if low > BITS || len.checked_mul(u64::from(low) + 1)? > bytes.len() as u64 * 8 {
             return None;
         }
@@ -100,8 +101,8 @@ impl ShingleSet {
     }
 }
 
-/// Returns the number of low bits for gaps that average `2^48 / len`. With it the code is shortest, and never longer
-/// than `low + 3` bits a hash.
+/// Returns the number of low bits for gaps that average `2^48 / len`. With this number the code is shortest: at most
+/// `low + 3` bits a hash.
 fn low_bits(len: u64) -> u32 {
     ((1u64 << BITS) / len.max(1)).ilog2()
 }
@@ -110,7 +111,7 @@ fn low_bits(len: u64) -> u32 {
 struct BitWriter {
     bytes: Vec<u8>,
     pending: u64,
-    /// Pending bits, fewer than 8 between two calls.
+    /// The number of pending bits, fewer than 8 between two calls.
     count: u32,
 }
 

@@ -1,6 +1,6 @@
-//! The frozen pipeline spec: what is done to a text before two signatures can be compared. It is one line of text, with
-//! one spelling for each meaning. It is stored with every collection, and a collection refuses to open under another
-//! spec or another key. Banding and threshold are not part of it: they can change without signing anything again.
+//! The frozen pipeline spec: how a signature is made from a text. It is one line of text, with one spelling for each
+//! meaning, and is stored with every collection. A collection refuses to open under another spec or another key.
+//! Banding and threshold are not part of it: they can change without signing anything again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -63,7 +63,7 @@ pub enum Digits {
     Zero,
 }
 
-/// The unit of shingles, and how many of it are in one.
+/// The unit of shingles, and the number of units in a shingle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shingling {
     /// This many tokens, 1..=32.
@@ -118,7 +118,7 @@ impl SignatureShape {
     }
 }
 
-/// The spec of texts and sets that are signed here.
+/// The spec of texts and sets that hapax signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextSpec {
     /// The folding of characters.
@@ -164,11 +164,11 @@ const NAME_BYTES_MAX: usize = 64;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
-    /// Texts and sets that are signed here.
+    /// Texts and sets that hapax signs.
     Text(TextSpec),
-    /// Signatures made elsewhere, and nothing else.
+    /// Only signatures that are made elsewhere.
     External {
-        /// The name of their maker: `[a-z0-9][a-z0-9_-]{0,63}`.
+        /// The name of the program that makes them: `[a-z0-9][a-z0-9_-]{0,63}`.
         name: String,
         /// k in 16..=4096 with k·bits a multiple of 64, and 8, 16, 32 or 64 bits.
         shape: SignatureShape,
@@ -182,7 +182,7 @@ impl Default for Spec {
 }
 
 impl Spec {
-    /// Returns the sketch that makes its signatures; `None` if they are made elsewhere.
+    /// Returns the sketch that makes the signatures; `None` if they are made elsewhere.
     pub fn sketch(&self) -> Option<SketchKind> {
         match self {
             Self::Text(text) => Some(text.sketch),
@@ -204,7 +204,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Checks that every field is in range. [`Spec::parse`] has done so; call it for a spec that was built by hand.
+    /// Checks that every field is in range. [`Spec::parse`] does so itself; call it for a spec that was built by hand.
     pub fn validate(&self) -> Result<(), SpecError> {
         match self {
             Self::Text(spec) => spec.validate(),

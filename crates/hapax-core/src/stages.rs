@@ -1,5 +1,5 @@
-//! One stage at a time, for measuring, testing and explaining: signing works block by block, these functions do each
-//! stage over a whole text. The output of one stage is the input of the next.
+//! One stage at a time, for measuring, testing and explaining. Signing works block by block, but these functions do
+//! each stage over a whole text. The output of one stage is the input of the next.
 
 use crate::normalise::Normaliser;
 use crate::pipeline::{Pipeline, TokenHashing, Tools, blocks};

@@ -61,8 +61,8 @@ struct BytePlaces {
 
 impl BytePlaces {
     fn begin(&mut self, bytes: usize) {
-        // No byte begins or ends two tokens. A block may write more places than it has bits, into the room of one more
-        // block.
+        // A byte begins or ends at most one token. A block may write more places than it has bits, into the room of one
+        // more block.
         if self.places.len() < bytes + 2 * BLOCK {
             self.places.resize(bytes + 2 * BLOCK, 0);
         }
@@ -78,11 +78,11 @@ impl BytePlaces {
     /// Adds the places of the set bits, counted from `base`.
     #[inline(always)]
     fn push_bits(&mut self, base: usize, mut bits: u64) {
-        // Words of running text; a block seldom has more.
+        // A block of running text seldom has more words than this.
         const AT_ONCE: usize = 10;
         let count = bits.count_ones() as usize;
         let mut at = self.count;
-        // This many places are written whether the bits are there or not: a loop that ends with the bits is
+        // Writes this many places, even if fewer bits are set. In a loop over the set bits, the end would be
         // mispredicted every time.
         while bits != 0 {
             let room: &mut [u32; AT_ONCE] = self.places[at..].first_chunk_mut().expect("there is room for a block");
@@ -171,10 +171,10 @@ struct Classes {
     letters: u64,
     /// Letters and numbers of unspaced scripts.
     unspaced: u64,
-    /// The first byte of each of these.
+    /// The first byte of each character in `unspaced`.
     unspaced_first: u64,
     marks: u64,
-    /// The bytes of whole characters; bits beyond these have no meaning.
+    /// The number of bytes in whole characters; bits beyond these have no meaning.
     len: usize,
 }
 
@@ -213,7 +213,7 @@ fn classes<V: Bytes>(vector: V, table: &UnicodeTable, block: &Block, mut len: us
 }
 
 impl TokenScan<'_> {
-    /// Takes the characters that are wholly within the next 64 bytes; returns the position after them.
+    /// Takes the characters that are wholly within the next 64 bytes. Returns the position after them.
     #[inline(always)]
     fn block<V: Bytes>(&mut self, vector: V, at: usize) -> usize {
         let rest = &self.text[at..];
@@ -227,8 +227,8 @@ impl TokenScan<'_> {
         };
         let Classes { letters, unspaced, unspaced_first, marks, len } =
             classes(vector, self.tokeniser.table, block, rest.len().min(BLOCK));
-        // A mark belongs to a token only if a letter or number comes before it, and a long token may have to be cut:
-        // here characters are taken one at a time.
+        // A mark belongs to a token only if a letter or number comes before it, and a long token may have to be cut. In
+        // these cases, characters are taken one at a time.
         let running = self.tokeniser.running;
         if marks != 0 || running != Running::No && self.running_bytes(at) + BLOCK > TOKEN_BYTES_MAX {
             self.characters(at, at + len);
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// The definition, one character at a time (`docs/spec.md`, section 2).
+    /// Cuts a text as it is defined, one character at a time (`docs/spec.md`, section 2).
     fn definition(text: &str) -> Vec<String> {
         let table = UnicodeTable::of(Fold::NfkcCasefold);
         let (mut found, mut token, mut alone) = (Vec::new(), String::new(), false);
@@ -406,7 +406,8 @@ mod tests {
         found
     }
 
-    /// Runs of characters that bytes alone classify, of others, and of both, at every place of a block.
+    /// Tests runs of characters that are classified by their bytes alone, of other characters, and of both, at every
+    /// place of a block.
     #[test]
     fn tokens_of_every_script_are_those_of_the_definition() {
         const POOLS: [&str; 9] = [

@@ -29,10 +29,10 @@ pub(crate) enum Class {
     Space,
 }
 
-/// All properties of a scalar value in 32 bits: class (3); one bit each for unspaced script, decimal digit, composes
-/// with the character before it, and folds to itself or to one other character that never composes; combining class (8,
-/// from bit 8); mapping (16, from bit 16; 0 means itself). A letter that folds to its own parts, as `é` does, folds to
-/// itself: it is composed again.
+/// All properties of a scalar value in 32 bits: class (3 bits); one bit each for unspaced script, decimal digit, composes
+/// with the character before it, folds to itself, and folds to one other character that never composes; combining class
+/// (8 bits, from bit 8); mapping (16 bits, from bit 16; 0 means itself). A letter that folds to its own parts, as `é`
+/// does, counts as folding to itself, because it is composed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CharEntry(u32);
 
@@ -55,7 +55,7 @@ impl CharEntry {
         }
     }
 
-    /// Whether it is a letter or number of a script written without spaces, and so a token by itself.
+    /// Whether it is a letter or number of a script written without spaces: a token by itself.
     #[inline(always)]
     pub(crate) fn is_unspaced(self) -> bool {
         self.0 & UNSPACED != 0
@@ -80,7 +80,8 @@ impl CharEntry {
         self.0 & ITSELF != 0
     }
 
-    /// Whether it folds to one other scalar value for which the same holds: [`Mapping::whole`].
+    /// Whether it folds to one other scalar value, [`Mapping::whole`], that never composes with the character before
+    /// it.
     #[inline(always)]
     pub(crate) fn is_one_other(self) -> bool {
         self.0 & ONE_OTHER != 0
@@ -137,7 +138,7 @@ impl UnicodeTable {
         self.of_code_point(u32::from(c))
     }
 
-    /// The same for the result of [`decode`].
+    /// Returns the properties of a code point from [`decode`].
     #[inline(always)]
     pub(crate) fn of_code_point(&self, c: u32) -> CharEntry {
         let c = c as usize;

@@ -19,7 +19,8 @@ pub fn matching_slots(a: &[u8], b: &[u8], shape: SignatureShape) -> u32 {
     }
 }
 
-/// Counts in 16 lanes of a byte each, which compilers turn into vector compares. A lane is emptied before it is full.
+/// Counts in 16 lanes of one byte each, which compilers turn into vector compares. A lane is emptied before it
+/// overflows.
 #[inline]
 fn matching<const WIDTH: usize>(a: &[u8], b: &[u8]) -> u32 {
     const LANES: usize = 16;
@@ -46,21 +47,21 @@ pub fn similarity(matching: u32, shape: SignatureShape) -> f64 {
     (numerator as f64 / denominator as f64).clamp(0.0, 1.0)
 }
 
-/// Returns the same as an exact fraction: `(m·2^w - k) / (k·(2^w - 1))`.
+/// Returns the similarity as an exact fraction: `(m·2^w - k) / (k·(2^w - 1))`.
 fn similarity_ratio(matching: u32, SignatureShape { k, bits }: SignatureShape) -> (i128, i128) {
     let values = 1i128 << bits;
     (i128::from(matching) * values - i128::from(k), i128::from(k) * (values - 1))
 }
 
 /// Returns the 95 % interval of the similarity for m of k equal slots: Wilson's with a continuity correction (Newcombe
-/// 1998, "Two-sided confidence intervals for the single proportion", method 4), converted to J. Without the correction
-/// it held for documents with nothing in common in only 92 % of cases.
+/// 1998, "Two-sided confidence intervals for the single proportion", method 4), converted to J. Without the correction,
+/// the interval contained the similarity of documents with nothing in common in only 92 % of cases.
 ///
-/// It holds the similarity in at least 95 % of cases, whatever the sketch and the number of shingles
-/// (`tests/coverage.rs`). It is made for independent slots, which `classic` has. `fss` estimates spread less, by a
-/// factor of 0.7 to 0.9 with up to 300 shingles, so for these it holds more often. `oph` estimates of documents with
-/// fewer shingles than slots spread more: their slots count for fewer ([`spread`]). If the sketch is unknown (`None`),
-/// slots are taken as independent.
+/// The interval contains the similarity in at least 95 % of cases, whatever the sketch and the number of shingles
+/// (`tests/coverage.rs`). It is made for independent slots, which `classic` has. Estimates of `fss` spread less, by a
+/// factor of 0.7 to 0.9 with up to 300 shingles, so the interval contains the similarity more often. Estimates of `oph`
+/// spread more if a document has fewer shingles than slots; then the calculation uses fewer slots ([`spread`]). If the
+/// sketch is unknown (`None`), slots are taken as independent.
 pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKind>) -> (f64, f64) {
     const Z: f64 = 1.959_963_984_540_054;
     let fewer = sketch.map_or(1.0, spread).powi(2);

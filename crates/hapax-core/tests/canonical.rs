@@ -1,5 +1,5 @@
-//! Canonical text, from outside: equivalences that users count on, a slow reference made of the Unicode library's own
-//! parts, and the promise that cutting a text changes nothing.
+//! Tests of canonical text: equivalences that users count on, a slow reference made of the Unicode library's own parts,
+//! and the promise that cutting a text changes nothing.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
@@ -128,8 +128,8 @@ fn random_text(generator: &mut SplitMix64, len: usize) -> String {
     text
 }
 
-/// Long runs of characters that fold to themselves or to one other of as many bytes, fewer or more, with a few that
-/// compose between them: these are taken 64 bytes at a time.
+/// Tests long runs of characters that fold to themselves or to one other character of equal, smaller or larger size.
+/// The runs also have a few characters that compose. The code takes such runs 64 bytes at a time.
 #[test]
 fn long_runs_are_folded_as_the_definition_says() {
     const POOLS: [&str; 8] = [
@@ -202,7 +202,8 @@ fn ascii_alone_is_what_the_general_path_makes_of_it() {
         for round in 0..200 {
             let text: String = (0..round).map(|_| char::from(generator.next_u64() as u8 & 0x7f)).collect();
             assert_eq!(canonical(fold, marks, digits, &text), reference(fold, marks, digits, &text), "{text:?}");
-            // A starter that composes with nothing, at either end, sends its neighbours down the general path.
+            // A starter that composes with nothing, before or after a character, sends this character down the general
+            // path.
             let mixed: String = text.chars().flat_map(|c| [c, '\u{2e31}']).collect();
             let expected = reference(fold, marks, digits, &mixed);
             assert_eq!(canonical(fold, marks, digits, &mixed), expected, "{mixed:?}");
@@ -349,7 +350,7 @@ fn canonical_text_is_its_own_canonical_text() {
         let text = random_text(&mut generator, 1 + round % 80);
         for (fold, marks, digits) in options() {
             let once = canonical(fold, marks, digits, &text);
-            // A second pass changes one thing only: it removes a BOM that the first pass moved to the front.
+            // The only exception: a second pass removes a BOM that the first pass moved to the front.
             if !once.starts_with('\u{feff}') {
                 assert_eq!(canonical(fold, marks, digits, &once), once, "{fold:?} {marks:?} {digits:?} of {text:?}");
             }

@@ -1,5 +1,6 @@
-//! The 95 % interval holds the similarity in 95 of 100 cases, for every sketch and any number of shingles. It once held
-//! only 0.89 to 0.93 of them for `oph` with 10 to 30 shingles, and 0.92 of documents with nothing in common.
+//! The 95 % interval contains the similarity in 95 of 100 cases, for every sketch and any number of shingles. In an
+//! earlier version it contained only 0.89 to 0.93 of them for `oph` with 10 to 30 shingles, and 0.92 for documents with
+//! nothing in common.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
@@ -7,7 +8,7 @@ use hapax_core::sketch::{SketchState, Sketcher};
 use hapax_core::{SignatureShape, SketchKind, SplitMix64, fmix64, verify};
 
 const SEED: u64 = 1;
-/// Shingles in either document, and shingles in both.
+/// The number of shingles in either document, and the number in both.
 const SETS: [(u64, u64); 20] = [
     (2, 0),
     (2, 1),
@@ -40,7 +41,7 @@ fn signature(sketcher: &Sketcher, state: &mut SketchState, bits: u32, shingles: 
     packed
 }
 
-/// The share of pairs whose interval holds their similarity.
+/// Returns the share of pairs whose interval contains their similarity.
 fn coverage(kind: SketchKind, shape: SignatureShape, (either, both): (u64, u64), pairs: u32) -> f64 {
     let sketcher = Sketcher::new(kind, shape.k);
     let (mut state, mut numbers) = (SketchState::default(), SplitMix64::new(SEED));

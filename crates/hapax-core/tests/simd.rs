@@ -41,7 +41,7 @@ fn secret() -> SecretKey {
     SecretKey::new([9; 16])
 }
 
-/// All results of a text.
+/// All results for a text.
 #[derive(Debug, PartialEq)]
 struct Made {
     canonical: String,
@@ -60,7 +60,7 @@ fn make(pipeline: &Pipeline, scratch: &mut SignScratch, text: &str) -> Made {
     Made { canonical, hashes, set, signed, ranks: pipeline.ranks(scratch).as_slice().to_owned() }
 }
 
-/// Every text under every spec.
+/// Checks every text under every spec.
 fn all_agree(texts: impl IntoIterator<Item = String>) {
     let of = |simd| -> Vec<Pipeline> {
         let with = |spec| Pipeline::with_simd(spec, Some(&secret()), simd).expect("a valid spec");

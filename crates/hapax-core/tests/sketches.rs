@@ -17,7 +17,7 @@ fn run(sketch: SketchKind, banding: (u32, u32), set_size: usize, pairs: u32) -> 
     simulate(&simulation, &JACCARDS)
 }
 
-/// Set sizes, each with as many pairs as there is time for.
+/// Returns set sizes, each with the number of pairs that there is time for.
 fn grid(sketch: SketchKind) -> Vec<(usize, u32)> {
     match sketch {
         SketchKind::Fss => {
@@ -45,7 +45,8 @@ fn estimates_are_unbiased(sketch: SketchKind) {
                 continue;
             }
             let variance = s * (1.0 - s) / f64::from(SHAPE.k);
-            // Densified slots repeat each other, so only the pairs themselves tell how far the mean may stray.
+            // Densified slots repeat each other, so the possible error of the mean follows only from the variance over
+            // the pairs.
             let spread_of_one = if sketch == SketchKind::Oph { point.agreement_variance } else { variance };
             let z = (point.agreement_mean - s) / (spread_of_one / f64::from(pairs)).sqrt();
             let ratio = point.agreement_variance / variance;
@@ -54,7 +55,7 @@ fn estimates_are_unbiased(sketch: SketchKind) {
             assert!(z.abs() < 4.5, "{sketch:?} n={size} {point:?}: biased by {z} standard errors");
             match sketch {
                 SketchKind::Oph => {
-                    // Never worse than slots of which only as many are independent as there are shingles.
+                    // In the worst case, the number of independent slots is the number of shingles.
                     let worst = (f64::from(SHAPE.k) / size as f64 + 1.0) * (1.0 + spread);
                     assert!(ratio < worst, "n={size} {point:?}: variance {ratio}");
                 }
@@ -82,8 +83,8 @@ fn oph_is_unbiased_and_varies_more_where_most_slots_are_filled_from_others() {
     estimates_are_unbiased(SketchKind::Oph);
 }
 
-/// A set of one or two shingles fills all slots from one or two: those of another set must not agree with all of them
-/// by chance, as they once did with probability 1/256.
+/// All slots of a set of one or two shingles are filled from one or two ranks. The slots of another such set must not
+/// all agree with them by chance. This once happened with probability 1/256.
 #[test]
 fn tiny_sets_agree_by_chance_slot_by_slot() {
     println!("seed {SEED}");

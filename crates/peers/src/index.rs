@@ -1,8 +1,8 @@
 //! gaoya's index, for `benches/index/main.rs`: the same documents and passes, in a separate process that is built for
 //! this very machine. `benches/index/contender.rs` describes the commands.
 //!
-//! It is used at its best: ids are `u32`, lists of up to four ids are stored inline, signatures are raw bytes. It takes
-//! only the slots that its bands cover.
+//! gaoya is used at its best: ids are `u32`, lists of up to four ids are stored inline, signatures are raw bytes. It
+//! takes only the slots that its bands cover.
 
 #[path = "../../../benches/index/contender.rs"]
 mod contender;
@@ -17,7 +17,7 @@ use gaoya::minhash::{MinHashIndex, SmallVecContainer};
 
 struct Gaoya(MinHashIndex<u8, u32, SmallVecContainer<u32, 4>>);
 
-/// It has a single writer, so there is no `INSERT_SHARED`.
+/// This index has a single writer, so there is no `INSERT_SHARED`.
 impl Index for Gaoya {
     type Scratch = ();
     const BUILD: Option<Build<Self>> = Some(|index, documents| {

@@ -1,5 +1,5 @@
 //! The fastest server that axum allows: it parses the same JSON as hapax and answers a constant. `/sink` does not even
-//! look at the body, and so shows what the load generator can send. Usage: hapax-compare-bare ADDRESS
+//! read the body, and so shows how much the load generator can send. Usage: hapax-compare-bare ADDRESS
 
 mod server;
 

@@ -1,8 +1,9 @@
-//! A server that one can write in an afternoon: gaoya's index behind a lock, in axum. Documents come in on stdin before
-//! the first request, a line of JSON each. Nothing is durable. Usage: hapax-compare-gaoya ADDRESS < documents
+//! A server that can be written in an afternoon: gaoya's index behind a lock, in axum. It reads documents from stdin
+//! before the first request, as one line of JSON each. Nothing is durable. Usage: hapax-compare-gaoya ADDRESS <
+//! documents
 //!
-//! It uses gaoya well: the spec of hapax's default (words of five, 31 bands of 8 rows), two-byte slots, ids as
-//! numbers, and a fast hasher.
+//! It uses gaoya well: the spec of hapax's default (words of five, 31 bands of 8 rows), two-byte slots, ids as numbers,
+//! and a fast hasher.
 
 mod server;
 

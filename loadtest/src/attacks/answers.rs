@@ -1,4 +1,4 @@
-//! Attacks by answers that are not read, over HTTP/1.1 and by hand-written HTTP/2.
+//! Attacks by clients that do not read answers, over HTTP/1.1 and by hand-written HTTP/2.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::raw::Raw;
 
 /// A request with a long answer: a page of a thousand documents.
 const PAGE: &str = "/v1/collections/default/documents?limit=1000";
-/// Requests on one connection, before the first answer is read.
+/// The number of requests sent on one connection before the first answer is read.
 const PIPELINED: usize = 200;
-/// Streams on one connection.
+/// The number of streams on one connection.
 const STREAMS: u32 = 100;
 const SETTINGS: u8 = 4;
 const HEADERS: u8 = 1;
@@ -20,7 +20,7 @@ const RST_STREAM: u8 = 3;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Sends many requests and reads nothing.
+/// Sends many requests and reads no answer.
 pub(super) async fn unread(raw: &Raw) -> Result<()> {
     let mut stream = raw.connect().await?;
     stream.write_all(&raw.head(&format!("GET {PAGE}"), "").repeat(PIPELINED)).await?;
@@ -54,7 +54,7 @@ pub(super) async fn rapid_resets(raw: &Raw) -> Result<()> {
     }
 }
 
-/// Keeps the connection open until the server closes it. Only one byte is read, so that the end can be seen.
+/// Keeps the connection open until the server closes it. Only one byte is read, so that the end is noticed.
 async fn hold(stream: &mut TcpStream) -> Result<()> {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -73,7 +73,7 @@ async fn http2(raw: &Raw, settings: &[u8]) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Returns the head of a GET: literal fields, which need no table (RFC 7541, section 6.2.2).
+/// Returns the head of a GET. It has literal fields, which need no table (RFC 7541, section 6.2.2).
 fn head(raw: &Raw, path: &str) -> Vec<u8> {
     let authority = raw.address.to_string();
     let fields = [(":method", "GET"), (":scheme", "http"), (":authority", authority.as_str()), (":path", path)];

@@ -12,7 +12,7 @@ use crate::texts::Texts;
 const MIB: usize = 1 << 20;
 const BULK: &str = "POST /v1/collections/default/bulk?op=check";
 const CHECK: &str = "POST /v1/collections/default/check";
-/// An attacker gives a request up after this time.
+/// An attacker abandons a request after this time.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
 /// One request: its first line, its headers, and its body.
@@ -77,14 +77,14 @@ fn zstd(pieces: impl Iterator<Item = Vec<u8>>) -> Result<Vec<u8>> {
     Ok(encoder.finish()?)
 }
 
-/// Sends a prepared request, and reads whatever the server answers.
+/// Sends a prepared request, and reads any answer of the server.
 pub(super) async fn send(raw: &Raw, payload: &Payload) -> Result<()> {
     let mut stream = raw.connect().await?;
     stream.write_all(&raw.head(payload.request, &payload.headers)).await?;
     tokio::time::timeout(GIVE_UP, send_and_drain(&mut stream, &payload.body)).await?
 }
 
-/// Sends a byte of a body each second.
+/// Sends a body, one byte each second.
 pub(super) async fn trickle(raw: &Raw) -> Result<()> {
     let mut stream = raw.connect().await?;
     stream.write_all(&raw.head(CHECK, "content-type: application/json\r\ncontent-length: 1000\r\n")).await?;
@@ -107,7 +107,7 @@ pub(super) async fn endless(raw: &Raw) -> Result<()> {
     chunk.extend_from_slice(b"\r\n");
     loop {
         stream.write_all(&chunk).await?;
-        // So many attackers with more than this would be limited by this client.
+        // If so many attackers sent more than this, this client would be the bottleneck.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

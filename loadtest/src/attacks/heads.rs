@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::raw::Raw;
 
-/// Sends a byte of a head each second.
+/// Sends a head, one byte each second.
 pub(super) async fn trickle(raw: &Raw) -> Result<()> {
     let mut stream = raw.connect().await?;
     stream.write_all(b"POST /v1/collections/default/check HTTP/1.1\r\nx-slow: ").await?;
@@ -25,7 +25,7 @@ pub(super) async fn idle(raw: &Raw) -> Result<()> {
     Ok(())
 }
 
-/// Sends requests as a page of another site would make a browser send them.
+/// Sends requests in the way in which a page of another site would make a browser send them.
 pub(super) async fn foreign(raw: &Raw, let_in: &AtomicU64) -> Result<()> {
     let mut stream = raw.connect().await?;
     let requests = [

@@ -1,5 +1,5 @@
-//! Clients that mean harm, each as a loop over one connection after another. They read only what they must, and do not
-//! care what the server answers. Nothing here knows how the server is measured meanwhile.
+//! Malicious clients, each as a loop over one connection after another. They read only as much as they must, and ignore
+//! the server's answers. This module knows nothing of how the server is measured during the attacks.
 
 mod answers;
 mod bodies;
@@ -18,7 +18,7 @@ use crate::texts::Texts;
 use bodies::Payloads;
 use raw::Raw;
 
-/// A pause before an attacker that was thrown out comes back.
+/// A pause before an attacker whose connection was closed connects again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// One way to attack.
@@ -30,23 +30,23 @@ pub(crate) enum Attack {
     TricklingBodies,
     /// Connections that send nothing.
     IdleSockets,
-    /// Requests whose long answers nothing reads.
+    /// Requests whose long answers are not read.
     UnreadAnswers,
-    /// The same over HTTP/2, with a window of 0.
+    /// Requests whose answers are not read, over HTTP/2, with a window of 0.
     ClosedWindows,
     /// HTTP/2 streams that are reset as soon as they are opened.
     RapidResets,
-    /// Kilobytes of zstd that are megabytes of line feeds.
+    /// Kilobytes of zstd that decode to megabytes of line feeds.
     ZstdBombs,
-    /// The same as gzip.
+    /// Kilobytes of gzip that decode to megabytes of line feeds.
     GzipBombs,
-    /// A small zstd body that is one JSON document of a gigabyte.
+    /// A small zstd body that decodes to one JSON document of a gigabyte.
     LongBombs,
     /// Bulk lines that never end.
     EndlessLines,
-    /// Line feeds as they are.
+    /// Line feeds without compression.
     BlankLines,
-    /// Batches of as many and as long documents as are allowed.
+    /// Batches with the largest allowed number and length of documents.
     HugeBatches,
     /// A megabyte of opening brackets.
     DeepJson,
@@ -91,7 +91,7 @@ impl Attack {
         }
     }
 
-    /// The number of attackers. Those that send a lot are few, because they share processors with the prober.
+    /// The number of attackers. There are few of those that send a lot, because they share processors with the prober.
     fn attackers(self) -> usize {
         match self {
             Self::TricklingHeads | Self::TricklingBodies => 1_500,
@@ -104,7 +104,7 @@ impl Attack {
     }
 }
 
-/// The things that attackers share.
+/// The data that attackers share.
 pub(crate) struct Ground {
     raw: Raw,
     payloads: Payloads,
@@ -113,7 +113,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Prepares everything that is sent, so that attackers cost this client little.
+    /// Prepares all data that is sent, so that attackers cost this client little.
     pub(crate) fn prepare(address: std::net::SocketAddr, texts: &Texts) -> Result<Arc<Self>> {
         let (raw, payloads) = (Raw { address }, Payloads::prepare(texts)?);
         Ok(Arc::new(Self { raw, payloads, let_in: AtomicU64::new(0) }))
@@ -125,7 +125,7 @@ impl Ground {
     }
 }
 
-/// Attackers at work. They stop, and their connections close, when this is dropped.
+/// Attackers at work. When this is dropped, they stop and their connections close.
 pub(crate) struct Attackers(Vec<JoinHandle<()>>);
 
 impl Attackers {
@@ -134,7 +134,7 @@ impl Attackers {
             let ground = Arc::clone(ground);
             runtime.spawn(async move {
                 loop {
-                    // An error is the server closing the connection, as it should.
+                    // An error means that the server closes the connection, as it should.
                     let _ = round(&ground, attack).await;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -150,7 +150,7 @@ impl Drop for Attackers {
     }
 }
 
-/// Attacks over one connection, until the server closes it or the attack is through.
+/// Attacks over one connection, until the server closes it or the attack is complete.
 async fn round(ground: &Ground, attack: Attack) -> Result<()> {
     let Ground { raw, payloads, let_in } = ground;
     match attack {

@@ -1,4 +1,4 @@
-//! Bytes on a socket, as an attacker writes them.
+//! Bytes on a socket, written as an attacker writes them.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ impl Raw {
     }
 }
 
-/// Sends bytes while it reads and drops the answer, and then reads until the server has nothing more for a while.
+/// Sends bytes while it reads and drops the answer. Then it reads until the server sends nothing more for a while.
 pub(super) async fn send_and_drain(stream: &mut TcpStream, bytes: &[u8]) -> Result<()> {
     let (mut reading, mut writing) = stream.split();
     let send = async {

@@ -1,4 +1,4 @@
-//! One connection, used by one request at a time, and opened again if the server closed it.
+//! One connection, which is used by one request at a time, and is opened again if the server closed it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Target {
 pub(crate) struct Connection {
     target: Arc<Target>,
     sender: Option<SendRequest<Full<Bytes>>>,
-    /// Connections opened so far.
+    /// The number of connections opened so far.
     pub(crate) opened: u64,
 }
 
@@ -68,8 +68,8 @@ impl Connection {
         Self { target, sender: None, opened: 0 }
     }
 
-    /// Sends a request and reads the whole answer. A request that was not sent because the server had closed an idle
-    /// connection is sent again on a new one.
+    /// Sends a request and reads the whole answer. If a request could not be sent because the server had closed an idle
+    /// connection, it is sent again on a new one.
     pub(crate) async fn send(&mut self, request: &Request) -> Result<Answer> {
         let limit = self.target.timeout;
         let answer = tokio::time::timeout(limit, self.exchange(request)).await;
@@ -120,7 +120,7 @@ impl Connection {
         let stream = TcpStream::connect(self.target.address).await.context("cannot connect")?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends when the sender is dropped. Its error is the request's error too.
+        // The task ends when the sender is dropped. Its error is also reported as the error of the request.
         tokio::spawn(connection);
         self.opened += 1;
         Ok(sender)

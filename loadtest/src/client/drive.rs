@@ -1,7 +1,7 @@
-//! Sends requests when they are due, over many connections, and tallies what became of them.
+//! Sends requests when they are due, over many connections, and tallies their outcomes.
 //!
-//! A thread of its own watches the clock and hands out due times; timers of an async runtime are a millisecond too
-//! coarse for that. If the server is slow, requests wait for a free connection, and their latency still counts from the
+//! A separate thread watches the clock and hands out due times, because the timers of an async runtime are imprecise by
+//! up to a millisecond. If the server is slow, requests wait for a free connection. Their latency still counts from the
 //! time when they were due (no coordinated omission).
 
 use std::collections::VecDeque;
@@ -17,34 +17,34 @@ use super::request::{Answer, Fate, Request};
 use super::tally::{Entry, Tally};
 use crate::schedule::{Arrivals, Schedule};
 
-/// Parts of a tally that are written apart, so that connections seldom meet at a lock.
+/// The number of parts of a tally that are written separately, so that connections seldom wait for the same lock.
 const SHARDS: usize = 8;
-/// How long requests that are due may still wait for a connection after the end; less in short phases.
+/// How long due requests may still wait for a connection after the end of a phase; less in short phases.
 const GRACE_MAX: Duration = Duration::from_secs(5);
-/// The dispatcher sleeps at least this long, so that a high rate does not take a processor.
+/// The shortest sleep of the dispatcher. With it, a high rate does not use a whole processor.
 const NAP: Duration = Duration::from_micros(50);
 
-/// A scenario's requests and their judgement.
+/// The requests of a scenario, and the judgement of their answers.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// The things to remember about a request until its answer comes.
+    /// The facts to remember about a request until its answer comes.
     type Note: Send;
 
-    /// Makes request `n`. It may be sent a little later than others of a higher number.
+    /// Makes request `n`. It may be sent a little later than requests with higher numbers.
     fn request(&self, n: u64) -> (Request, Self::Note);
 
-    /// Judges an answer that is no refusal.
+    /// Judges an answer that is not a refusal.
     fn judge(&self, note: Self::Note, answer: &Answer) -> Fate;
 
-    /// Learns that a request was refused, and so changed nothing.
+    /// Is called if a request was refused, and therefore changed nothing.
     fn refused(&self, _: Self::Note) {}
 }
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// At this many a second, however long answers take.
+    /// Requests are sent at this rate per second, however long answers take.
     Open { rate: f64, arrivals: Arrivals, seed: u64 },
-    /// Each connection sends the next request when it has its answer.
+    /// Each connection sends the next request when it has received its answer.
     Closed,
 }
 
@@ -52,16 +52,16 @@ pub(crate) enum Pace {
 pub(crate) struct Plan {
     pub(crate) pace: Pace,
     pub(crate) duration: Duration,
-    /// The time at the beginning whose latencies do not count.
+    /// The time at the beginning in which latencies do not count.
     pub(crate) warm_up: Duration,
     pub(crate) connections: usize,
     /// The number of the first request.
     pub(crate) first: u64,
-    /// The number at which it ends before its time, if any.
+    /// The number of the request at which the work ends early, if any.
     pub(crate) end: Option<u64>,
 }
 
-/// The due times that are not taken yet.
+/// The due times that no connection has taken yet.
 struct Turnstile {
     dues: Mutex<VecDeque<Duration>>,
     waiting: Semaphore,
@@ -108,7 +108,7 @@ pub(crate) fn drive<W: Work>(runtime: &Runtime, target: &Arc<Target>, work: &Arc
     (all, shared.next.load(Ordering::Relaxed))
 }
 
-/// Hands out due times until the end, then waits a little for those that are not taken.
+/// Hands out due times until the end, then waits a little until the remaining ones are taken.
 fn dispatch(turnstile: &Turnstile, begun: Instant, duration: Duration, schedule: Schedule) {
     let mut schedule = schedule.take_while(|due| *due < duration).peekable();
     while let Some(&next) = schedule.peek() {
@@ -149,7 +149,7 @@ impl Turnstile {
 async fn work_through<W: Work>(shared: Arc<Shared<W>>, mut connection: Connection, shard: usize) {
     let Shared { work, plan, turnstile, next, begun, tallies } = &*shared;
     loop {
-        // It is made before it is due, because this client's own work must not count as latency.
+        // The request is made before it is due, because this client's own work must not count as latency.
         let n = next.fetch_add(1, Ordering::Relaxed);
         if plan.end.is_some_and(|end| n >= end) {
             break;
@@ -176,7 +176,7 @@ async fn work_through<W: Work>(shared: Arc<Shared<W>>, mut connection: Connectio
         let entry = Entry { kind: request.kind, due, sent, done, counts };
         tallies[shard].lock().expect("not poisoned").enter(&entry, fate);
         if failed_to_connect {
-            // Without a pause, a server that is gone would be asked a hundred thousand times a second.
+            // Without a pause, this would call a server that has ended a hundred thousand times per second.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Requests on a schedule -> a tally of what became of them. Nothing here knows what a request asks for.
+//! Requests on a schedule -> a tally of their outcomes. This module does not know the meaning of a request.
 
 mod connection;
 mod drive;

@@ -1,4 +1,4 @@
-//! One request of a scenario, and the words for what became of it.
+//! One request of a scenario, and the names of its possible outcomes.
 
 use bytes::Bytes;
 use hyper::{Method, Uri};
@@ -6,7 +6,7 @@ use hyper::{Method, Uri};
 /// A request that is ready to be sent. A clone shares its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// The kind under which it is counted.
+    /// The kind of request in the counts.
     pub(crate) kind: &'static str,
     pub(crate) method: Method,
     /// Path and query.
@@ -32,7 +32,7 @@ impl Request {
         Self { kind, method, target, content_type: "", encoding: "", body: Bytes::new() }
     }
 
-    /// Says how the body is compressed.
+    /// Sets the compression of the body.
     pub(crate) fn encoded(self, encoding: &'static str) -> Self {
         Self { encoding, ..self }
     }
@@ -50,12 +50,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Whether the server refused the request because it has too much to do.
+    /// Whether the server refused the request because it is overloaded.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self.status, 429 | 503)
     }
 
-    /// Returns the beginning of the body, to be shown.
+    /// Returns the beginning of the body, for messages.
     pub(crate) fn excerpt(&self) -> String {
         String::from_utf8_lossy(&self.body[..self.body.len().min(200)]).into_owned()
     }
@@ -67,6 +67,6 @@ pub(crate) enum Fate {
     Good,
     /// Refused because of load, as the API allows.
     Refused,
-    /// No answer, or one that must not be.
+    /// There was no answer, or a wrong one.
     Wrong(String),
 }

@@ -7,9 +7,9 @@ use hdrhistogram::Histogram;
 
 use super::request::Fate;
 
-/// The longest latency that is told from longer ones, in microseconds.
+/// The longest latency that is recorded exactly, in microseconds.
 const LONGEST_US: u64 = 120_000_000;
-/// Different errors that are kept with their text.
+/// The number of different errors whose text is kept.
 const ERRORS_MAX: usize = 20;
 
 /// Latencies in microseconds, with three digits.
@@ -28,7 +28,7 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 pub(crate) struct Kind {
     pub(crate) good: Latencies,
     pub(crate) refused: Latencies,
-    /// Errors, by their text.
+    /// The number of errors, by their text.
     pub(crate) wrong: BTreeMap<String, u64>,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct Second {
 pub(crate) struct Tally {
     pub(crate) kinds: BTreeMap<&'static str, Kind>,
     pub(crate) seconds: Vec<Second>,
-    /// How late requests were sent, in microseconds: time that they waited for a connection or for this client.
+    /// How late requests were sent, in microseconds, because they waited for a connection or for this client.
     pub(crate) late: Latencies,
-    /// Connections that were opened.
+    /// The number of connections that were opened.
     pub(crate) opened: u64,
-    /// Requests that were due and never sent, because no connection became free.
+    /// The number of requests that were due but never sent, because no connection became free.
     pub(crate) unsent: u64,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Entry {
     pub(crate) due: Duration,
     pub(crate) sent: Duration,
     pub(crate) done: Duration,
-    /// Whether its latency counts; if not, the client and the server were still warming up.
+    /// Whether the latency counts. During the warm-up of client and server it does not.
     pub(crate) counts: bool,
 }
 

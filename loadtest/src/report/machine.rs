@@ -7,7 +7,7 @@ pub(super) fn describe() -> String {
         let line = text.lines().find(|line| line.starts_with(name))?;
         Some(line.split_once(':')?.1.trim().to_owned())
     };
-    // Not `available_parallelism`: with --pin that is a part of them.
+    // `available_parallelism` is not used: with --pin it counts only some of the processors.
     let cpuinfo = read("/proc/cpuinfo");
     let processors = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
     let processor = field(&cpuinfo, "model name").unwrap_or_else(|| "unknown processor".to_owned());

@@ -17,14 +17,15 @@ use crate::memory::Memory;
 use crate::options::Args;
 use crate::queries::RecallAt;
 
-/// Something that must hold.
+/// A condition that must hold.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Expectation {
     pub(crate) what: String,
     pub(crate) value: f64,
     pub(crate) bound: String,
     pub(crate) met: bool,
-    /// Whether it is about time or memory, which a busy machine may exceed; such a one fails a run with `--strict` only.
+    /// Whether the condition is about time or memory, which a busy machine may exceed. It then fails a run only with
+    /// `--strict`.
     pub(crate) only_if_strict: bool,
 }
 
@@ -97,7 +98,7 @@ impl Report {
         self.at_most(&format!("{what}: wrong answers and errors"), tally.wrongs() as f64, 0.0, false);
     }
 
-    /// Prints and writes the report, and returns whether everything that must hold does.
+    /// Prints and writes the report, and returns whether all conditions hold.
     pub(crate) fn finish(&self, args: &Args) -> Result<bool> {
         table::recall(&mut std::io::stdout().lock(), &self.recall)?;
         table::expectations(&mut std::io::stdout().lock(), &self.expectations)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::client::{Kind, Latencies, Tally};
 use crate::memory::Memory;
 
-/// The quantiles of the picture, as the share of requests that are slower.
+/// The quantiles of the picture, each as the share of requests that are slower.
 const TAILS: [f64; 13] = [0.9, 0.75, 0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.002_5, 0.001, 0.000_25, 0.000_1];
 
 /// Latencies in milliseconds, counted from the time when a request was due.
@@ -79,9 +79,9 @@ pub(crate) struct Phase {
     pub(crate) name: String,
     /// Seconds from the beginning of the report.
     pub(crate) begun_s: f64,
-    /// The seconds whose requests are counted in `operations`; those of the warm-up are only in `over_time`.
+    /// The seconds whose requests are counted in `operations`. Those of the warm-up are only in `over_time`.
     pub(crate) seconds: f64,
-    /// Requests a second that were due; absent if clients waited for answers.
+    /// The number of requests due per second; absent if clients waited for answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate: Option<f64>,
     pub(crate) connections: usize,
@@ -89,7 +89,7 @@ pub(crate) struct Phase {
     pub(crate) over_time: OverTime,
     /// How late this client sent requests.
     pub(crate) sent_late_ms: Percentiles,
-    /// Requests that were due and never got a connection.
+    /// The number of requests that were due but never got a connection.
     pub(crate) unsent: u64,
     pub(crate) opened_connections: u64,
     pub(crate) memory: Vec<Memory>,
@@ -108,7 +108,7 @@ pub(crate) struct Setting<'a> {
 
 impl Phase {
     pub(crate) fn of(setting: Setting<'_>, tally: &Tally, memory: Vec<Memory>) -> Self {
-        // The last second is often a part of one, with answers that came after the end.
+        // The last second is often incomplete, and contains answers that came after the end.
         let whole = tally.seconds.len().min(setting.seconds.ceil() as usize);
         let seconds = &tally.seconds[..whole];
         Self {

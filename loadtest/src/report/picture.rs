@@ -11,14 +11,14 @@ use super::{Phase, Report};
 const SIZE: (u32, u32) = (1_400, 1_260);
 /// The width of the list of lines, to the right of the latencies.
 const LIST: u32 = 250;
-/// The picture is drawn larger by this factor, because plotters rounds to whole dots and lines would have steps.
+/// The picture is drawn larger by this factor, because plotters rounds to whole pixels and lines would look jagged.
 const SCALE: u32 = 4;
 const GOOD: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
 const REFUSED: RGBColor = RGBColor(0xC2, 0x4E, 0x0F);
 const WRONG: RGBColor = RGBColor(0xB0, 0x10, 0x40);
 const ANONYMOUS: RGBColor = RGBColor(0x3C, 0x8D, 0x40);
 const PHASE: RGBColor = RGBColor(0x99, 0x99, 0x99);
-/// Lines of one chart, told apart by colour.
+/// The lines of one chart, distinguished by colour.
 const LINES: [RGBColor; 10] = [
     RGBColor(0x1F, 0x5F, 0xA8),
     RGBColor(0xC2, 0x4E, 0x0F),
@@ -50,7 +50,7 @@ pub(super) fn draw(report: &Report) -> Result<String, Box<dyn std::error::Error>
         draw_memory(&areas[2], report)?;
         root.present()?;
     }
-    // The drawing keeps its own measures in the viewBox. Only the size at which it is shown is set here.
+    // The drawing keeps its own coordinates in the viewBox. Only the size at which it is shown is set here.
     let drawn = format!("width=\"{}\" height=\"{}\"", dots(SIZE.0), dots(SIZE.1));
     Ok(svg.replacen(&drawn, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1))
 }
@@ -67,7 +67,8 @@ fn time(report: &Report) -> Range<f64> {
     begin..report.phases.iter().map(end).fold(begin + 1.0, f64::max)
 }
 
-/// Draws latency (logarithmic) over the share of slower requests (logarithmic), a line for each kind in each phase.
+/// Draws latency (logarithmic) over the share of slower requests (logarithmic), with one line for each kind in each
+/// phase.
 fn draw_latencies(area: &Area<'_>, report: &Report) -> Drawn {
     let lines: Vec<(String, &[(f64, f64)])> = report
         .phases
@@ -81,7 +82,7 @@ fn draw_latencies(area: &Area<'_>, report: &Report) -> Drawn {
     let all = || lines.iter().flat_map(|(_, tail)| tail.iter());
     let (least, most) = all().fold((1.0_f64, 1.0_f64), |(least, most), (_, ms)| (least.min(*ms), most.max(*ms)));
     let tail_max = all().map(|(share, _)| 1.0 / share).fold(10.0, f64::max);
-    // In a list to the right of the chart, because a tour has more lines than a legend has room.
+    // The names are in a list to the right of the chart, because a tour has more lines than fit into a legend.
     let (area, list) = area.split_horizontally(dots(SIZE.0 - LIST));
     list_lines(&list, lines.iter().map(|(name, _)| name.as_str()))?;
     let mut chart = ChartBuilder::on(&area)
@@ -161,7 +162,7 @@ fn draw_requests(area: &Area<'_>, report: &Report) -> Drawn {
     for phase in main() {
         let edge = [(phase.begun_s, 0.0), (phase.begun_s, most * 1.15)];
         chart.draw_series(LineSeries::new(edge, PHASE.stroke_width(dots(1))))?;
-        // Downwards, because short phases have less room than their names.
+        // The names are written downwards, because short phases are narrower than their names.
         let style = ("sans-serif", dots(11)).into_font().transform(FontTransform::Rotate90).color(&PHASE);
         let x = phase.begun_s + (time(report).end - time(report).start) * 0.012;
         chart.draw_series([Text::new(phase.name.clone(), (x, most * 1.14), style)])?;

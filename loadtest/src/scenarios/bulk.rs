@@ -1,4 +1,4 @@
-//! Checks at a rate, alone, and while many bulk requests use every other moment of the server.
+//! Checks at a given rate, alone, and while many bulk requests use all other time of the server.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::options;
 use crate::scrape::sum;
 use crate::works::{Bulk, Checks};
 
-/// How much longer checks may take during bulk requests.
+/// The largest factor by which checks may be slower during bulk requests.
 const RATIO_MAX: f64 = 3.0;
 const STREAMS: usize = 64;
 const LINES: u64 = 500;
@@ -61,7 +61,7 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
     ] {
         let (lines, begun) = (lines_read(bench)?, Instant::now());
         let (bulk, during) = together(bench, args, name, &work, &checks)?;
-        // By the server's own count, because a short phase may end in the middle of every request.
+        // The server's own count is used, because a short phase may end in the middle of every request.
         let documents = (lines_read(bench)? - lines) / begun.elapsed().as_secs_f64();
         bench.report.nothing_wrong(name, &bulk);
         bench.report.nothing_wrong(&format!("checks during {name}"), &during);
@@ -89,7 +89,7 @@ fn together(
     checks: &Arc<Checks>,
 ) -> Result<(Tally, Tally)> {
     let seconds = bench.args.seconds;
-    // This client's threads for bulk give way to those for checks.
+    // This client's threads for bulk requests have a lower priority than those for checks.
     let plan = (Pace::Closed, seconds, args.streams);
     let bulk = Companion::start(bench, runtime(bench.args.threads, 19)?, name, work, plan);
     let pace = bench.open(args.checks);

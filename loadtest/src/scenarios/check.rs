@@ -1,4 +1,5 @@
-//! Checks by one client, then by many at a rate. Of half of them the nearest document and its similarity are known.
+//! Checks by one client, then by many at a given rate. For half of the checks, the nearest document and its similarity
+//! are known.
 
 use anyhow::Result;
 
@@ -16,7 +17,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     bench.report.finish(args)
 }
 
-/// Imports documents, and reports the speed and the memory that they take.
+/// Imports documents, and reports the speed of the import and the memory that the documents take.
 fn measured_import(bench: &mut Bench) -> Result<()> {
     let documents = bench.args.documents;
     let resident = |bench: &Bench| Ok::<_, anyhow::Error>(sum(&bench.scrape()?, "process_resident_memory_bytes"));

@@ -1,5 +1,5 @@
-//! Checks of new texts, alone and while a mix of checks names documents whose records only the disk has: the server was
-//! started again, and the system has forgotten its files.
+//! Checks of new texts, alone and during a mix of checks that name documents whose records are only on the disk: the
+//! server was restarted, and the system has dropped its files from the cache.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use crate::works::{Prepared, check_body, document_body, path, unexpected};
 
 /// The similarity of a check to the document that it resembles.
 const JACCARD: f64 = 0.95;
-/// Checks in ten of the mix that resemble a stored document.
+/// The number of checks in ten of the mix that resemble a stored document.
 const NEAR_OF_TEN: u64 = 3;
-/// Prepared checks of new texts.
+/// The number of prepared checks of new texts.
 const NEWS: u64 = 4_000;
-/// The shares of the capacity that new texts and the mix have.
+/// The share of the capacity that is used for new texts, and for the mix.
 const LOAD: f64 = 0.25;
-/// How much longer the slowest of a thousand checks of new texts may take while the mix runs.
+/// The largest factor by which the slowest of a thousand checks of new texts may be slower while the mix runs.
 const RATIO_MAX: f64 = 2.0;
-/// The ids that must be read from the disk, as a share of the documents that the mix resembles.
+/// The least number of ids read from the disk, as a share of the documents that the mix resembles.
 const COLD_MIN: f64 = 0.9;
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let news = Prepared::new((0..NEWS).map(new).collect());
     let capacity = bench.capacity(&news)?;
     let (rate, seconds, connections) = (capacity * LOAD, args.seconds, args.connections);
-    // Each document is asked for once, so that none is in a cache. The second mix has other documents than the first.
+    // Each document is used once, so that none is in a cache. The second mix has other documents than the first.
     let each = (rate * seconds) as u64 + 1;
     ensure!(2 * each <= args.documents, "the mix resembles {} documents: --documents must be more", 2 * each);
     let mixes = [0, each].map(|first| Arc::new(Mix::prepare(&bench.texts, first, each, args.documents)));
@@ -61,12 +61,12 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let what = "p99.9 of checks of new texts beside the cold mix, compared with alone";
     bench.report.at_most(what, slowest(&beside) / slowest(&alone), RATIO_MAX, true);
 
-    // At most as fast as new texts: so long, none is asked for twice.
+    // A mix is at most as fast as new texts. With this duration, no document is used twice.
     bench.faultless("a cold mix, as fast as it goes", &mixes[1], Pace::Closed, seconds * LOAD)?;
     bench.report.finish(args)
 }
 
-/// The reads of the server from its disk.
+/// The server's reads from its disk.
 struct Cold {
     missed: f64,
     found: f64,
@@ -83,7 +83,7 @@ impl Cold {
         Ok(Self { missed: lookups("miss"), found: lookups("hit"), bytes })
     }
 
-    /// Reports the reads since then. At least nine in ten ids must have come from the disk.
+    /// Reports the reads since this value was taken. At least nine in ten ids must have come from the disk.
     fn report(&self, bench: &mut Bench) -> Result<()> {
         let now = Self::of(bench)?;
         let (missed, found) = (now.missed - self.missed, now.found - self.found);
@@ -94,11 +94,12 @@ impl Cold {
     }
 }
 
-/// Checks of which three in ten resemble a document each, and no two the same.
+/// Checks of which three in ten resemble a document. No two of them resemble the same one.
 struct Mix {
     target: Uri,
     bodies: Vec<Bytes>,
-    /// The document that the first of ten may resemble. Later ones are `step` further, so that they are all over the file.
+    /// The document that the first of ten checks may resemble. Each later one is `step` further, so that they are all
+    /// over the file.
     first: u64,
     step: u64,
     documents: u64,
@@ -106,7 +107,7 @@ struct Mix {
 
 impl Mix {
     fn prepare(texts: &Texts, first: u64, count: u64, documents: u64) -> Self {
-        // Coprime to the number of documents, so that none comes twice.
+        // The step is coprime to the number of documents, so that no document comes twice.
         let step = (documents / 2 + 1..).find(|step| gcd(*step, documents) == 1).unwrap_or(1);
         let mut mix = Self { target: path("default", "check"), bodies: Vec::new(), first, step, documents };
         let mut nearness = Nearness::new();

@@ -1,4 +1,4 @@
-//! Another load at the same time, from threads of its own.
+//! A second load at the same time, sent by its own threads.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -43,7 +43,7 @@ impl Companion {
         Self { thread, name: name.to_owned(), begun_s, seconds, pace, connections }
     }
 
-    /// Waits for its end, and adds it to the report.
+    /// Waits for the end of the load, and adds it to the report.
     pub(super) fn finish(self, bench: &mut Bench) -> Result<Tally> {
         let tally = self.thread.join().ok().context("a load that ran at the same time failed")?;
         let rate = match self.pace {

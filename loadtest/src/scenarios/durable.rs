@@ -1,6 +1,7 @@
 //! Durable inserts by many clients, compared with the same load on a server that stores nothing. Both servers run all
 //! the time and take turns. In each round, both get the same documents, and each client sends one request after the
-//! other. Other work of the machine thus affects both, and the ratio of a round compares neighbours.
+//! other. Other work of the machine therefore affects both, and the ratio of a round compares times that are close
+//! together.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::works::Inserts;
 /// The directory of the server that stores nothing, if it exists: a file system without a disk.
 const MEMORY_DIR: &str = "/dev/shm";
 const COMMIT_DOCUMENTS: &str = "hapax_commit_documents";
-/// A round that takes longer than this is given up.
+/// A round that takes longer than this is cancelled.
 const ROUND_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -60,14 +61,14 @@ pub(crate) struct Args {
 /// One of the two servers, with its measurements.
 struct Side {
     name: &'static str,
-    /// It ends with this.
+    /// The server. It ends when this is dropped.
     _server: Server,
     target: Arc<Target>,
     /// Documents per second, by round.
     rates: Vec<f64>,
     /// Transactions per second, by round.
     commits: Vec<f64>,
-    /// A histogram of the documents in a transaction: upper bounds and cumulative counts.
+    /// A histogram of the number of documents in a transaction: upper bounds and cumulative counts.
     sizes: Vec<(f64, f64)>,
     latencies: Latencies,
 }
@@ -123,7 +124,7 @@ impl Side {
     /// Sends the documents of a round. The first round is not counted.
     fn round(&mut self, args: &Args, runtime: &Runtime, texts: &Arc<Texts>, round: u64) -> Result<()> {
         let before = self.scrape(runtime)?;
-        // Documents differ from each other, so every insert stores one.
+        // Documents differ from each other, so every insert stores a document.
         let inserts = Inserts::new(texts, "default", "doc");
         let first = round * args.documents;
         let plan = Plan {
@@ -143,7 +144,7 @@ impl Side {
         let (good, after) = (tally.good(), self.scrape(runtime)?);
         if round > 0 {
             let count = format!("{COMMIT_DOCUMENTS}_count");
-            // Refused ones are left out: on a busy machine the server refuses a few of the first.
+            // Refused documents are left out: on a busy machine the server refuses a few of the first ones.
             self.rates.push(good.len() as f64 / seconds);
             self.commits.push((sum(&after, &count) - sum(&before, &count)) / seconds);
             self.latencies.add(good).expect("equal bounds");

@@ -1,5 +1,5 @@
-//! One attack after another, while a prober sends ordinary checks from a thread of its own with a higher priority. The
-//! prober must be answered, and soon.
+//! One attack after another, while a prober sends ordinary checks from a separate thread with a higher priority. The
+//! prober must be answered soon.
 
 use anyhow::{Context, Result};
 use hyper::{Method, Uri};
@@ -75,7 +75,7 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Allows this process as many sockets as the system does.
+/// Allows this process to open as many sockets as the system permits.
 fn raise_descriptors() -> Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })

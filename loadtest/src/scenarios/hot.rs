@@ -16,14 +16,14 @@ use crate::options::Args;
 use crate::texts::{Nearness, Texts, words_to_replace};
 use crate::works::{check_body, document_body, path, unexpected};
 
-/// Pages of the template.
+/// The number of pages of the template.
 const PAGES: u64 = 5_000;
-/// The share of a page that is the template. Two pages have a similarity of about 0.67 then.
+/// The share of a page that comes from the template. With this share, two pages have a similarity of about 0.67.
 const TEMPLATE: f64 = 0.8;
 const PREPARED: u64 = 2_000;
-/// The similarity of a copy of one of the pages.
+/// The similarity of a copy to the page that it was made from.
 const COPY: f64 = 0.95;
-/// Pages are drawn as texts from here on.
+/// The numbers of the texts from which pages are made begin here.
 const FIRST: u64 = 1 << 41;
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -49,7 +49,7 @@ pub(super) fn load(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Returns page `n`: the template, then words of its own.
+/// Returns page `n`: the template, followed by its own words.
 fn page(texts: &Texts, n: u64) -> String {
     let whole = texts.fresh(FIRST);
     let mut text = whole[..(whole.len() as f64 * TEMPLATE) as usize].to_owned();

@@ -1,4 +1,4 @@
-//! Documents 0 to n of the seed -> a collection, by bulk requests.
+//! Documents 0 to n of the seed -> a collection, filled by bulk requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,18 +12,18 @@ use crate::bench::Bench;
 use crate::client::{Connection, Request};
 use crate::works::{document_body, lines, path};
 
-/// Lines of one bulk request.
+/// The number of lines in one bulk request.
 const LINES: u64 = 2_000;
 const CONNECTIONS: usize = 4;
 
 /// Imports the documents of the seed, including duplicates, so that the collection has the requested size. Returns the
-/// seconds that it took.
+/// time that this took, in seconds.
 pub(super) fn import(bench: &Bench, collection: &str, documents: u64) -> Result<f64> {
     let texts = Arc::clone(&bench.texts);
     insert_all(bench, collection, documents, move |n| document_body("doc", n, texts.document(n).as_bytes()))
 }
 
-/// Imports `count` documents, each as JSON. Returns the seconds that it took.
+/// Imports `count` documents, each as JSON. Returns the time that this took, in seconds.
 pub(super) fn insert_all(
     bench: &Bench,
     collection: &str,
@@ -55,7 +55,7 @@ pub(super) fn insert_all(
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// Sends one bulk request, all of whose lines must be stored.
+/// Sends one bulk request. All of its lines must be stored.
 async fn send(connection: &mut Connection, to: &Uri, body: Vec<u8>) -> Result<()> {
     let request = Request::post("import", to, body).of_type("application/x-ndjson");
     let answer = connection.send(&request).await?;

@@ -1,4 +1,4 @@
-//! Durable inserts at a rate: each is answered when it is on disk.
+//! Durable inserts at a given rate: each is answered when it is on disk.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Checks and inserts at shares of the capacity, alone and while something else goes on: inserts, an import, backups.
+//! Checks and inserts at shares of the capacity, alone and during other work: inserts, an import, backups.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::works::{Bulk, Checks, Inserts, Later};
 
 /// The shares of the capacity at which everything is measured.
 const LOADS: [f64; 2] = [0.5, 0.8];
-/// The share of the capacity that inserts have during checks. The whole load stays within the greater share.
+/// The share of the capacity that inserts use during checks. The whole load does not exceed the greater share.
 const WITH: f64 = 0.25;
-/// How much longer the slowest of a thousand checks may take during inserts, at the smaller share.
+/// The largest factor by which the slowest of a thousand checks may be slower during inserts, at the smaller share.
 const RATIO_MAX: f64 = 3.0;
-/// Lines of a request of the import, which has one connection.
+/// The number of lines in a request of the import, which has one connection.
 const LINES: u64 = 1000;
-/// The numbers of the requests of each load that runs during checks are so far apart.
+/// The distance between the numbers of the requests of the loads that run during checks.
 const APART: u64 = 1 << 24;
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     bench.report.finish(args)
 }
 
-/// The requests a second that the server answers if it has nothing else to do.
+/// The number of requests per second that the server answers if it does no other work.
 struct Capacity {
     checks: f64,
     inserts: f64,

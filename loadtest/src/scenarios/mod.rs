@@ -1,4 +1,4 @@
-//! One file for each scenario: the load, and what must hold under it.
+//! One file for each scenario: the load, and the conditions that must hold under it.
 
 pub(crate) mod bulk;
 pub(crate) mod check;

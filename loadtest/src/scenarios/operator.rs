@@ -1,4 +1,4 @@
-//! The work of an operator, again and again: other bandings, another threshold, backups.
+//! The repeated work of an operator: other bandings, another threshold, backups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use tokio::runtime::{Builder, Runtime};
 use crate::client::{Connection, Request, Target};
 
 const POLL_EVERY: Duration = Duration::from_millis(200);
-/// Backups that are kept.
+/// The number of backups that are kept.
 const KEEP: u32 = 2;
 
-/// An operator at work, until it is told to stop.
+/// An operator at work, until it is asked to stop.
 pub(super) struct Operator {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Work>>,
@@ -26,7 +26,7 @@ pub(super) struct Operator {
 pub(super) struct Work {
     pub(super) rebandings: u64,
     pub(super) backups: u64,
-    /// The longest of each, in seconds.
+    /// The longest duration of each operation, in seconds.
     pub(super) rebanding_s: f64,
     pub(super) backup_s: f64,
 }
@@ -58,7 +58,7 @@ impl Operator {
         Self { stop, thread: std::thread::spawn(work) }
     }
 
-    /// Waits for the operation under way. It is an error if one failed.
+    /// Waits for the operation in progress. Returns an error if an operation failed.
     pub(super) fn finish(self) -> Result<Work> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().ok().context("the operator failed")?
@@ -123,7 +123,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Makes a backup and waits until it is there.
+    /// Makes a backup and waits until it is complete.
     fn back_up(&mut self) -> Result<()> {
         let backups = Uri::from_static("/v1/backups");
         let body = format!(r#"{{"name": "soak", "keep": {KEEP}}}"#);

@@ -1,5 +1,5 @@
 //! Sends more requests than the server can answer. They are made before the load begins, so each costs the server much
-//! more than the client. At the same time a prober sends a few ordinary checks, from a thread with a higher priority.
+//! more than the client. At the same time, a prober sends a few ordinary checks from a thread with a higher priority.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::schedule::Arrivals;
 use crate::texts::Texts;
 use crate::works::{Checks, Prepared, check_body, path};
 
-/// Different long texts.
+/// The number of different long texts.
 const PREPARED: u64 = 64;
-/// A text that is sent compressed repeats one of this many bytes.
+/// A text that is sent compressed repeats one text of this many bytes.
 const REPEATED: usize = 2048;
-/// The numbers of a batch's texts begin this far from those of the batch before.
+/// The distance between the numbers of the texts of one batch and the next.
 const BATCHES_APART: u64 = 16;
-/// The refusals that must be fast, and how fast, in milliseconds.
+/// The quantile of refusals that must be fast, and its limit in milliseconds.
 const REFUSED_QUANTILE: f64 = 0.999;
 const REFUSED_MS: f64 = 50.0;
-/// How much longer accepted requests may take at twice the capacity.
+/// The largest factor by which accepted requests may be slower at twice the capacity.
 const ACCEPTED_RATIO: f64 = 2.0;
-/// The part of the capacity that must still be used for answers when most requests are refused.
+/// The share of the capacity that must still produce answers while most requests are refused.
 const GOOD_SHARE: f64 = 0.5;
 const PROBER_CONNECTIONS: usize = 16;
 const NORMAL_WITHIN_S: f64 = 10.0;
-/// Seconds of the phases before and after, which are only compared with. Less in short runs.
+/// The seconds of the phases before and after, which are only used for comparison. Fewer in short runs.
 const BESIDE_S_MAX: f64 = 20.0;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -74,7 +74,7 @@ struct Outcome {
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let mut bench = Bench::new("overload", &args.common, &[])?;
-    // The prober shares the processors of this client, so the attackers give way to it.
+    // The prober shares the processors of this client, so the attackers have a lower priority.
     bench.runtime = runtime(args.common.threads, 19)?;
     import(&bench, "default", args.common.documents)?;
     load(&mut bench, args)?;
@@ -110,9 +110,9 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Requires what must hold beyond the capacity.
+/// Requires the conditions that must hold beyond the capacity.
 fn judge(bench: &mut Bench, times: f64, before: &Latencies, during: &Outcome) {
-    // Only the prober's: the attackers' requests also wait until one of their connections is free.
+    // Only the prober's refusals are used, because the attackers' requests also wait for a free connection.
     let refused = during.probes.refused();
     bench.report.nothing_wrong(&format!("{times} x capacity"), &during.load);
     bench.report.nothing_wrong(&format!("{times} x capacity, prober"), &during.probes);
@@ -169,7 +169,7 @@ fn both(
     Ok(Outcome { load, probes: prober.finish(bench)? })
 }
 
-/// Returns the first second from which on nothing is refused and the rate is kept.
+/// Returns the first second from which on no request is refused and the rate is kept.
 fn normal_after(tally: &Tally, rate: f64) -> Option<usize> {
     let whole = tally.seconds.len().saturating_sub(1);
     let normal = |second: &Second| second.refused == 0 && second.good as f64 > rate * 0.8;

@@ -22,14 +22,14 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     bench.report.finish(args)
 }
 
-/// Returns how many requests a second this client can send.
+/// Returns how many requests per second this client can send.
 pub(super) fn limit(args: &Args) -> Result<f64> {
     load(&mut start(args)?)
 }
 
 fn start(args: &Args) -> Result<Bench> {
     let split = args.pin.then(Split::half).transpose()?;
-    // In a thread that is bound to the server's processors, which the runtime's threads inherit.
+    // This runs in a thread that is bound to the server's processors. The threads of the runtime inherit this.
     let processors = split.as_ref().map(|split| split.server.clone());
     let started = std::thread::spawn(move || {
         processors.map(|processors| pinning::bind(&processors)).transpose()?;
@@ -42,7 +42,7 @@ fn start(args: &Args) -> Result<Bench> {
     Bench::with("sink", args, server, split.as_ref())
 }
 
-/// Measures how many requests a second this client can send, and the latency that it adds at half of that.
+/// Measures how many requests per second this client can send, and the latency that it adds at half of that rate.
 fn load(bench: &mut Bench) -> Result<f64> {
     let to = path("default", "check");
     let texts = (0..64).map(|n| Request::post("check", &to, check_body(bench.texts.fresh(n).as_bytes())));
@@ -62,14 +62,14 @@ async fn listen() -> Result<SocketAddr> {
     let address = listener.local_addr()?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // A connection that fails is the client's affair.
+            // If a connection fails, the client notices and reports it.
             tokio::spawn(answer_all(stream));
         }
     });
     Ok(address)
 }
 
-/// Answers each request when its body is there.
+/// Answers each request when its body has arrived.
 async fn answer_all(mut stream: TcpStream) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut read = Vec::with_capacity(1 << 16);
@@ -84,7 +84,7 @@ async fn answer_all(mut stream: TcpStream) -> Result<()> {
     }
 }
 
-/// Returns the length of the first request, if all of it is there.
+/// Returns the length of the first request, if the request has arrived completely.
 fn whole_request(read: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"content-length: ";
     let head = read.windows(4).position(|window| window == b"\r\n\r\n")? + 4;

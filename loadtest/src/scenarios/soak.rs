@@ -1,5 +1,5 @@
-//! A long time at a share of the capacity, with everything that a server does in production: a crawler's mix with as many
-//! deletes as inserts, a collection whose documents expire, new bandings, and backups. Memory must stay flat.
+//! A long time at a share of the capacity, with everything that a server does in production: a crawler's mix with as
+//! many deletes as inserts, a collection whose documents expire, new bandings, and backups. Memory must stay flat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,19 @@ use crate::options;
 use crate::scrape::sum;
 use crate::works::{Crawl, Inserts, Mix};
 
-/// As many documents leave as come.
+/// The number of documents stays the same, because as many are deleted as are inserted.
 const MIX: Mix = Mix { new: 20, copy: 15, again: 10, read: 5, delete: 20 };
 /// The share of the load that goes to the collection whose documents expire.
 const EXPIRING: f64 = 1.0 / 7.0;
-/// Clients that together reach the capacity. More would get more answers, but some requests would be refused.
+/// The number of clients that together reach the capacity. With more, more requests would be answered, but some would
+/// be refused.
 const CLIENTS: usize = 16;
-/// The share of the seconds in which less than the capacity is answered, because a banding changes for example.
+/// The share of the seconds in which fewer requests than the capacity are answered, for example because a banding
+/// changes.
 const SLOWEST: f64 = 0.05;
 const COLLECTION: &str = "expiring";
-/// The cycles whose memory is averaged. On a slow machine rebandings, which take memory, shift from cycle to cycle, so the
-/// means of single ones differ by as much as they may.
+/// The number of cycles whose memory is averaged. On a slow machine, rebandings shift from cycle to cycle, and they
+/// take memory. The means of single cycles then differ by as much as the limit allows.
 const MEAN_CYCLES: f64 = 4.0;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -74,7 +76,7 @@ fn soak(bench: &mut Bench, args: &Args, cycle: f64) -> Result<Work> {
     let operator = Operator::start(&bench.target, COLLECTION, Duration::from_secs_f64(cycle));
     let rate = match bench.args.rate {
         Some(rate) => rate,
-        // A cycle of everything, and before it the time until the first documents expire.
+        // The capacity is measured over a whole cycle, and over the time before it until the first documents expire.
         None => capacity(bench, &crawl, args.ttl as f64 + cycle)? * bench.args.load,
     };
     let paces = (bench.open(rate * (1.0 - EXPIRING)), bench.open(rate * EXPIRING));
@@ -92,15 +94,15 @@ fn soak(bench: &mut Bench, args: &Args, cycle: f64) -> Result<Work> {
     Ok(work)
 }
 
-/// Returns how many requests are answered in all but the slowest seconds, while documents expire, bandings change and
-/// backups are made.
+/// Returns the number of requests that are answered in all except the slowest seconds, while documents expire, bandings
+/// change and backups are made.
 fn capacity(bench: &mut Bench, crawl: &Arc<Crawl>, seconds: f64) -> Result<f64> {
     let expiring = (CLIENTS as f64 * EXPIRING).round() as usize;
     let tallies =
         both(bench, crawl, "capacity", (Pace::Closed, Pace::Closed), seconds, (CLIENTS - expiring, expiring))?;
     let mut good: Vec<u64> =
         tallies.0.seconds.iter().zip(&tallies.1.seconds).map(|(one, other)| one.good + other.good).collect();
-    // The last second is not whole.
+    // The last second is incomplete.
     good.pop();
     good.sort_unstable();
     let rate = good.get((good.len() as f64 * SLOWEST) as usize).copied().unwrap_or_default() as f64;
@@ -110,8 +112,8 @@ fn capacity(bench: &mut Bench, crawl: &Arc<Crawl>, seconds: f64) -> Result<f64> 
     Ok(rate)
 }
 
-/// Sends the crawler's mix, and documents that expire. Each has its pace and its connections. The ids of the documents begin
-/// with `name`.
+/// Sends the crawler's mix, and documents that expire. Each load has its own pace and connections. The ids of the
+/// documents begin with `name`.
 fn both(
     bench: &mut Bench,
     crawl: &Arc<Crawl>,
@@ -151,7 +153,7 @@ fn flat(bench: &mut Bench, args: &Args, begun_s: f64, cycle: f64) -> Result<()> 
     Ok(())
 }
 
-/// Returns the mean of each whole window of this many seconds.
+/// Returns the mean of each complete window of this many seconds.
 fn means(samples: &[Memory], window_s: f64, pick: fn(&Memory) -> u64) -> Vec<f64> {
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
     let windows = ((last.at_s - first.at_s) / window_s) as usize;

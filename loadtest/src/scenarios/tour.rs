@@ -1,4 +1,4 @@
-//! All scenarios for a short time each, against one server.
+//! All scenarios, each for a short time, against one server.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use super::import::import;
 use super::{bulk, check, hostile, hot, insert, mixed, overload, sink};
 use crate::bench::{Bench, runtime};
 
-/// How long the phases of attacks are, compared with other phases; there are many of them.
+/// The duration of the phases of attacks relative to other phases. It is shorter because there are many of them.
 const ATTACK: f64 = 0.4;
 
 #[derive(Clone, Debug, clap::Args)]

@@ -1,5 +1,6 @@
 //! A seed -> documents that resemble English, and near-duplicates of them whose Jaccard similarity is known. Document
-//! `n` of a seed is the same on every machine, in whatever order documents are made. Nothing here knows of requests.
+//! `n` of a seed is the same on every machine, in whatever order documents are made. This module knows nothing of
+//! requests.
 
 mod near;
 mod random;
@@ -11,7 +12,7 @@ use words::Words;
 
 /// The number of documents in ten that repeat an earlier one.
 const NEAR_OF_TEN: u64 = 3;
-/// The part of a number that says for what purpose a text is drawn, so that no two purposes share texts.
+/// The position of the bits in a number that give the purpose of a text. With them, no two purposes share texts.
 const PURPOSE_SHIFT: u32 = 56;
 
 /// The documents of one seed.
@@ -38,18 +39,18 @@ impl Texts {
         self.near(&self.fresh(original), replaced, &mut random)
     }
 
-    /// Whether document `n` repeats no other.
+    /// Whether document `n` is not a repetition of another one.
     pub(crate) fn is_original(n: u64) -> bool {
         n < 10 || n % 10 >= NEAR_OF_TEN
     }
 
-    /// Returns one of the first `documents` documents that repeat no other.
+    /// Returns one of the first `documents` documents that is not a repetition of another one.
     pub(crate) fn some_original(documents: u64, random: &mut Random) -> u64 {
         let n = random.below(documents.max(1));
         if Self::is_original(n) { n } else { n - n % 10 + NEAR_OF_TEN + random.below(10 - NEAR_OF_TEN) }
     }
 
-    /// Returns the random numbers for draw `n` of a purpose.
+    /// Returns the random numbers of draw `n` for a purpose.
     pub(crate) fn random(&self, purpose: u8, n: u64) -> Random {
         Random::of(self.seed, u64::from(purpose) << PURPOSE_SHIFT | n)
     }
@@ -81,12 +82,12 @@ impl Texts {
         }
     }
 
-    /// Returns `text` with this many words replaced, far enough apart that no shingle of five words has two of them. A
-    /// text that is too short for that has fewer replaced.
+    /// Returns `text` with this many words replaced. The replaced words are so far apart that no shingle of five words
+    /// contains two of them. In a text that is too short for this, fewer words are replaced.
     pub(crate) fn near(&self, text: &str, replaced: usize, random: &mut Random) -> String {
         let mut words: Vec<&str> = text.split(' ').collect();
         let stride = (words.len() / replaced.max(1)).max(near::WINDOW);
-        // Every place has `WINDOW` - 1 words on both sides, and so changes `WINDOW` shingles.
+        // Every place has `WINDOW` - 1 words on both sides, so a replacement changes `WINDOW` shingles.
         let margin = near::WINDOW - 1;
         let spare = stride.saturating_sub(2 * margin).max(1);
         for chosen in 0..replaced {

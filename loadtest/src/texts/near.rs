@@ -2,7 +2,7 @@
 
 use hapax_core::{Pipeline, ShingleSet, SignScratch, TextSpec};
 
-/// The words of a shingle.
+/// The number of words in a shingle.
 pub(super) const WINDOW: usize = 5;
 
 /// Compares texts by their sets of shingles.
@@ -32,8 +32,8 @@ impl Nearness {
     }
 }
 
-/// Returns how many words of a text with this many shingles must change so that its similarity falls to `jaccard`: one
-/// word changes `WINDOW` shingles, so m words leave (n - 5m) / (n + 5m).
+/// Returns how many words of a text with this many shingles must change so that its similarity falls to `jaccard`. One
+/// word changes `WINDOW` shingles, so m words leave a similarity of (n - 5m) / (n + 5m).
 pub(crate) fn words_to_replace(shingles: u64, jaccard: f64) -> usize {
     (shingles as f64 * (1.0 - jaccard) / ((1.0 + jaccard) * WINDOW as f64)).round() as usize
 }

@@ -14,7 +14,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Returns a number below `bound`, or 0 if that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> u64::BITS) as u64
     }

@@ -3,9 +3,9 @@
 
 use super::random::Random;
 
-/// Distinct words. A text of a few hundred words repeats a few dozen of them, as English does.
+/// The number of distinct words. A text of a few hundred words repeats a few dozen of them, as in English.
 const VOCABULARY: usize = 6_000;
-/// Places of the table. The second-level cache of a processor holds it.
+/// The number of places of the table. The table fits into the second-level cache of a processor.
 const PLACES: usize = 1 << 16;
 
 pub(super) struct Words {
@@ -24,7 +24,7 @@ impl Words {
             let places = (PLACES as f64 / (total * (rank + 1) as f64)).max(1.0) as usize;
             table.resize((table.len() + places).min(PLACES), rank as u16);
         }
-        // The last places are the most frequent word's: rounding down leaves some over.
+        // The last places belong to the most frequent word, because rounding down leaves some unused.
         table.resize(PLACES, 0);
         Self { words, table }
     }

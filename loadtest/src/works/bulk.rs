@@ -9,16 +9,16 @@ use super::{document_body, path};
 use crate::client::{Answer, Fate, Request, Work};
 use crate::texts::Texts;
 
-/// Bulk requests, each of this many new documents.
+/// Bulk requests, each with this many new documents.
 pub(crate) struct Bulk {
     texts: Arc<Texts>,
     target: Uri,
     lines: u64,
-    /// Bodies that are sent again and again; none if ids must not repeat.
+    /// Bodies that are sent repeatedly; none if ids must not repeat.
     prepared: Vec<bytes::Bytes>,
 }
 
-/// Bodies that are prepared for checks.
+/// The number of bodies that are prepared for checks.
 const PREPARED: u64 = 8;
 
 impl Bulk {
@@ -34,7 +34,7 @@ impl Bulk {
 }
 
 fn body(texts: &Texts, n: u64, lines: u64) -> bytes::Bytes {
-    // The ids and texts of single inserts count up from below, these from above.
+    // Single inserts number their ids and texts from 0 on. These numbers begin far above them.
     let first = (INSERTED >> 1) + n * lines;
     let documents = (first..first + lines).map(|n| document_body("bulk", n, texts.fresh(INSERTED + n).as_bytes()));
     self::lines(documents).into()

@@ -11,7 +11,7 @@ use crate::client::{Answer, Fate, Request, Work};
 use crate::queries::{Queries, Truth};
 use crate::texts::Texts;
 
-/// Prepared texts. More would only take memory: a check does not depend on earlier ones.
+/// The number of prepared texts. More would only take memory, because a check does not depend on earlier ones.
 const PREPARED: u64 = 6_000;
 
 pub(crate) struct Checks {

@@ -1,4 +1,5 @@
-//! The requests of a crawler: new pages, copies of known ones, pages that have not changed, lookups, reads and deletes.
+//! The requests of a crawler: new pages, copies of known pages, pages that have not changed, lookups, reads and
+//! deletes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,10 +14,10 @@ use crate::client::{Answer, Fate, Request, Work};
 use crate::queries::Truth;
 use crate::texts::Texts;
 
-/// Inserted documents that stay before the oldest is deleted.
+/// The number of inserted documents that are kept before the oldest is deleted.
 const STAY: usize = 500;
 
-/// Shares of the requests, in percent; the rest are checks.
+/// The shares of the requests, in percent. The other requests are checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
     pub(crate) new: u64,
@@ -33,7 +34,7 @@ pub(crate) struct Crawl {
     documents: u64,
     checks: Arc<Checks>,
     insert: Uri,
-    /// Texts of clear near-duplicates of imported documents, and the documents' numbers.
+    /// The texts of clear near-duplicates of imported documents, and the numbers of these documents.
     copies: Vec<(Bytes, u64)>,
     /// Documents whose insert was acknowledged, the oldest first.
     acknowledged: Mutex<VecDeque<u64>>,
@@ -50,7 +51,7 @@ pub(crate) enum Note {
 }
 
 impl Crawl {
-    /// Makes requests about the first `documents` documents of a collection, which stay as they are.
+    /// Makes requests about the first `documents` documents of a collection, which are not changed.
     pub(crate) fn new(texts: &Arc<Texts>, collection: &str, documents: u64, mix: Mix) -> Arc<Self> {
         let checks = Checks::new(texts, collection, documents);
         Arc::new(Self {
@@ -69,7 +70,7 @@ impl Crawl {
         &self.checks
     }
 
-    /// The inserted documents that are not deleted.
+    /// Returns the number of inserted documents that are not deleted.
     pub(crate) fn left(&self) -> usize {
         self.acknowledged.lock().expect("not poisoned").len()
     }
@@ -78,7 +79,7 @@ impl Crawl {
         Request::bare(kind, method, path(&self.collection, &format!("documents?id={id}")))
     }
 
-    /// Returns the oldest document that may go.
+    /// Returns the oldest document that may be deleted.
     fn oldest(&self) -> Option<u64> {
         let mut acknowledged = self.acknowledged.lock().expect("not poisoned");
         if acknowledged.len() > STAY { acknowledged.pop_front() } else { None }
@@ -148,7 +149,7 @@ impl Work for Crawl {
         if right { Fate::Good } else { unexpected(answer) }
     }
 
-    /// A document whose delete was refused is still there. It is deleted later, so that the collection does not grow.
+    /// A document whose delete was refused still exists. It is deleted later, so that the collection does not grow.
     fn refused(&self, note: Note) {
         if let Note::Delete(n) = note {
             self.acknowledged.lock().expect("not poisoned").push_front(n);
@@ -169,7 +170,7 @@ mod tests {
         let delete = || crawl.request(0);
         let (first, note) = delete();
         assert!(first.target.to_string().ends_with("id=new-0") && crawl.left() == STAY);
-        // So few documents stay, and a check takes the place of a delete.
+        // There are so few documents that none may be deleted, and a check replaces the delete.
         assert!(matches!(delete().1, Note::Check(_)));
         crawl.refused(note);
         assert_eq!((delete().0.target, crawl.left()), (first.target, STAY));

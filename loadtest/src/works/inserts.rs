@@ -1,4 +1,4 @@
-//! Inserts of documents that resemble nothing.
+//! Inserts of documents that resemble no other document.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::client::{Answer, Fate, Request, Work};
 use crate::queries::NEW;
 use crate::texts::Texts;
 
-/// Texts of inserts begin here, apart from those of queries.
+/// The numbers of the texts of inserts begin here. Queries use other numbers.
 pub(super) const INSERTED: u64 = NEW * 2;
 
 pub(crate) struct Inserts {

@@ -1,4 +1,4 @@
-//! Work whose requests are numbered from a later one on, so that they repeat no id of a load before.
+//! Work whose requests have later numbers, so that they repeat no id of an earlier load.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The requests of the scenarios, and what a right answer to each is.
+//! The requests of the scenarios, and the right answers to them.
 
 mod bulk;
 mod checks;
@@ -42,7 +42,7 @@ pub(crate) fn document_body(prefix: &str, n: u64, text: &[u8]) -> Bytes {
     body.freeze()
 }
 
-/// Returns the fate of an answer that is none of those allowed.
+/// Returns the fate of an answer that is not one of the allowed answers.
 pub(crate) fn unexpected(answer: &Answer) -> Fate {
     Fate::Wrong(format!("{}: {}", answer.status, answer.excerpt()))
 }

@@ -1,4 +1,4 @@
-//! The same few requests again and again, made before the load begins: they cost this client only the sending.
+//! The same few requests again and again. They are made before the load begins, so this client only has to send them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::client::{Answer, Fate, Request, Work};
 pub(crate) struct Prepared(Vec<Request>);
 
 impl Prepared {
-    /// Repeats these requests, of which there is at least one.
+    /// Repeats these requests. There must be at least one.
     pub(crate) fn new(requests: Vec<Request>) -> Arc<Self> {
         assert!(!requests.is_empty(), "there is nothing to send");
         Arc::new(Self(requests))

@@ -1,4 +1,4 @@
-//! `hapax collection merge` and `delete-label`: they begin a job of the server, and wait until it has ended.
+//! `hapax collection merge` and `delete-label`: begins a job of the server, and waits until it has ended.
 
 use std::io::Write;
 use std::thread;
@@ -17,7 +17,7 @@ use crate::cli::plural::plural;
 use crate::cli::progress;
 use crate::cli::retry::patiently;
 
-/// Time between two requests for the progress.
+/// The time between two requests for the progress.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Insert the documents of one collection into another
@@ -112,14 +112,14 @@ pub(super) fn delete_label(args: &DeleteLabelArgs) -> Result<ExitStatus> {
     finish(&client, &named.output, begun, wait)
 }
 
-/// Waits for the job unless that is not wanted, and prints it.
+/// Waits until the job has ended, unless `--no-wait` is given, and prints the job.
 fn finish(client: &Client, output: &Output, begun: String, wait: &Wait) -> Result<ExitStatus> {
     let (job, text) = if wait.no_wait { (parsed(client, &begun)?, begun) } else { ended(client, begun)? };
     describe(output, &text)?;
     Ok(if job.state == "aborted" || job.outcomes.refused > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
-/// Waits until the job has ended, also while the server restarts. Returns the job with its text.
+/// Waits until the job has ended, even if the server restarts. Returns the job and its text.
 fn ended(client: &Client, begun: String) -> Result<(Job, String)> {
     let (mut job, mut text) = (parsed(client, &begun)?, begun);
     let template = "{bar:30.cyan/dim} {human_pos} of {human_len} documents{msg}  {elapsed} elapsed, {eta} left";

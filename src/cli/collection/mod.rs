@@ -1,5 +1,5 @@
-//! `hapax collection`: creates, lists, describes, changes and drops the collections of a running server; merges them, and
-//! deletes by label.
+//! `hapax collection`: creates, lists, describes, changes, merges and drops the collections of a running server, and
+//! deletes documents by label.
 
 mod jobs;
 mod named;
@@ -22,7 +22,7 @@ use jobs::{DeleteLabelArgs, MergeArgs};
 use named::{Named, Output, describe, foreign, path, print};
 use settings::{ChangeArgs, FrozenArgs};
 
-/// The status of a collection that was created, and did not exist before.
+/// The status of the answer if the collection did not exist before and was created.
 const CREATED: u16 = 201;
 const NOT_FOUND: u16 = 404;
 
@@ -114,8 +114,8 @@ pub(super) struct CreateArgs {
     changes: ChangeArgs,
 }
 
-/// Creates the collection called `name` if that was asked for. One that exists is used as it is; if settings are given,
-/// it must have them.
+/// Creates the collection called `name` if that was asked for. An existing collection is used as it is, but it must
+/// have the given settings.
 pub(super) fn ensure(client: &Client, name: &str, args: &CreateArgs) -> Result<()> {
     let settings = settings(&args.frozen, &args.changes)?;
     if !args.create {

@@ -1,5 +1,5 @@
-//! Arguments for the settings of a collection -> JSON as the API takes it. The server checks the values, so a new value of
-//! a setting needs no change here.
+//! Arguments for the settings of a collection -> JSON for the API. The server checks the values, so a new value of a
+//! setting needs no change here.
 
 use std::time::Duration;
 

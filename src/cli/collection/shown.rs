@@ -42,7 +42,7 @@ pub(super) fn table(collections: &[Fields<'_>]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A value without the signs of JSON: `{"bands": 31, "rows": 8}` -> `bands 31, rows 8`.
+/// Returns a value without the punctuation of JSON: `{"bands": 31, "rows": 8}` -> `bands 31, rows 8`.
 fn shown(value: &RawValue) -> String {
     if let Ok(text) = serde_json::from_str::<String>(value.get()) {
         return text;

@@ -80,7 +80,7 @@ pub struct Args {
     /// How long to wait for a server that does not answer, for example because it restarts
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     patience: Duration,
-    // The last, because its heading is that of all arguments after it.
+    // This is last, because its heading is also that of all arguments after it.
     #[command(flatten)]
     create: CreateArgs,
 }
@@ -121,7 +121,7 @@ enum OnExisting {
 impl Args {
     fn connections(&self) -> u32 {
         let usual = match self.decisions.on_existing {
-            // The last document of an id is the one to keep.
+            // The last document with an id is the one to keep, so the order matters.
             OnExisting::Replace => 1,
             OnExisting::Conflict | OnExisting::Keep => 4,
         };
@@ -147,7 +147,8 @@ impl Args {
             path.push_str("&label=");
             path.push_str(&encode(label.as_str()));
         }
-        // The first match names the original. The counts need no others; verdicts have as many as the server gives.
+        // The first match names the original, and the counts need no other matches. Only the file of verdicts gets all
+        // matches that the server returns.
         if self.verdicts.is_none() {
             path.push_str("&limit=1");
         }
@@ -159,7 +160,7 @@ impl Args {
     }
 }
 
-/// One import, shared by all connections.
+/// One import. All connections share it.
 struct Import<'a> {
     client: &'a Client,
     path: String,
@@ -207,10 +208,10 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 impl Import<'_> {
-    /// Reads all files and sends their documents on so many connections.
+    /// Reads all files and sends their documents on this many connections.
     fn send(&self, files: &[PathBuf], wanted: &Wanted, connections: u32) {
-        // The channel holds as many chunks as there are connections: memory stays bounded, and no connection waits for
-        // the reader.
+        // The channel holds as many chunks as there are connections. So memory stays bounded, and connections need not
+        // wait for the reader.
         let (give, take) = sync_channel::<(u64, Chunk)>(connections as usize);
         let take = Mutex::new(take);
         let mut unread = None;
@@ -233,19 +234,20 @@ impl Import<'_> {
             }
             drop(give);
         });
-        // Only now: the connections send all chunks that were read before the error.
+        // The import fails only now: the connections have sent all chunks that were read before the error.
         if let Some(error) = unread {
             self.fail(error);
         }
     }
 
-    /// Sends chunks on one connection, until there are none left or any connection meets an error that ends the import.
+    /// Sends chunks on one connection, until there are none left, or until any connection meets an error that ends the
+    /// import.
     fn send_chunks(&self, take: &Mutex<Receiver<(u64, Chunk)>>) {
         let next = || locked(take).recv();
         while let Ok((number, chunk)) = next() {
             let turn = self.outputs.as_ref().map(|outputs| outputs.turn_of(number));
-            // Chunks that are left after an error are taken and dropped, because the reader waits until there is room
-            // for the next.
+            // After an error, the remaining chunks are taken and dropped, because the reader waits until there is room
+            // for the next one.
             if self.has_failed() {
                 continue;
             }
@@ -261,7 +263,7 @@ impl Import<'_> {
         }
     }
 
-    /// Sends a chunk, counts the answers, and returns them if they are written to a file.
+    /// Sends a chunk and counts the answers. Returns the answers if they will be written to a file.
     fn send_chunk(&self, chunk: &Chunk) -> Vec<Option<Answered>> {
         for (origin, reason) in &chunk.failures {
             locked(&self.tally).unreadable(origin, reason);
@@ -288,7 +290,7 @@ impl Import<'_> {
         answers
     }
 
-    /// Ends the files, and reports the results.
+    /// Finishes the output files, and reports the results.
     fn finish(self) -> Result<ExitStatus> {
         if let Some(Err(error)) = self.outputs.map(Outputs::finish) {
             locked(&self.error).get_or_insert(error);
@@ -296,7 +298,7 @@ impl Import<'_> {
         let tally = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         let error = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
         tally.write_failures(&mut std::io::stderr().lock())?;
-        // If a file or the collection does not exist, nothing was sent, and the error says everything.
+        // If a file or the collection does not exist, nothing was sent, and the error alone is enough.
         if error.is_none() || tally.documents() > 0 {
             let written = tally.write_summary(self.begun.elapsed(), &mut std::io::stdout().lock());
             // The reader of the summary may have closed the pipe early. The documents stay stored.
@@ -313,7 +315,8 @@ impl Import<'_> {
         }
     }
 
-    /// Ends the import if it was interrupted: chunks that are being sent are sent to their end, and files are ended.
+    /// Ends the import if it was interrupted. Chunks that are being sent are still sent completely, and files are
+    /// finished.
     fn look_for_interruption(&self) {
         if self.interrupted.load(Ordering::Relaxed) && !self.has_failed() {
             self.fail(anyhow!("interrupted; stored documents stay stored, so run it again to go on"));
@@ -329,7 +332,7 @@ impl Import<'_> {
     }
 }
 
-/// Returns a flag that the next SIGINT or SIGTERM sets. The one after that ends the process at once.
+/// Returns a flag that the next SIGINT or SIGTERM sets. The signal after that ends the process at once.
 fn interruption() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

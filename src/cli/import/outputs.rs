@@ -1,6 +1,6 @@
 //! The files that an import writes: a line for each verdict, and the lines of the documents that are stored. Chunks are
-//! answered in any order, and written in the order of the input: a connection waits for its turn. So memory is bounded by
-//! one chunk for each connection.
+//! answered in any order, but are written in the order of the input: each connection waits for its turn. So at most one
+//! chunk for each connection is in memory.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
@@ -16,10 +16,10 @@ use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use crate::input::{Chunk, Fields};
 use crate::plain_file::are_of_one_file;
 
-/// The level at which zstd compresses, its default.
+/// The level at which zstd compresses. It is zstd's default.
 const ZSTD_LEVEL: i32 = 3;
 
-/// The answer to one document: the line, and the fields of it, if it could be read.
+/// The answer to one document: its line, and the fields of the line if it could be read.
 pub(super) type Answered = (String, Option<Answer>);
 
 /// The files of one import, and the chunk whose turn it is.
@@ -30,14 +30,14 @@ pub(super) struct Outputs {
 
 struct Turn {
     next: u64,
-    /// Whether a thread panicked, so that its chunk will never be written.
+    /// Whether a thread has panicked, so that its chunk will never be written.
     abandoned: bool,
     verdicts: Option<Sink>,
     kept: Option<Sink>,
 }
 
-/// Checks the files before any is written: an output must not be an input or the other output, and the inputs must be
-/// there, or outputs of an earlier import would be emptied for nothing.
+/// Checks the files before any is written. An output must not be an input or the other output. The inputs must exist:
+/// otherwise, outputs of an earlier import would be emptied for nothing.
 pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
     let outputs =
         || [("--verdicts", verdicts), ("--kept", kept)].into_iter().filter_map(|(flag, path)| Some((flag, path?)));
@@ -65,22 +65,22 @@ fn stdin() -> io::Result<Metadata> {
     File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
 }
 
-/// Returns whether a path leads to this file, which is a regular one.
+/// Returns whether a path leads to this file, and it is a regular file.
 fn is_same(path: &Path, file: &Metadata) -> bool {
     path.metadata().is_ok_and(|found| are_one(&found, file))
 }
 
-/// Returns whether these are of one file, which is a regular one.
+/// Returns whether both are the metadata of one file, and it is a regular file.
 fn are_one(one: &Metadata, other: &Metadata) -> bool {
     one.is_file() && are_of_one_file(one, other)
 }
 
 impl Outputs {
-    /// Creates the files that were asked for.
+    /// Creates the output files that were asked for.
     pub(super) fn create(verdicts: Option<&Path>, kept: Option<&Path>) -> Result<Self> {
         let open = |path: Option<&Path>| path.map(Opened::new).transpose();
         let (verdicts, kept) = (open(verdicts)?, open(kept)?);
-        // Two paths may lead to one file, which only tells once it is there.
+        // Two paths may lead to one file. That can only be seen once the file exists.
         if let (Some(verdicts), Some(kept)) = (&verdicts, &kept)
             && are_one(&verdicts.data, &kept.data)
         {
@@ -91,12 +91,12 @@ impl Outputs {
         Ok(Self { turn: Mutex::new(turn), moved: Condvar::new() })
     }
 
-    /// Takes the turn of a chunk. It ends when the result is dropped.
+    /// Returns the turn of a chunk. The turn ends when the result is dropped.
     pub(super) fn turn_of(&self, number: u64) -> TurnOf<'_> {
         TurnOf { outputs: self, number }
     }
 
-    /// Ends the files. The lines that were written before an error can be read.
+    /// Finishes the files. Lines that were written before an error can be read.
     pub(super) fn finish(self) -> Result<()> {
         let turn = self.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
         for sink in [turn.verdicts, turn.kept].into_iter().flatten() {
@@ -119,7 +119,8 @@ pub(super) struct TurnOf<'a> {
 }
 
 impl TurnOf<'_> {
-    /// Waits for the chunks before this one, and writes its lines. A document without an answer is left out.
+    /// Waits until the chunks before this one are written, and writes its lines. A document without an answer is left
+    /// out.
     pub(super) fn write(&self, chunk: &Chunk, answers: &[Option<Answered>]) -> Result<()> {
         let mut turn = self.outputs.wait(self.number);
         let mut failures = chunk.failures.iter().peekable();
@@ -169,7 +170,7 @@ fn unreadable(origin: &crate::input::Origin, error: Unreadable) -> Vec<u8> {
     serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin), error)).expect("strings are JSON")
 }
 
-/// A file that was opened to be written, and still has its content.
+/// A file that is open for writing, but still has its old content.
 struct Opened {
     path: PathBuf,
     file: File,
@@ -183,7 +184,7 @@ impl Opened {
         opened.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Empties the file. Pipes and devices have no length.
+    /// Empties the file, unless it is a pipe or a device.
     fn emptied(self) -> io::Result<File> {
         if self.data.is_file() {
             self.file.set_len(0)?;
@@ -192,7 +193,7 @@ impl Opened {
     }
 }
 
-/// A file of lines, compressed if its name says so.
+/// A file of lines. It is compressed if its name ends in .gz or .zst.
 struct Sink {
     path: String,
     file: Compressed,
@@ -205,7 +206,7 @@ enum Compressed {
 }
 
 impl Sink {
-    /// Empties the file.
+    /// Empties the opened file, and returns it as a file of lines.
     fn of(opened: Opened) -> Result<Self> {
         let path = opened.path.clone();
         let name = path.display().to_string();
@@ -244,7 +245,7 @@ impl Sink {
 mod tests {
     use super::*;
 
-    // Two handles on one file overwrote each other's lines.
+    // Two handles on one file once overwrote each other's lines.
     #[test]
     fn two_names_of_one_new_file_are_refused() {
         let dir = tempfile::tempdir().unwrap();

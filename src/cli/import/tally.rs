@@ -1,4 +1,4 @@
-//! The answers to an import -> counts, and the failures that are shown. It must never know how documents are sent.
+//! The answers to an import -> counts, and the failures that are shown. Knows nothing of how documents are sent.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::cli::placed::FOREIGN_ANSWER;
 use crate::cli::plural::plural;
 use crate::input::{Origin, Reason};
 
-/// Failures that are shown in full. The others are only counted.
+/// The number of failures that are shown in full. Further failures are only counted.
 const FAILURES_SHOWN: usize = 10;
 
 /// Counts of documents by result. Each document is counted once.
@@ -24,7 +24,7 @@ struct Counts {
     unchanged: u64,
     updated: u64,
     failed: u64,
-    /// Records that have no page. They are not documents.
+    /// Records without a page. They are not documents.
     skipped: u64,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct Tally {
     counts: Counts,
     text_bytes: u64,
     failures: Vec<String>,
-    /// How many documents failed for which reason, by its code.
+    /// The number of failed documents for each reason, by the reason's code.
     reasons: BTreeMap<String, u64>,
-    /// Whether a line without a field that it needs is among the failures.
+    /// Whether a line that lacks a required field is among the failures.
     has_no_field: bool,
 }
 
@@ -58,7 +58,7 @@ impl Tally {
 
     /// Counts a line or a record that is not a document.
     pub(super) fn unreadable(&mut self, origin: &Origin, reason: &Reason) {
-        // One line without a field is enough to understand the others.
+        // One shown line without a field is enough to understand the others.
         let known = matches!(reason, Reason::NoField(_)) && std::mem::replace(&mut self.has_no_field, true);
         if known {
             self.count_failed(reason.code());
@@ -67,7 +67,7 @@ impl Tally {
         }
     }
 
-    /// Counts a document whose answer is an error, or cannot be understood.
+    /// Counts a document whose answer is an error, or cannot be read.
     fn fail(&mut self, origin: &Origin, id: Option<&str>, code: &str, reason: &str) {
         self.count_failed(code);
         if self.failures.len() < FAILURES_SHOWN {

@@ -1,4 +1,4 @@
-//! The arguments of `hapax tune`, and the targets that they name. It knows nothing of files and of reports.
+//! The arguments of `hapax tune`, and the targets that they name. Knows nothing of files and of reports.
 
 use std::path::PathBuf;
 
@@ -125,12 +125,12 @@ pub(super) enum Sketch {
 }
 
 impl Args {
-    /// Returns the similarity from which documents are near duplicates.
+    /// Returns the similarity above which documents are near duplicates.
     pub(super) fn threshold(&self) -> f64 {
         self.threshold.or(self.like_datasketch).unwrap_or(0.8)
     }
 
-    /// Returns the shape of the signatures, or an error that names the value that cannot be.
+    /// Returns the shape of the signatures, or an error that names the invalid value.
     pub(super) fn shape(&self) -> Result<SignatureShape> {
         if !self.k.is_power_of_two() || !(64..=1024).contains(&self.k) {
             bail!("--k {}: must be a power of two between 64 and 1024", self.k);
@@ -144,7 +144,7 @@ impl Args {
         Ok(SignatureShape { k: self.k, bits: self.bits })
     }
 
-    /// Returns the sketch and the number of shingles of two documents.
+    /// Returns the sketch, and the number of shingles of the two documents of a pair.
     pub(super) fn signed(&self) -> SketchedPair {
         let sketch = match self.sketch {
             None if self.bits == 64 => SketchKind::Classic,
@@ -155,7 +155,7 @@ impl Args {
         SketchedPair { sketch, shingles: self.shingles }
     }
 
-    /// Returns the targets that were given.
+    /// Returns the targets that the user gave.
     pub(super) fn asked(&self) -> Asked {
         let Self { recall, s_hi, s_lo, bands_wanted, candidates_max, documents, s_bg, .. } = *self;
         Asked { recall, s_hi, s_lo, bands_wanted, candidates_max, documents, s_bg }
@@ -176,7 +176,7 @@ fn documents(text: &str) -> Result<f64, String> {
     if (0.0..=1e12).contains(&value) { Ok(value) } else { Err("must be between 0 and 1e12".into()) }
 }
 
-/// Reads a value as `shingle` of a collection.
+/// Reads a value like the setting `shingle` of a collection.
 fn shingling(text: &str) -> Result<Shingling, String> {
     let spec = Spec::default().to_string().replace("shingle=word5", &format!("shingle={text}"));
     match Spec::parse(&spec) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::cli::plot::Curve;
 
-/// Columns for each tenth of the similarity, and lines for each quarter of the probability.
+/// The columns for each tenth of the similarity, and the lines for each quarter of the probability.
 const TENTH: usize = 7;
 const QUARTER: usize = 4;
 const COLUMNS: usize = 10 * TENTH + 1;
@@ -25,7 +25,7 @@ pub(super) fn draw(curve: &Curve<'_>) -> String {
         let shares = (0..COLUMNS).map(|column| of(column as f64 / (COLUMNS - 1) as f64).clamp(0.0, 1.0));
         for (column, share) in shares.enumerate() {
             let line = ((1.0 - share) * (LINES - 1) as f64).round() as usize;
-            // A steep part fills the lines that it passes, so that the curve has no holes.
+            // A steep part also fills the lines that it passes, so that the curve has no holes.
             let passed = match before {
                 Some(before) if line + 1 < before => line..=before - 1,
                 _ => line..=line,
@@ -65,7 +65,7 @@ mod tests {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The character at a similarity and a probability.
+    /// Returns the character at a similarity and a probability.
     fn cell(lines: &[String], jaccard: f64, share: f64) -> char {
         let line = &lines[((1.0 - share) * 16.0).round() as usize];
         line.chars().nth(6 + (jaccard * 70.0).round() as usize).unwrap_or(' ')

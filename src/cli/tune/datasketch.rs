@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::tuned::Tuned;
 
-/// Bits of a slot of datasketch's MinHash.
+/// The bits of a slot in datasketch's MinHash.
 const BITS: u32 = 32;
-/// `MinHashLSH` refuses a threshold for which it would pick fewer bands.
+/// `MinHashLSH` refuses a threshold for which it would pick fewer bands than this.
 const BANDS_MIN: u32 = 2;
 
-/// The pick of another library.
+/// The banding that the other library picks.
 #[derive(Debug, Serialize)]
 pub(super) struct Likeness {
     pub threshold: f64,
@@ -25,12 +25,13 @@ pub(super) struct Likeness {
     pub chosen_recall_at_threshold: f64,
     pub candidate_recall_at_s_hi: f64,
     pub background_candidates: f64,
-    /// Whether a collection of this shape can have this banding.
+    /// Whether a collection with this shape can have this banding.
     pub fits: bool,
 }
 
 impl Likeness {
-    /// Computes the pick, and its figures for the same documents as those of the choice that is shown next to it.
+    /// Computes the pick and its figures. They are for the same documents as the figures of hapax's choice, which is
+    /// shown next to it.
     pub(super) fn of(threshold: f64, num_perm: u32, tuned: &Tuned<'_>) -> Self {
         let Tuned { targets, shape, unrelated, curve, .. } = *tuned;
         let (bands, rows) = tuning::smallest_areas(threshold, num_perm);

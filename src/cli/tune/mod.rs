@@ -23,7 +23,7 @@ use report::Report;
 use sample::Sample;
 use tuned::Tuned;
 
-/// Similarities of a simulation. They are closest together where the curve is steep.
+/// The similarities of a simulation. They are closest together where the curve is steep.
 const SIMULATED: [f64; 19] =
     [0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.9, 0.95, 0.98];
 
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         (false, true) => words::write(&mut out, &report).and_then(|()| write!(out, "\n{}", curve::draw(&curve))),
     };
     match written {
-        // The reader has seen enough, as with `| head`.
+        // The reader of the pipe, for example `head`, has read enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitStatus::Fine),
         written => written.map(|()| ExitStatus::Fine).context("cannot write the report"),
     }

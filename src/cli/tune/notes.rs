@@ -5,10 +5,10 @@ use hapax_core::tuning::Targets;
 use super::arguments::Args;
 use super::report::Report;
 
-/// A note is printed if one lookup compares more unrelated documents than this.
+/// A note is printed if one lookup would compare more unrelated documents than this.
 const UNRELATED_MANY: f64 = 100.0;
 
-/// Returns the notes, a sentence or two each.
+/// Returns the notes. Each has a sentence or two.
 pub(super) fn of(args: &Args, targets: &Targets, report: &Report) -> Vec<String> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let mut warnings = Vec::new();

@@ -1,4 +1,5 @@
-//! A banding -> everything that `hapax tune` says of it, as numbers. As JSON it is the output of `--json`.
+//! A banding -> all the facts about it that `hapax tune` prints, as numbers. As JSON, the report is the output of
+//! `--json`.
 
 use hapax_core::tuning::{self, CurvePoints, SimulatedPoint};
 use serde::Serialize;
@@ -8,7 +9,7 @@ use super::sample::Sample;
 use super::tuned::Tuned;
 use crate::cli::plot::Curve;
 
-/// Similarities in the table.
+/// The similarities in the table.
 const TABLE: [f64; 15] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0];
 
 #[derive(Debug, Serialize)]
@@ -24,10 +25,10 @@ pub(super) struct Report {
     pub candidate_recall_at_threshold: f64,
     pub verdict_recall_at_threshold: f64,
     pub documents: f64,
-    /// With a sample: the similarity that would make as many candidates.
+    /// With a sample, this is the similarity that would produce the same number of candidates.
     pub s_bg: f64,
     pub background_candidates: f64,
-    /// Bytes of the index for one document.
+    /// The bytes of the index for one document.
     pub index_bytes_per_document: u64,
     pub index_bytes: f64,
     /// The standard error of an estimate at the threshold.
@@ -47,12 +48,12 @@ pub(super) struct BandingReport {
     pub rows: u32,
 }
 
-/// Similarities at points of the curve of candidates.
+/// The similarities at certain points of the curve of candidates.
 #[derive(Debug, Serialize)]
 pub(super) struct CurveReport {
-    /// None for a straight line.
+    /// `None` for a straight line.
     pub steepest: Option<f64>,
-    /// From 10 % to 90 %.
+    /// The distance between the similarities at 10 % and at 90 %.
     pub width: f64,
     pub candidates_0_1_percent: f64,
     pub candidates_10_percent: f64,
@@ -64,11 +65,11 @@ pub(super) struct CurveReport {
 #[derive(Debug, Serialize)]
 pub(super) struct SampleReport {
     pub documents_read: u64,
-    /// Lines that are not documents.
+    /// The number of lines that are not documents.
     pub without_text: u64,
     pub documents: u64,
     pub shingles_median: u64,
-    /// Pairs below the threshold. All similarities are of these.
+    /// The number of pairs below the threshold. All similarities here are from these pairs.
     pub pairs: u64,
     pub pairs_at_or_above_threshold: u64,
     pub similarity_mean: f64,
@@ -95,7 +96,7 @@ pub(super) struct Measured {
 }
 
 impl Report {
-    /// Makes a report without warnings.
+    /// Makes a report that has no notes yet.
     pub(super) fn new(tuned: &Tuned<'_>) -> Self {
         let Tuned { args, targets, banding, shape, unrelated, ref sample, curve } = *tuned;
         let threshold = curve.threshold;
@@ -161,9 +162,9 @@ impl SampleReport {
     }
 }
 
-/// Returns the rows of the table. It has rows for the threshold and for `s_hi`.
+/// Returns the rows of the table. They include rows for the threshold and for `s_hi`.
 fn table(curve: &Curve<'_>, s_hi: f64) -> Vec<Row> {
-    // Simulated sets have the nearest similarity that their size allows. Rows for the round similarities next to them
+    // Simulated sets have the nearest similarity that their size allows. Additional rows for the round similarities
     // would only repeat the theory.
     let mut similarities: Vec<f64> = match curve.measured {
         [] => TABLE.to_vec(),
@@ -188,7 +189,7 @@ fn table(curve: &Curve<'_>, s_hi: f64) -> Vec<Row> {
         .collect()
 }
 
-/// Whether two similarities are closer than the table shows and than simulated sets can tell apart.
+/// Whether two similarities are closer than the table shows, and closer than simulated sets can distinguish.
 pub(super) fn is_same_row(a: f64, b: f64) -> bool {
     (a - b).abs() < 0.001
 }

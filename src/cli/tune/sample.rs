@@ -1,5 +1,5 @@
-//! A file of documents -> the similarities of random pairs of them. It keeps a bounded sample in memory, however long the
-//! file is. It knows nothing of bandings.
+//! A file of documents -> the similarities of random pairs of them. Only a bounded sample is in memory, even for a long
+//! file. Knows nothing of bandings.
 
 use std::path::Path;
 use std::time::Instant;
@@ -20,33 +20,34 @@ use crate::http::dto::document::{Invalid, from_json};
 use crate::input::{Chunk, Reason, input_bytes, read_chunks};
 use crate::types::{Content, Extract};
 
-/// Documents in the sample.
+/// The most documents in the sample.
 const DOCUMENTS_MAX: usize = 2_000;
-/// Shingles of all documents in the sample, 8 bytes each. Of longer documents, fewer are kept.
+/// The most shingles of all documents in the sample, at 8 bytes each. If documents are long, the sample has fewer of
+/// them.
 const SHINGLES_MAX: usize = 32_000_000;
-/// Pairs that are compared.
+/// The most pairs that are compared.
 const PAIRS_MAX: usize = 200_000;
 
 /// A sample of documents, and how similar they are to each other.
 pub(super) struct Sample {
-    /// Documents in the file.
+    /// The number of documents in the file.
     pub read: u64,
-    /// Lines without a text. They are not documents.
+    /// The number of lines without a text. They are not documents.
     pub without_text: u64,
-    /// Documents of the sample that have shingles.
+    /// The number of documents of the sample that have shingles.
     pub documents: u64,
-    /// The median of their numbers of distinct shingles.
+    /// The median of the documents' numbers of distinct shingles.
     pub shingles: u64,
-    /// Pairs below the threshold.
+    /// The number of pairs below the threshold.
     pub pairs: u64,
-    /// Pairs at or above the threshold. They are duplicates, so a lookup does not compare them in vain.
+    /// The number of pairs at or above the threshold. They are duplicates, so comparing them is not wasted work.
     pub duplicates: u64,
     pub unrelated: Unrelated,
 }
 
 impl Sample {
     /// Reads the file to its end, and compares pairs of a sample. Counts lines without a text. Fails if a line is not
-    /// JSON, or if chance chooses one whose content is wrong.
+    /// JSON, or if a line with invalid content is chosen for the sample.
     pub(super) fn read(path: &Path, args: &Args) -> Result<Self> {
         let spec = TextSpec { shingling: args.shingle, ..TextSpec::default() };
         let pipeline = Pipeline::new(&spec, None).context("--shingle")?;
@@ -103,7 +104,7 @@ fn is_without_text(reason: &Reason) -> bool {
     matches!(reason, Reason::NoField(_))
 }
 
-/// Puts the documents of a chunk into the sample, if chance chooses them.
+/// Puts randomly chosen documents of a chunk into the sample.
 fn take(chunk: &Chunk, reservoir: &mut Reservoir, pipeline: &Pipeline, scratch: &mut SignScratch) -> Result<()> {
     if let Some((origin, reason)) = chunk.failures.iter().find(|(_, reason)| !is_without_text(reason)) {
         bail!("{origin}: {reason}");
@@ -130,10 +131,10 @@ fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
     hashes
 }
 
-/// A sample of a stream in which each document is with the same probability (Vitter 1985, algorithm R).
+/// A sample of a stream. Each document is in the sample with the same probability (Vitter 1985, algorithm R).
 struct Reservoir {
     random: SplitMix64,
-    /// Documents so far.
+    /// The number of documents so far.
     seen: u64,
     documents_max: usize,
     shingles_max: usize,
@@ -146,7 +147,7 @@ impl Reservoir {
         Self { random: SplitMix64::new(seed), seen: 0, documents_max, shingles_max, shingles: 0, sets: Vec::new() }
     }
 
-    /// Counts the next document. Returns the place for its shingles if it comes into the sample.
+    /// Counts the next document. If the document is chosen for the sample, returns the place for its shingles.
     fn place(&mut self) -> Option<usize> {
         self.seen += 1;
         if self.sets.len() < self.documents_max {
@@ -156,8 +157,8 @@ impl Reservoir {
         (place < self.sets.len()).then_some(place)
     }
 
-    /// Puts the shingles in their place. If there are too many shingles now, removes documents by chance, and takes no
-    /// more documents than are left.
+    /// Puts the shingles in their place. If there are now too many shingles, removes random documents. From then on,
+    /// the sample has no more documents than are left.
     fn put(&mut self, place: usize, mut set: Vec<u64>) {
         set.shrink_to_fit();
         self.shingles += set.len();
@@ -173,12 +174,12 @@ impl Reservoir {
     }
 }
 
-/// Returns a number from 0 to `end - 1`, each with the same probability.
+/// Returns a number from 0 to `end - 1`. All these numbers have the same probability.
 fn below(random: &mut SplitMix64, end: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(end)) >> 64) as u64
 }
 
-/// Returns all pairs of this many documents, or `most` by chance if there are more.
+/// Returns all pairs of this many documents. If there are more than `most`, returns `most` random pairs.
 fn pairs(documents: usize, most: usize, random: &mut SplitMix64) -> Vec<(usize, usize)> {
     if documents * (documents - 1) / 2 <= most {
         return (0..documents).flat_map(|a| (a + 1..documents).map(move |b| (a, b))).collect();
@@ -209,7 +210,7 @@ mod tests {
             assert_eq!((reservoir.seen, reservoir.sets.len(), reservoir.shingles), (20, 5, 5));
             reservoir.sets.iter().for_each(|set| counts[set[0] as usize] += 1);
         }
-        // 1,000 each; five standard deviations are 137.
+        // 1,000 are expected for each; five standard deviations are 137.
         assert!(counts.iter().all(|count| (863..1137).contains(count)), "{counts:?}");
     }
 
@@ -245,7 +246,7 @@ mod tests {
                 counts[a.min(b)][a.max(b)] += 1;
             }
         }
-        // 10,000 over six pairs; five standard deviations are 187.
+        // 10,000 are spread over six pairs; five standard deviations are 187.
         let found: Vec<_> = counts.iter().flatten().filter(|count| **count > 0).collect();
         assert!(found.len() == 6 && found.iter().all(|count| count.abs_diff(1667) < 187), "{counts:?}");
     }

@@ -6,7 +6,7 @@ use super::datasketch::Likeness;
 use super::report::{CurveReport, Report, SampleReport, is_same_row};
 use crate::cli::plural::plural;
 
-/// Writes the report: facts, the table, notes.
+/// Writes the report: facts, the table, and notes.
 pub(super) fn write(out: &mut impl Write, report: &Report) -> Result<()> {
     write_banding(out, report)?;
     if let Some(sample) = &report.sample {

@@ -35,11 +35,11 @@ struct BackupRun {
     series: Option<Series>,
 }
 
-/// A collection that a backup has, as of one moment.
+/// A collection in a backup, as it was at one moment.
 struct Copied {
     name: CollectionName,
     created: TimestampMs,
-    /// When its copy began.
+    /// When the copy of the collection began.
     began: TimestampMs,
 }
 
@@ -50,11 +50,11 @@ impl Backups {
 
     /// Begins a backup. [`status`](Self::status) returns its state. An error means that no backup was begun.
     ///
-    /// With `keep`, the time is added to its name, and when it is finished, the oldest backups of the series are
-    /// removed.
+    /// With `keep`, the time is added to the name of the backup, and the oldest backups of the series are removed when
+    /// the new one is finished.
     pub(in crate::collections) async fn start(&self, name: BackupName, keep: Option<u32>) -> Result<BackupStatus> {
         let Some(dir) = &self.settings.dir else { return Err(CollectionError::BackupsOff) };
-        // The client may have another working directory, so the path that it gets must be absolute.
+        // The client may have another working directory, so the path that the client receives must be absolute.
         let dir = std::path::absolute(dir).unwrap_or(dir.clone());
         let series = keep.map(|keep| Series { name: name.as_str().to_owned(), keep: keep as usize });
         let name = match &series {
@@ -89,7 +89,7 @@ impl Backups {
         self.latest.status()
     }
 
-    /// Cancels the running backup. False: there is none.
+    /// Cancels the running backup. False: no backup is running.
     pub(in crate::collections) fn cancel(&self) -> bool {
         self.latest.cancel()
     }
@@ -152,7 +152,7 @@ impl BackupRun {
         let (mut copied, mut merged) = (Vec::new(), Vec::new());
         for (path, name) in sources {
             self.note_merges(&copied, &mut merged);
-            // Without this, the copy would hold the lock on the list of collections until the collection is open.
+            // Without this wait, the copy would hold the lock on the list of collections until the collection is open.
             registry.opened_or_over(&name, || progress.is_cancelled()).await;
             let settle = |path: PathBuf| backup::settle(&path).map_err(failed);
             let Some(source) = registry.settled(&name, settle).await? else { continue };
@@ -175,8 +175,9 @@ impl BackupRun {
         blocking(move || backup.finish(TimestampMs::now()).map_err(failed)).await
     }
 
-    /// Adds the sources of merges that had not ended when the collection into which they go was copied, with the name of
-    /// that. A collection does not remember all of its jobs, and may be gone later, so this is asked again and again.
+    /// Adds the sources of merges that had not ended when their target collection was copied, with the name of the
+    /// target. A collection does not remember all of its jobs, and may be dropped later, so this function is called
+    /// again and again.
     fn note_merges(&self, copied: &[Copied], merged: &mut Vec<(MergeSource, CollectionName)>) {
         for collection in self.registry.open_ones() {
             let Some(into) = copied.iter().find(|copied| copied.name == *collection.name()) else { continue };
@@ -192,7 +193,8 @@ impl BackupRun {
     }
 }
 
-/// Returns an error if the file of a collection vanished: a backup without it might replace the last one that has it.
+/// Returns an error if the file of a collection vanished. A backup without it might replace the last backup that has
+/// it.
 fn refuse_if_missing(missing: &[CollectionName]) -> Result<()> {
     match missing.first() {
         None => Ok(()),
@@ -203,8 +205,8 @@ fn refuse_if_missing(missing: &[CollectionName]) -> Result<()> {
     }
 }
 
-/// Returns an error if one of these sources was not copied, because it was dropped after its merge. Its documents may be in
-/// neither copy, although they were stored all the time.
+/// Returns an error if one of these sources was not copied because it was dropped after its merge. Its documents may be
+/// in neither copy, although they were stored all the time.
 fn refuse_if_missed(copied: &[Copied], merged: &[(MergeSource, CollectionName)]) -> Result<()> {
     let is_copied = |source: &MergeSource| {
         copied.iter().any(|copied| (&copied.name, copied.created) == (&source.name, source.created))

@@ -1,5 +1,5 @@
-//! The collections that are open or being opened. Each has a cell, which is filled once, by the first caller that
-//! opens, creates or drops the collection. Code that needs a collection's file for itself uses its cell.
+//! The collections that are open or being opened. Each has a cell, which is filled once: by the first caller that
+//! opens, creates or drops the collection. Code that needs exclusive use of a collection's file uses its cell.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,13 +19,12 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Returns a collection's cell, and makes it if there is none.
+    /// Returns the cell of a collection, and creates it if there is none.
     pub(super) fn of(&self, name: &CollectionName) -> Cell {
         Arc::clone(self.cells.lock().entry(name.clone()).or_default())
     }
 
-    /// Like [`of`](Self::of), but returns `None` if there is no cell and `exists` says that there is no such
-    /// collection.
+    /// Does the same as [`of`](Self::of), but returns `None` if there is no cell and `exists` returns false.
     pub(super) fn of_existing(&self, name: &CollectionName, exists: impl FnOnce() -> bool) -> Option<Cell> {
         let mut cells = self.cells.lock();
         match cells.get(name) {
@@ -48,7 +47,7 @@ impl Cells {
         open(&self.cells.lock())
     }
 
-    /// Returns a function that lists every open collection. It returns `None` after the cells were dropped.
+    /// Returns a function that lists every open collection. The function returns `None` after the cells were dropped.
     pub(super) fn watch(&self) -> impl Fn() -> Option<Vec<Arc<LocalCollection>>> + Clone + Send + use<> {
         let cells = Arc::downgrade(&self.cells);
         move || cells.upgrade().map(|cells| open(&cells.lock()))

@@ -25,8 +25,8 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Takes the data directory, and opens or creates `default`. It blocks. Long contents are signed on `cpu`.
-    /// `opening` gets the progress.
+    /// Locks the data directory, and opens or creates `default`. It blocks. Long contents are signed on `cpu`.
+    /// `opening` receives the progress.
     pub(in crate::collections) fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings, .. } = config;
         let CollectionsConfig { limits, memory, reserve_bytes, medium, backup, scrub, .. } = config;
@@ -46,7 +46,7 @@ impl DataDir {
         let opener = Arc::new(Opener::new(common, folder, opening)?);
         let open = opener.cells().watch();
         let open = move || Some(open()?.iter().map(|collection| collection.upkeep_parts()).collect());
-        // Weak, because the threads end once all collections are dropped.
+        // The references are weak, because the threads end once all collections are dropped.
         let of_names = Arc::downgrade(&opener);
         let exists =
             move |name: &CollectionName| of_names.upgrade().is_none_or(|opener| opener.folder().path(name).exists());
@@ -72,7 +72,7 @@ impl DataDir {
         self.backups.observe();
     }
 
-    /// Waits until all accepted writes are on disk. It blocks. No write is accepted and no backup begins afterwards.
+    /// Waits until all accepted writes are on disk. It blocks. Afterwards no write is accepted and no backup begins.
     pub(in crate::collections) fn close(&self) {
         self.backups.close();
         self.registry.close();

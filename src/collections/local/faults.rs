@@ -15,12 +15,13 @@ use crate::verdicts::{CollectionError, Result};
 pub(in crate::collections) struct Faults {
     /// A damaged file is not opened again, because it does not repair itself and reading all of it takes long.
     damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
-    /// The next request for such a collection tries again.
+    /// The next request for such a collection tries to open it again.
     unopened: Mutex<BTreeMap<CollectionName, CollectionError>>,
 }
 
 impl Faults {
-    /// From now on, requests for the collection fail with this error, until it is dropped or the process restarts.
+    /// Notes a damaged collection. From now on, requests for it fail with this error, until it is dropped or the
+    /// process restarts.
     pub(super) fn note_damage(&self, name: &CollectionName, error: &CollectionError) {
         tracing::error!(
             collection = %name, %error,
@@ -44,7 +45,7 @@ impl Faults {
         self.damaged.lock().get(name).map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Forgets the fault of a collection that was opened after all or was dropped.
+    /// Forgets the fault of a collection that has since been opened or dropped.
     pub(super) fn forget_unopened(&self, name: &CollectionName) {
         self.unopened.lock().remove(name);
     }
@@ -58,7 +59,7 @@ impl Faults {
         self.damaged.lock().iter().map(|(name, error)| (name.clone(), error.clone())).collect()
     }
 
-    /// Returns the collections that could not be opened for another reason, with their errors.
+    /// Returns the collections that could not be opened for another reason than damage, with their errors.
     pub(in crate::collections) fn unopened(&self) -> Vec<(CollectionName, CollectionError)> {
         self.unopened.lock().iter().map(|(name, error)| (name.clone(), error.clone())).collect()
     }

@@ -1,5 +1,5 @@
 //! The directory of the collections' files, one file for each: `collections/NAME.sqlite`. Input: a data directory,
-//! which belongs to this process while the value lives. Output: names and paths. It knows nothing of the contents of
+//! which belongs to this process while this value exists. Output: names and paths. It knows nothing of the contents of
 //! the files.
 
 use std::io;
@@ -70,7 +70,7 @@ impl Folder {
     }
 }
 
-/// Creates the directory if it is missing, and looks through it.
+/// Creates the directory if it is missing, and removes or reports files that do not belong there.
 fn clean(dir: &Path) -> io::Result<()> {
     store::make_dir(dir)?;
     for leftover in store::clean_leftovers(dir)? {

@@ -1,5 +1,6 @@
-//! The list of the collections that a data directory should hold. It shows if a file vanished while no server was
-//! running. If the list cannot be read or written, a lost file may go unnoticed. Nothing else depends on it.
+//! The list of the collections that a data directory should contain. With it, hapax notices if a file vanished while no
+//! server was running. If the list cannot be read or written, a lost file may go unnoticed. Nothing else depends on the
+//! list.
 
 use std::path::Path;
 
@@ -40,7 +41,7 @@ impl Known {
         self.inventory.lock().iter().flat_map(Inventory::missing).cloned().collect()
     }
 
-    /// Forgets a collection whose file vanished. False: there is none with this name.
+    /// Forgets a collection whose file vanished. False: there is no such collection with this name.
     pub(super) fn forget_missing(&self, name: &CollectionName) -> bool {
         let mut inventory = self.inventory.lock();
         let Some(inventory) = inventory.as_mut().filter(|inventory| inventory.missing().contains(name)) else {
@@ -51,7 +52,7 @@ impl Known {
         true
     }
 
-    /// Tells of the missing collections as of damaged ones, so that an alert fires.
+    /// Reports missing collections in the same way as damaged ones, so that an alert fires.
     pub(super) fn observe(&self) {
         for name in self.missing() {
             metrics::gauge!(names::COLLECTION_DAMAGED, label::COLLECTION => name.to_string()).set(1.0);
@@ -69,7 +70,7 @@ fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
         }
     };
     let default = CollectionName::default_collection();
-    // A directory of an earlier version has no list, but it always had this collection.
+    // The data directory of an earlier version has no list, but it always had this collection.
     let used = inventory.missing().contains(&default) || !present.is_empty();
     if used && !present.contains(&default) {
         tracing::error!(

@@ -1,5 +1,5 @@
-//! The state of the latest backup of this process. Only one backup runs at a time. This knows nothing of how it is
-//! made.
+//! The state of the latest backup of this process. Only one backup runs at a time. This file knows nothing of how a
+//! backup is made.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::telemetry::names::{self, label, value};
 use crate::types::TimestampMs;
 use crate::verdicts::{BackupState, BackupStatus, CollectionError, Result};
 
-/// How long a stop waits for a cancelled backup, which normally ends within a fraction of a second.
+/// How long `close` waits for the end of a cancelled backup. Normally a backup ends within a fraction of a second.
 const END_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -39,7 +39,8 @@ impl LatestRun {
 }
 
 impl LatestBackup {
-    /// No backup has begun in this process. `made` is the time of the latest one that an earlier process made.
+    /// Makes the state of a process that has begun no backup. `made` is the time of the latest backup of an earlier
+    /// process.
     pub(super) fn new(made: Option<TimestampMs>) -> Self {
         for result in [value::RESULT_DONE, value::RESULT_CANCELLED, value::RESULT_FAILED] {
             metrics::counter!(names::BACKUPS, label::RESULT => result).increment(0);
@@ -99,7 +100,7 @@ impl LatestBackup {
         Some(BackupStatus { progress: run.progress.share(), ..run.status.clone() })
     }
 
-    /// Cancels the running backup. False: there is none.
+    /// Cancels the running backup. False: no backup is running.
     pub(super) fn cancel(&self) -> bool {
         let latest = self.latest.lock();
         let running = latest.run.as_ref().filter(|run| run.is_running());
@@ -119,7 +120,7 @@ impl LatestBackup {
         }
     }
 
-    /// Sets the gauge of the progress.
+    /// Sets the gauge of a backup's progress.
     pub(super) fn observe(&self) {
         let share = self.latest.lock().run.as_ref().map_or(0.0, |run| match run.status.state {
             BackupState::Running | BackupState::Done { .. } => run.progress.share(),
@@ -129,7 +130,7 @@ impl LatestBackup {
     }
 }
 
-/// Ends a run whose task was dropped or panicked.
+/// Ends a run if its task is dropped or panics.
 pub(super) struct EndOnDrop {
     of: Arc<LatestBackup>,
     progress: Option<Arc<Progress>>,

@@ -1,6 +1,6 @@
-//! Opens the collections of a data directory: `default` first, then the others, beginning with the smallest. They are
-//! opened one after another, because opening one already uses all cores. A request can also open one. Each collection
-//! answers as soon as it is open. This file also describes collections that are not open.
+//! Opens the collections of a data directory: `default` first, then the others, from the smallest to the largest. They
+//! are opened one after another, because opening one already uses all cores. A request can also open a collection. Each
+//! collection answers as soon as it is open. This file also describes collections that are not open.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::store::{Opened, Store};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Description, Result, Settings};
 
-/// Time between two looks at a collection that is being opened.
+/// The time between two checks of a collection that is being opened.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Opens and describes collections. Each goes through its cell.
+/// Opens and describes collections. Each collection is opened through its cell.
 pub(super) struct Opener {
     common: Common,
     folder: Folder,
@@ -38,7 +38,7 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// Opens nothing yet. `progress` gets the collections that there are.
+    /// Makes an opener, which has opened no collection yet. `progress` receives the existing collections.
     pub(super) fn new(common: Common, folder: Folder, progress: Arc<Opening>) -> Result<Self> {
         let expected: Vec<_> = folder.names()?.into_iter().chain([CollectionName::default_collection()]).collect();
         expected.iter().for_each(meters::admit);
@@ -111,8 +111,8 @@ impl Opener {
     }
 
     /// Opens every collection that is not open yet. A collection that is damaged, or cannot be opened for another
-    /// reason, is skipped, and the log says which and why. Until the future is done, a collection that is not open yet
-    /// refuses requests with [`CollectionError::Opening`].
+    /// reason, is skipped, and the log says which collection it is and why. Until the future is done, a collection that
+    /// is not open yet refuses requests with [`CollectionError::Opening`].
     pub(super) fn open_rest(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         self.opening_rest.store(true, Ordering::Release);
         let this = Arc::clone(self);
@@ -128,7 +128,7 @@ impl Opener {
         }
     }
 
-    /// Returns an error if [`open_rest`](Self::open_rest) has not dealt with this collection yet.
+    /// Returns an error if [`open_rest`](Self::open_rest) has neither opened nor skipped this collection yet.
     pub(super) fn refuse_while_opening(&self, name: &CollectionName) -> Result<()> {
         if !self.opening_rest.load(Ordering::Acquire) {
             return Ok(());
@@ -139,14 +139,15 @@ impl Opener {
         }
     }
 
-    /// Waits until [`open_rest`](Self::open_rest) has dealt with this collection, or until `stop`.
+    /// Waits until [`open_rest`](Self::open_rest) has opened or skipped this collection, or until `stop` returns true.
     pub(super) async fn opened_or_over(&self, name: &CollectionName, stop: impl Fn() -> bool) {
         while self.refuse_while_opening(name).is_err() && !stop() {
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// Opens a collection through its cell, or waits until another request has opened it. `None`: it was dropped.
+    /// Opens a collection through its cell, or waits until another request has opened it. `None`: the collection was
+    /// dropped.
     pub(super) async fn open(
         self: Arc<Self>,
         cell: Cell,
@@ -169,25 +170,25 @@ impl Opener {
 
     fn open_file(&self, name: &CollectionName) -> Result<Option<Arc<LocalCollection>>> {
         let path = self.folder.path(name);
-        // Its creation failed meanwhile.
+        // The creation of the collection has failed since.
         if !path.exists() {
             return Ok(None);
         }
-        // From now on the file changes while it is read. Until it is open, a list of the collections shows this
-        // description.
+        // From now on the file changes while it is read. Until the collection is open, lists of the collections show
+        // this description.
         let description = describe_closed(&path)?;
         self.described.lock().insert(name.clone(), description);
         boot::open(&path, &self.common, &|share| self.progress.set(name, share)).map(Some)
     }
 
-    /// Describes a collection, open or not. `None`: it was dropped meanwhile.
+    /// Describes a collection, open or not. `None`: the collection has been dropped since.
     pub(super) async fn describe(&self, name: &CollectionName) -> Result<Option<Description>> {
         self.faults.refuse_damaged(name)?;
         let path = self.folder.path(name);
         if !path.exists() {
             return Ok(None);
         }
-        // The cell keeps others from opening the file meanwhile: a file that is half opened looks damaged. The cell
+        // While the cell is in use, no other code opens the file: a file that is half opened looks damaged. The cell
         // stays empty.
         let cell = self.cells.of(name);
         let peek = || async { Err(blocking(move || describe_closed(&path)).await) };
@@ -199,7 +200,7 @@ impl Opener {
                     Ok(opened) => Ok(opened.as_ref().map(|collection| collection.describe())),
                     Err(described) => described.map(Some),
                 },
-                // Opening may take long, but its description is there soon after its beginning.
+                // Opening may take long, but the description is available soon after the beginning.
                 () = tokio::time::sleep(LOOK) => {
                     if let Some(description) = self.described.lock().get(name) {
                         return Ok(Some(description.clone()));
@@ -209,7 +210,7 @@ impl Opener {
         }
     }
 
-    /// Returns the collections that are not open yet, and the part of each that is done.
+    /// Returns the collections that are not open yet, and the completed part of each, 0 to 1.
     pub(super) fn pending(&self) -> Vec<(CollectionName, f64)> {
         self.progress.pending()
     }

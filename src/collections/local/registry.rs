@@ -1,5 +1,5 @@
-//! Every collection of a data directory: hands them to requests, creates, lists and drops them. Only one of these
-//! changes runs at a time.
+//! Every collection of a data directory: hands collections to requests, creates, lists and drops them. Only one
+//! creation or drop runs at a time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Description, Result, Settings, WriteFailure};
 
-/// How long a request waits for a collection to be opened, before it is refused and told to come again.
+/// How long a request waits for a collection to be opened. After that, it is refused, and the client is asked to try
+/// again.
 const OPEN_WAIT: Duration = Duration::from_secs(20);
 
 /// The collections of one data directory.
@@ -24,7 +25,7 @@ pub(in crate::collections) struct Registry {
     known: Known,
     background: Background,
     collections_max: usize,
-    /// Held while a collection is created or dropped.
+    /// It is locked while a collection is created or dropped.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -56,7 +57,7 @@ impl Registry {
             return opened.clone().ok_or_else(missing);
         }
         self.opener.refuse_while_opening(name)?;
-        // This runs in a task of its own, so that a client that leaves does not stop an opening that others wait for.
+        // The opening runs in its own task. If a client leaves, an opening that other clients wait for still continues.
         let opening = tokio::spawn(Arc::clone(&self.opener).open(cell, name.clone()));
         match tokio::time::timeout(OPEN_WAIT, opening).await {
             Ok(opened) => finished(opened)?.ok_or_else(missing),
@@ -67,7 +68,7 @@ impl Registry {
         }
     }
 
-    /// Creates a collection. False: it exists with equal settings.
+    /// Creates a collection. False: it already exists with equal settings.
     pub(in crate::collections) async fn create(
         self: &Arc<Self>,
         name: CollectionName,
@@ -75,7 +76,7 @@ impl Registry {
     ) -> Result<(Arc<LocalCollection>, bool)> {
         let settings = settings.checked()?;
         let this = Arc::clone(self);
-        // This runs in a task of its own, so that a client that leaves does not leave an unregistered file.
+        // The creation runs in its own task. If a client leaves, no unregistered file is left behind.
         finished(tokio::spawn(async move { this.create_whole(name, settings).await }).await)
     }
 
@@ -98,9 +99,9 @@ impl Registry {
         if self.opener.folder().names()?.len() >= max {
             return Err(CollectionError::TooManyCollections { max });
         }
-        // On a full disk, the remaining room is for deletes.
+        // On a full disk, the remaining room is reserved for deletes.
         self.opener.common().disk.admit()?;
-        // The cell makes other requests for this name wait, so that they do not open the file meanwhile.
+        // The cell makes other requests for this name wait, so that they do not open the file during its creation.
         let cell = self.opener.cells().of(&name);
         let (for_file, this) = (name.clone(), Arc::clone(&self));
         let make = || {
@@ -154,7 +155,7 @@ impl Registry {
             return if forgotten { Ok(()) } else { Err(CollectionError::NoSuchCollection(name)) };
         }
         self.opener.refuse_while_opening(&name)?;
-        // Waits for an opening that is under way, and prevents later ones.
+        // Waits for an opening that has already begun, and prevents later ones.
         let opened = self.opener.cells().of(&name).get_or_init(|| async { None }).await.clone();
         let (this, dropped) = (Arc::clone(&self), name.clone());
         let removed = blocking(move || {
@@ -168,7 +169,7 @@ impl Registry {
         self.opener.faults().forget_unopened(&name);
         if removed.is_ok() {
             self.opener.faults().forget_damage(&name);
-            // This comes last, so that no series of this name comes back.
+            // This is the last step, so that no series with this name appears again.
             meters::forget(&name);
         }
         removed
@@ -186,7 +187,7 @@ impl Registry {
         removed.map_err(|error| CollectionError::of_file(error, WriteFailure::Uncertain))
     }
 
-    /// Returns a collection's file in a state in which it can be copied. If it is not open, `settle` prepares it.
+    /// Returns a collection's file in a state in which it can be copied. If the file is not open, `settle` prepares it.
     /// `None`: the collection was dropped.
     pub(super) async fn settled(
         &self,
@@ -198,7 +199,7 @@ impl Registry {
         if !path.exists() {
             return Ok(None);
         }
-        // The cell keeps others from opening the file meanwhile. It stays empty, because a copy needs no index.
+        // While the cell is in use, no other code opens the file. The cell stays empty, because a copy needs no index.
         let settle = || async { Err(blocking(move || settle(path)).await) };
         match self.opener.cells().of(name).get_or_try_init(settle).await {
             Ok(opened) => Ok(opened.clone().map(SettledFile::Open)),
@@ -206,7 +207,7 @@ impl Registry {
         }
     }
 
-    /// Waits until a collection is open or will not be opened at this start, or until `stop`.
+    /// Waits until a collection is open or will not be opened at this start, or until `stop` returns true.
     pub(super) async fn opened_or_over(&self, name: &CollectionName, stop: impl Fn() -> bool) {
         self.opener.opened_or_over(name, stop).await;
     }
@@ -221,7 +222,7 @@ impl Registry {
         self.opener.folder().names()
     }
 
-    /// The collections that are not served.
+    /// Returns the collections that are not served.
     pub(in crate::collections) fn faults(&self) -> &Faults {
         self.opener.faults()
     }

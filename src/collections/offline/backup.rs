@@ -14,7 +14,7 @@ use crate::verdicts::BackupContents;
 pub struct BackupProgress(Arc<Progress>);
 
 impl BackupProgress {
-    /// Returns the part that is done, 0 to 1. It is 1 only at the end.
+    /// Returns the completed part, 0 to 1. It is 1 only at the end.
     pub fn share(&self) -> f64 {
         self.0.share()
     }
@@ -29,8 +29,8 @@ pub struct SeriesFolder {
 }
 
 impl SeriesFolder {
-    /// Returns the next directory of the series that `dir` names, with the time added. `None`: `dir` does not end in a
-    /// name.
+    /// Returns the next directory of the series that `dir` names: the name of the series followed by the time. `None`:
+    /// `dir` does not end in a name.
     pub fn next(dir: &Path) -> Option<Self> {
         let (parent, series) = backup::split(dir)?;
         Some(Self { path: parent.join(backup::dated(&parent, &series, TimestampMs::now())), series })
@@ -47,14 +47,14 @@ pub fn back_up(
     Ok(contents(backup::offline(data_dir, folder, series, TimestampMs::now(), progress.0)?))
 }
 
-/// Restores a backup into a data directory that is empty or missing. After an error, the directory still has nothing
+/// Restores a backup into a data directory that is empty or missing. After an error, the directory still has no data
 /// that can be served.
 pub fn restore(folder: &Path, data_dir: &Path, progress: &BackupProgress) -> Result<BackupContents, OfflineError> {
     Ok(contents(backup::restore(folder, data_dir, &progress.0)?))
 }
 
-/// Removes the oldest backups of a series, so that `keep` remain, next to the newest one. 0 keeps all. Returns the
-/// names of the removed backups that were finished.
+/// Removes the oldest backups of a series, so that `keep` remain, including the newest. 0 keeps all. Returns the names
+/// of the removed backups that were finished.
 pub fn prune(newest: &Path, series: &str, keep: u32) -> Vec<String> {
     let Some((dir, newest)) = backup::split(newest) else { return Vec::new() };
     backup::prune(&dir, series, keep as usize, &newest)
@@ -68,7 +68,7 @@ pub struct BackupFolder {
 }
 
 impl BackupFolder {
-    /// Reads its manifest. It does not look at the other files.
+    /// Reads the manifest of a backup. It does not look at the other files.
     pub fn read(path: &Path) -> Result<Self, OfflineError> {
         Ok(Self { path: path.to_owned(), manifest: Manifest::read(path)? })
     }
@@ -77,12 +77,14 @@ impl BackupFolder {
         contents(self.manifest.clone())
     }
 
-    /// Moves it to a directory that [is free](Self::is_free). On another file system it is copied, and is still here.
+    /// Moves the backup to a directory that [is free](Self::is_free). On another file system the backup is copied, and
+    /// the original remains.
     pub fn relocate(&self, to: &Path) -> Result<(), OfflineError> {
         Ok(backup::relocate(&self.manifest, &self.path, to)?)
     }
 
-    /// Removes it, unless it was moved. False: it stays, because the directory holds a file that is not part of it.
+    /// Removes the backup, unless it was moved. False: it stays, because its directory holds a file that is not part of
+    /// it.
     pub fn remove(&self) -> Result<bool, OfflineError> {
         if !self.path.exists() {
             return Ok(true);

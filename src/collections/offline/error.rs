@@ -9,7 +9,7 @@ use crate::store::lock::LockError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
-    /// Another process uses the data directory, or it cannot be locked.
+    /// Another process uses the data directory, or the directory cannot be locked.
     #[error(transparent)]
     Locked(#[from] LockError),
     /// The directory with the files cannot be read.

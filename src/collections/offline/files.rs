@@ -1,5 +1,5 @@
-//! The files of the collections in a data directory: checks whether they hold what was written, and makes new ones from
-//! the intact documents.
+//! The files of the collections in a data directory: checks whether they contain the data that was written, and makes
+//! new files from the intact documents.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -52,15 +52,15 @@ pub struct FileRepair {
     pub set_aside: u64,
     /// Damaged pairs of the golden set. Their readable parts were set aside.
     pub pairs_set_aside: u64,
-    /// Damaged rows of jobs. Documents that only such a row deletes are back.
+    /// The number of damaged rows of jobs. Documents that only such a row marks as deleted are stored again.
     pub jobs_damaged: u64,
-    /// Whether the log was damaged or cut. All that its lost part did is undone.
+    /// Whether the log was damaged or cut. All changes in its lost part are undone.
     pub log_damaged: bool,
-    /// Documents that the old ledger counted and that are in neither file. `None`: unknown.
+    /// The number of documents that the old ledger counted but that are in neither file. `None`: unknown.
     pub lost: Option<u64>,
     /// The path of the damaged file.
     pub kept_as: PathBuf,
-    /// The path of the damaged records, one line of JSON for each row.
+    /// The path of the file with the damaged records, one line of JSON for each row.
     pub set_aside_in: PathBuf,
 }
 
@@ -84,7 +84,7 @@ impl CollectionFiles {
         store::list(&self.dir).map_err(self.unreadable())
     }
 
-    /// Returns the collections whose file is missing, by name, each with what shows that it was there.
+    /// Returns the collections whose file is missing, by name, each with the evidence that the file existed.
     pub fn missing(&self) -> Result<BTreeMap<CollectionName, FileCheck>, OfflineError> {
         let listed = Inventory::missing_of(&self.data_dir, &self.names()?).map_err(self.unreadable())?;
         let listed = listed.into_iter().map(|name| (name, "its file is missing, but it was not dropped".to_owned()));
@@ -93,7 +93,7 @@ impl CollectionFiles {
             let file = path.file_name().unwrap_or_default().display();
             Some((store::log_without_database(path)?, format!("its file is missing, but its log {file} is there")))
         });
-        // A drop that was interrupted ends at the next start.
+        // A drop that was interrupted is completed at the next start.
         let is_kept = |(name, _): &(CollectionName, String)| !store::is_being_dropped(&store::path_of(&self.dir, name));
         Ok(listed.chain(logs).filter(is_kept).map(|(name, detail)| (name, FileCheck::missing(detail))).collect())
     }

@@ -1,5 +1,5 @@
-//! A collection's file without its index, for work that reads every document and looks none up. It takes the data
-//! directory as a server does, and needs no memory for documents.
+//! A collection's file without its index, for work that reads every document and never looks up a document. It locks
+//! the data directory as a server does, and needs no memory for documents.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -14,7 +14,7 @@ use crate::store::{self, Opened, Store, Writer};
 use crate::types::{ClusterPlace, CollectionName, Seq};
 use crate::verdicts::{ClustersPage, CollectionError, Cursor, DocumentsPage, Result, Settings};
 
-/// Most bytes of shingles and texts that are compared for one page.
+/// The largest size of shingles and texts that are compared for one page, in bytes.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 
 /// The records of a collection, after all of them were checked against the ledger.
@@ -29,7 +29,8 @@ pub struct StoredCollection {
 }
 
 impl StoredCollection {
-    /// Opens a collection of a data directory that no other process uses, and reads all of it once. It blocks.
+    /// Opens a collection of a data directory that no other process uses, and reads the whole collection once. It
+    /// blocks.
     pub fn open(data_dir: &Path, lock_wait: Duration, name: &CollectionName) -> Result<Self> {
         let lock = DataDirLock::acquire(data_dir, lock_wait)?;
         store::backup::refuse_half_restored(data_dir).map_err(|error| CollectionError::Store(error.chain()))?;
@@ -74,7 +75,7 @@ impl StoredCollection {
     }
 }
 
-/// The key does not change how many shingles two texts share, so a file can be read without its secret.
+/// The number of shingles that two texts share does not depend on the key, so a file can be read without its secret.
 fn without_key(spec: &Spec) -> std::result::Result<Option<Pipeline>, SpecError> {
     let Spec::Text(text) = spec else { return Ok(None) };
     Pipeline::new(&TextSpec { key: None, ..text.clone() }, None).map(Some)

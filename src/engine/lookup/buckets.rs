@@ -16,7 +16,7 @@ use crate::verdicts::{HotBucket, Result};
 const ALL_DOCUMENTS_MAX: u64 = 100_000;
 
 /// Returns the fullest buckets, the fullest first. Buckets of up to eight documents are found only in collections of up
-/// to 100,000 documents. Keeps its turn until it ends, also if the client leaves.
+/// to 100,000 documents. The work keeps its turn until it ends, even if the client disconnects.
 pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize, turn: OwnedMutexGuard<()>) -> Result<Vec<HotBucket>> {
     let lookup = Arc::clone(lookup);
     blocking(move || {

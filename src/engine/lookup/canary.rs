@@ -14,7 +14,7 @@ pub(crate) const SIMILARITIES: [f64; 7] = [0.55, 0.65, 0.75, 0.85, 0.9, 0.95, 0.
 
 /// Whether the original of one near-duplicate was found.
 pub(crate) struct Look {
-    /// The place of the similarity in [`SIMILARITIES`].
+    /// The index of the similarity in [`SIMILARITIES`].
     pub at: usize,
     pub source: NearSource,
     pub found: bool,
@@ -23,11 +23,11 @@ pub(crate) struct Look {
 /// Reads a stored document. `None` if it is gone, deleted by label, or linked: lookups do not find links.
 pub(crate) fn stored(lookup: &Lookup, seq: Seq) -> Result<Option<Record>> {
     let store = lookup.records().store();
-    // A document that is deleted by label is hidden before checks no longer see it.
+    // The store hides a document that is deleted by label before checks stop seeing it.
     Ok(store.record(seq)?.filter(|record| !record.linked && !store.is_hidden(seq)))
 }
 
-/// Looks up near-duplicates of a document, one of each similarity.
+/// Looks up near-duplicates of a document, one for each similarity.
 pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) -> Result<Vec<Look>> {
     let seq = record.seq;
     let (threshold, compares) = {
@@ -59,8 +59,8 @@ pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) ->
     Ok(looks)
 }
 
-/// Returns the similarity of each other document that the bands propose for a stored one. Documents with equal signatures
-/// count as one. `None` if the index changed too often meanwhile.
+/// Returns the similarity of each other document that the bands propose for a stored one. Documents with equal
+/// signatures count as one. `None` if the index changed too often meanwhile.
 pub(crate) fn proposed(lookup: &Lookup, record: &Record) -> Option<Vec<f64>> {
     let made = Made { signature: record.signature.clone(), content: None, kept: None, page: None };
     let shape = lookup.preparer().shape();

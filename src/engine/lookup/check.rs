@@ -25,12 +25,13 @@ use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, Terms, VerdictContext, empty_verdict,
 };
 
-/// The turns of checks in crowded buckets: half of the processors, so that the others stay free for everything else.
+/// The turns for checks in crowded buckets. There are half as many as processors, so that the other processors stay
+/// free.
 static CROWDED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new((cpu::cores() / 2).max(1))));
-/// The checks that may wait for such a turn. More would take the places of all other requests.
+/// The maximum number of checks that wait for such a turn. More would take the places of all other requests.
 static CROWDED_WAITING: Semaphore = Semaphore::const_new(256);
 
-/// Most matches of one signature that a lookup lists that is no client's.
+/// The maximum number of matches with one signature that an internal lookup lists.
 const UNCOUNTED_LIMIT: usize = 1024;
 
 /// A lookup to perform.
@@ -38,10 +39,10 @@ pub(crate) struct Check {
     /// The id of the document, if it has one. A stored document with this id is not reported as a match.
     pub id: Option<DocId>,
     pub made: Made,
-    /// The number of its shingles, if it was given as a text or a set.
+    /// The number of shingles of the document, if it was given as a text or a set.
     pub shingles: Option<u64>,
     pub options: CheckOptions,
-    /// The most bytes that the answer may have.
+    /// The maximum size of the answer, in bytes.
     pub bytes_max: usize,
 }
 
@@ -59,11 +60,11 @@ struct Glance<'a> {
 struct Recorded {
     /// Whether the id already holds exactly this content.
     same: bool,
-    /// The revisit of the id's own capture, if it holds this content from the same payload.
+    /// The revisit of the id's own capture, if the id holds this content from the same payload.
     revisit: Option<Revisit>,
     /// The other content that the id holds, and how similar it is.
     previous: Option<Previous>,
-    /// The representative of the best match, if that is a link.
+    /// The representative of the best match, if the best match is a link.
     representative: Option<DocId>,
 }
 
@@ -93,7 +94,7 @@ pub(crate) async fn check_empty(lookup: &Arc<Lookup>, id: Option<DocId>, thresho
     Ok(verdict)
 }
 
-/// Returns the document that holds an id; `None` also if that is in doubt.
+/// Returns the document that holds an id. `None` if there is none, or if it is in doubt.
 fn held_or_in_doubt(lookup: &Lookup, id: &DocId, view: View) -> Result<Option<Existing>> {
     match Existing::find(lookup, id, view) {
         Err(CollectionError::Doubtful { .. }) => Ok(None),
@@ -108,7 +109,7 @@ pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict>
         Some(verdict) => verdict,
         None => {
             let turn = if is_crowded(lookup, &check) { Some(crowded_turn().await?) } else { None };
-            // The turn ends with the work, which goes on if the client leaves.
+            // The turn ends with the work, which continues even if the client disconnects.
             let work = move |lookup: &Lookup| {
                 let _turn = turn;
                 with_disk(lookup, &check)
@@ -128,7 +129,8 @@ async fn crowded_turn() -> Result<OwnedSemaphorePermit> {
     Ok(Arc::clone(&CROWDED).acquire_owned().await.expect("the semaphore is never closed"))
 }
 
-/// Returns whether the check has a scope and meets buckets that are read whole for it, which takes many milliseconds.
+/// Returns whether the check has a scope and meets buckets that must be read completely for it. That takes many
+/// milliseconds.
 fn is_crowded(lookup: &Lookup, check: &Check) -> bool {
     if check.options.scope.is_none() {
         return false;
@@ -140,7 +142,8 @@ fn is_crowded(lookup: &Lookup, check: &Check) -> bool {
 
 /// Returns the verdict if memory suffices for it.
 fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
-    // First, because this check must not see documents that become durable after it has looked for its id.
+    // The view is taken first, because this check must not see documents that become durable after it has looked for
+    // its id.
     let (_reading, view) = lookup.read();
     let id_may_be_held = check.id.as_ref().is_some_and(|id| !lookup.index().held_by(id_fingerprint(id)).is_empty());
     if id_may_be_held {
@@ -149,7 +152,7 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
     let mut survivors = Survivors::default();
     let mut glance = glance(lookup, check, None, view, &survivors, lookup.limits().bucket_read_max).ok()?;
     if check.options.scope.is_some() && glance.judgement.unread() > 0 {
-        // Large buckets are read whole, which takes long.
+        // Large buckets are read completely, which takes long.
         return None;
     }
     if let Some(query) = &glance.query
@@ -194,7 +197,7 @@ fn attempt_with_disk(
 ) -> Result<std::result::Result<Verdict, LookAgain>> {
     let Check { made, options, .. } = check;
     let (_reading, view) = lookup.read();
-    // If it is in doubt, the verdict says that it is incomplete.
+    // If the document that holds the id is in doubt, the verdict says that it is incomplete.
     let existing = check.id.as_ref().map(|id| held_or_in_doubt(lookup, id, view)).transpose()?.flatten();
     let limits = lookup.limits();
     let reads_max = if options.scope.is_some() { limits.scoped_reads_max } else { limits.bucket_read_max };
@@ -224,8 +227,8 @@ fn attempt_with_disk(
     Ok(Ok(conclude(lookup, check, glance, &mentions, survivors, recorded)))
 }
 
-/// Looks a document up as a check without an id would, and returns whether this stored document is among the matches.
-/// Counts in no metric. `None` if documents changed too often meanwhile.
+/// Looks a document up as a check without an id does, and returns whether the stored document `wanted` is among the
+/// matches. Counts in no metric. `None` if documents changed too often meanwhile.
 pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Option<bool>> {
     let matching = verify::matching_slots(&made.signature, &wanted.signature, lookup.preparer().shape());
     let options = CheckOptions {
@@ -249,7 +252,8 @@ pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Opti
         };
         if compare_survivors(lookup, &mut glance, &mut survivors)? {
             let mut alike = glance.judgement.ranked().iter().filter(|ranked| ranked.found.matching == matching);
-            // Documents of one signature are listed up to a limit, and one that is left out is as good as found.
+            // Documents with the same signature are listed up to a limit. If the limit is reached, `wanted` counts as
+            // found.
             let full = alike.clone().count() >= UNCOUNTED_LIMIT;
             return Ok(Some(full || alike.any(|ranked| ranked.found.seq == wanted.seq)));
         }
@@ -257,8 +261,8 @@ pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Opti
     Ok(None)
 }
 
-/// Returns the equal slots of each document that such a check compares with, the most first. Documents with the same
-/// signature count as one.
+/// Returns the number of equal slots of each document that such a check compares, the highest first. Documents with the
+/// same signature count as one.
 pub(super) fn candidates(lookup: &Lookup, made: &Made) -> Option<Vec<u32>> {
     let mistaken = HashSet::new();
     let query = query(made, None, 0, 1, None, &mistaken);
@@ -289,7 +293,8 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
     Ok(true)
 }
 
-/// Returns what the disk says. `None` if a link of this view represents its cluster there by now.
+/// Returns the facts that are on disk. `None` if a document that is a link in this view now represents its cluster on
+/// disk.
 fn recorded(
     lookup: &Lookup,
     check: &Check,

@@ -70,7 +70,7 @@ fn pairs(lookup: &Lookup) -> Pairs<'_> {
 fn cluster_of(lookup: &Lookup, id: &DocId, limit: usize) -> Result<Option<ClusterRows>> {
     for _ in 0..ATTEMPTS {
         let (_reading, durable) = lookup.read();
-        // A replacement may be on disk before checks see it. `View::Decided` has its place already.
+        // A replacement may be on disk before checks see it. `View::Decided` already shows the replacement.
         for view in [durable, View::Decided] {
             let Some(existing) = Existing::find(lookup, id, view)? else { continue };
             let rows = lookup.records().store().cluster(ClusterStart::Of(existing.record.seq), limit)?;

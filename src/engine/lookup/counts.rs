@@ -10,7 +10,7 @@ pub(crate) struct DocumentCounts {
 }
 
 impl DocumentCounts {
-    /// Starts with `documents`, links included, of which `linked` are links.
+    /// Starts with this number of documents, links included, and this number of links.
     pub(crate) fn new(documents: i64, linked: i64) -> Self {
         Self { documents: documents.into(), linked: linked.into() }
     }

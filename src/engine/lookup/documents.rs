@@ -22,7 +22,7 @@ pub(crate) async fn document(lookup: &Arc<Lookup>, id: &DocId) -> Result<Option<
     .await
 }
 
-/// Returns the document with this id and its text, if the two have at most `bytes_max` bytes as JSON.
+/// Returns the document with this id and its text, if both together have at most `bytes_max` bytes as JSON.
 pub(crate) async fn document_with_text(
     lookup: &Arc<Lookup>,
     id: &DocId,
@@ -51,7 +51,7 @@ pub(crate) async fn document_with_text(
                 }
                 Some(text) => return Ok(Some((document, text))),
                 None => {
-                    // Documents that have left wait for readers.
+                    // Do not wait with the guard, because it keeps documents that have left in memory.
                     drop(reading);
                     wait_for_commit(attempt);
                 }

@@ -1,6 +1,6 @@
 //! Documents in doubt: they may or may not be on disk, because a transaction that should delete or replace them failed
-//! in a way that leaves its outcome unknown. No answer rests on them until the file is opened again. Lookups skip them,
-//! and a lookup that would have found one says that it is incomplete. A request for such a document, by its id or
+//! in a way that leaves its outcome unknown. No answer depends on them until the file is opened again. Lookups skip
+//! them, and a lookup that would have found one says that it is incomplete. A request for such a document, by its id or
 //! through another document that names it, gets an error that says why.
 
 use std::collections::HashMap;
@@ -12,12 +12,12 @@ use crate::store::{Stretch, id_fingerprint};
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{CollectionError, Result};
 
-/// The most documents in doubt that are compared with a lookup. If a deletion by label leaves more, every lookup is
-/// incomplete.
+/// The maximum number of documents in doubt that are compared with a lookup. If a deletion by label leaves more of
+/// them, every lookup is incomplete.
 const COMPARED_MAX: usize = 4096;
 
-/// The documents in doubt, by `seq`, each with its place and the fingerprint of its id. None is ever removed, because the
-/// collection takes no more writes.
+/// The documents in doubt, by `seq`, each with its place and the fingerprint of its id. None is ever removed, because
+/// the collection accepts no further writes.
 #[derive(Default)]
 pub(crate) struct Doubts(RwLock<HashMap<Seq, (Place, u64)>>);
 
@@ -27,7 +27,7 @@ impl Doubts {
         self.0.write().insert(seq, (place, id_fingerprint));
     }
 
-    /// Returns how many of them the lookup would have found, or asks for by `id`.
+    /// Returns how many documents in doubt the lookup would have found, or asks for by `id`.
     pub(crate) fn hidden_from(&self, index: &Index, query: &Query<'_>, id: Option<&DocId>) -> u64 {
         let doubts = self.0.read();
         if doubts.is_empty() {

@@ -47,7 +47,7 @@ impl Existing {
         if made.page.is_some_and(|page| self.record.page.is_some_and(|held| held.hash == page.hash)) {
             return true;
         }
-        // A client may have given the content hash together with the signature, so one of them proves nothing.
+        // A client may have given the content hash together with the signature, so an equal hash alone proves nothing.
         let is_same_text = match made.content {
             Some(content) => !self.record.given && self.record.content == content,
             None => self.record.given,
@@ -60,7 +60,7 @@ impl Existing {
         Revisit::of(&self.record.capture, &self.record.id, digest)
     }
 
-    /// Returns how similar the id's earlier content is. Reads the disk if shingles decide.
+    /// Returns how similar the id's earlier content is to the new content. Reads the disk if shingles decide.
     pub(crate) fn previous(&self, lookup: &Lookup, made: &Made) -> Result<Previous> {
         let query = shingle_query(made, lookup.policy().terms);
         let overlap = query.map(|query| lookup.overlap(&query, self.record.seq)).transpose()?.flatten();
@@ -68,8 +68,8 @@ impl Existing {
         Ok(Previous { similarity: lookup.similarity(matching, false, overlap), first_seen: self.record.first_seen })
     }
 
-    /// Returns the last-seen time and the time of expiry, if the collection's documents expire. The caller keeps its
-    /// place from being reused.
+    /// Returns the last-seen time and the time of expiry, if the collection's documents expire. The caller must make
+    /// sure that its place is not reused meanwhile.
     pub(crate) fn lifetime(&self, lookup: &Lookup) -> Option<(TimestampMs, TimestampMs)> {
         let ttl = lookup.policy().settings.ttl?;
         let on_disk = lookup.last_seen_on_disk(&self.record);

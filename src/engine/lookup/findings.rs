@@ -37,7 +37,7 @@ pub(crate) fn findings(
     Findings::of(lookup.preparer().spec(), cited, limit)
 }
 
-/// Returns the best revisit that a listed match gives, if `revisit` gives any.
+/// Returns the best of the revisits that `revisit` returns for the listed matches.
 pub(crate) fn revisit(
     judgement: &Judgement,
     mentions: &Mentions,
@@ -48,7 +48,7 @@ pub(crate) fn revisit(
     Revisit::best(seqs.filter_map(|seq| revisit(seq, mentions.get(seq)?)))
 }
 
-/// Returns what the lookup looked at, if the query asked for it.
+/// Returns the details of the lookup, if the query asked for them.
 pub(crate) fn explanation(lookup: &Lookup, judgement: &Judgement, mentions: &Mentions) -> Option<Box<Explanation>> {
     let examined = judgement.examined()?;
     let sizes = examined.bucket_documents.iter().enumerate().filter(|(_, documents)| **documents > 0);

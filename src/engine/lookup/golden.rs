@@ -21,7 +21,8 @@ pub(crate) fn given(lookup: &Lookup, pairs: &[GoldenPair]) -> Result<GoldenRepor
     evaluate(lookup.preparer(), &settings, pairs, let_others_run)
 }
 
-/// Evaluates the stored golden set on a thread of its own. It keeps its turn until it ends, also if the client leaves.
+/// Evaluates the stored golden set on a thread of its own. The evaluation keeps its turn until it ends, even if the
+/// client disconnects.
 pub(crate) async fn stored_beside(lookup: &Arc<Lookup>, turn: OwnedMutexGuard<()>) -> Result<GoldenReport> {
     let lookup = Arc::clone(lookup);
     blocking(move || {
@@ -31,7 +32,7 @@ pub(crate) async fn stored_beside(lookup: &Arc<Lookup>, turn: OwnedMutexGuard<()
     .await
 }
 
-/// Evaluates these pairs on a thread of its own, and gives the turn back with the report.
+/// Evaluates these pairs on a thread of its own, and returns the turn with the report.
 pub(crate) async fn given_beside(
     lookup: &Arc<Lookup>,
     pairs: &Arc<Vec<GoldenPair>>,

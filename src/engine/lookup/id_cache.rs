@@ -4,9 +4,9 @@
 //! and an entry may be gone at any time. An entry is never wrong: an open collection gives each `seq` to one document.
 //!
 //! All collections share one limit of bytes. Entries lie one after another in segments. If the limit is reached, the
-//! oldest segment is dropped. Its entries that lookups asked for are copied to a new segment, of which they may fill
-//! half. If more than a quarter of the bytes are of documents that are gone, the oldest segment is dropped too, and all
-//! entries of documents that are not gone are copied.
+//! oldest segment is dropped. Its entries that lookups have used are copied to a new segment, and may fill up to half
+//! of it. If more than a quarter of the bytes belong to documents that are gone, the oldest segment is dropped, too,
+//! and all entries of other documents are copied.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -19,19 +19,20 @@ use parking_lot::Mutex;
 
 use crate::types::{DocId, ID_BYTES_MAX, Seq, TimestampMs};
 
-/// The bytes of a shard, and the range of the number of shards. Each has a lock of its own, which is held while its table
-/// grows. A small shard grows fast.
+/// The size of a shard in bytes, and the range of the number of shards. Each shard has its own lock, which is held
+/// while the table of the shard grows. A small table grows fast.
 const SHARD_BYTES: u64 = 1 << 20;
 const SHARDS: [u64; 2] = [4, 1 << 14];
 const OFFSET_BITS: u32 = 14;
 const SEGMENT_BYTES: usize = 1 << OFFSET_BITS;
-/// How many segment numbers there are. After the last one comes 0 again.
+/// The number of segment numbers. After the last one, numbering begins at 0 again.
 const NUMBERS: u32 = 1 << (u32::BITS - OFFSET_BITS);
 /// The bytes of an entry before its id.
 const HEAD_BYTES: usize = 39;
-/// The bytes of an entry in the table that finds it, on average.
+/// The average number of bytes that an entry takes in the table that finds it.
 const TABLE_BYTES: usize = 8;
-/// The most bytes that are copied from old segments to a new one. The largest entry must fit into the remainder.
+/// The maximum number of bytes that are copied from old segments to a new one. The largest entry must fit into the
+/// remainder.
 const KEPT_BYTES_MAX: usize = SEGMENT_BYTES / 2;
 const _: () = assert!(KEPT_BYTES_MAX + HEAD_BYTES + ID_BYTES_MAX <= SEGMENT_BYTES);
 
@@ -49,14 +50,14 @@ pub(crate) struct Identity {
 /// The identities of documents of all collections.
 pub(crate) struct IdCache {
     shards: Box<[Mutex<Shard>]>,
-    /// The most bytes of one shard. 0: nothing is kept.
+    /// The maximum size of one shard in bytes. 0 means that nothing is kept.
     shard_bytes_max: usize,
     hasher: DefaultHashBuilder,
     /// The number of the next collection that is opened.
     next: AtomicU32,
 }
 
-/// The part of one open collection.
+/// The part of the cache that belongs to one open collection.
 pub(crate) struct CollectionIds {
     cache: Arc<IdCache>,
     collection: u32,
@@ -71,14 +72,14 @@ impl IdCache {
         Arc::new(Self { shards, shard_bytes_max, hasher: DefaultHashBuilder::default(), next: AtomicU32::new(0) })
     }
 
-    /// Returns the part of a collection that has just been opened.
+    /// Makes the part of the cache for a collection that has just been opened.
     pub(crate) fn of_collection(self: &Arc<Self>) -> CollectionIds {
         CollectionIds { cache: Arc::clone(self), collection: self.next.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// Returns the shard of a document.
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
-        // The table of the shard uses the highest and the lowest bits.
+        // This uses other bits than the table of the shard, which uses the highest and the lowest ones.
         &self.shards[(hash >> 32) as usize % self.shards.len()]
     }
 }
@@ -203,8 +204,8 @@ impl Shard {
         }
     }
 
-    /// Drops the oldest segment. Copies the entries that `keeps` selects to the newest segment, until that has this
-    /// many bytes.
+    /// Drops the oldest segment. Copies the entries that `keeps` selects to the newest segment, until that segment has
+    /// `bytes_max` bytes.
     fn drop_oldest(&mut self, bytes_max: usize, keeps: impl Fn(Mark) -> bool, hasher: &DefaultHashBuilder) {
         let mut at = self.log.oldest();
         while let Some(entry) = at {
@@ -228,7 +229,7 @@ impl Shard {
 /// The state of an entry since it was added or copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// Nothing.
+    /// Nothing has happened to the entry.
     New,
     /// A lookup asked for it.
     Asked,
@@ -236,8 +237,8 @@ enum Mark {
     Gone,
 }
 
-/// The entries in the order in which they came. An entry is: its mark (1 byte), the length of the id (2), the collection
-/// (4), `seq` (8), the first-seen time (8), the content hash (16), the id.
+/// The entries in the order in which they came. An entry consists of its mark (1 byte), the length of the id (2), the
+/// collection (4), `seq` (8), the first-seen time (8), the content hash (16) and the id.
 #[derive(Default)]
 struct Log {
     segments: VecDeque<Vec<u8>>,
@@ -246,13 +247,13 @@ struct Log {
 }
 
 impl Log {
-    /// Returns an entry and what follows it in its segment.
+    /// Returns the bytes of an entry and all bytes that follow it in its segment.
     fn entry(&self, at: At) -> &[u8] {
         let (segment, offset) = self.place(at);
         &self.segments[segment][offset..]
     }
 
-    /// Returns which segment an entry is in, and where in it.
+    /// Returns the index of the segment that an entry is in, and the offset of the entry in the segment.
     fn place(&self, At(at): At) -> (usize, usize) {
         let segment = (at >> OFFSET_BITS).wrapping_sub(self.first) % NUMBERS;
         (segment as usize, at as usize % SEGMENT_BYTES)
@@ -271,7 +272,7 @@ impl Log {
         HEAD_BYTES + usize::from(u16::from_le_bytes(field(self.entry(at), 1)))
     }
 
-    /// Returns what an entry takes in memory.
+    /// Returns the memory that an entry takes, in bytes.
     fn cost(&self, at: At) -> usize {
         self.len(at) + TABLE_BYTES
     }
@@ -296,7 +297,7 @@ impl Log {
     }
 
     fn begin_segment(&mut self) {
-        // The first one grows with its entries, because a small collection has few for each shard.
+        // The first segment grows with its entries, because a small collection has few entries in each shard.
         let capacity = if self.segments.is_empty() { 0 } else { SEGMENT_BYTES };
         self.segments.push_back(Vec::with_capacity(capacity));
     }
@@ -370,7 +371,7 @@ mod tests {
         cache.of_collection()
     }
 
-    /// Returns an id of 1 to 200 bytes, and other facts, that follow from `seq`.
+    /// Makes an id of 1 to 200 bytes, and the other facts, from `seq`.
     fn identity(seq: u64) -> Identity {
         let id = DocId::new(format!("{seq:0width$}", width = 1 + (seq * 7919 % 200) as usize)).expect("an id");
         Identity { id, content: ContentHash(u128::from(seq) << 70 | 5), first_seen: TimestampMs(-(seq as i64)) }
@@ -430,7 +431,7 @@ mod tests {
         let taken = || cache.shards.iter().map(|shard| shard.lock().log.bytes() as u64).sum::<u64>();
         (0..50_000).for_each(|seq| keep(&dropped, seq));
         drop(dropped);
-        // Every tenth document stays, the others go when 1,000 more have come.
+        // Every tenth document stays. Each other document is forgotten after 1,000 more have been added.
         let stays = |seq: u64| seq.is_multiple_of(10);
         for seq in 0..300_000_u64 {
             keep(&ids, seq);

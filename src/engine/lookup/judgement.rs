@@ -23,13 +23,13 @@ pub(crate) struct Judgement {
     ranked: Vec<Ranked>,
     candidates: u32,
     above: u32,
-    /// How much was not looked at, for each bound.
+    /// For each bound, the number of postings or documents that were not looked at because of it.
     unread: [u64; Bound::ALL.len()],
     cost: Cost,
     /// Present if the query asked for it.
     examined: Option<Box<Examined>>,
-    /// The most similar of the candidates below the threshold, if the query asked for them: those that their signatures
-    /// exclude, and those that their shingles exclude.
+    /// The most similar of the candidates below the threshold, if the query asked for them. Some were excluded by their
+    /// signatures, others by their shingles.
     below: Vec<Ranked>,
 }
 
@@ -45,7 +45,7 @@ impl Judgement {
         let mut judgement = Self { ranked, candidates, above, unread: unread_by, cost, examined, below };
         judgement.hides(Bound::Bucket, unread.postings);
         judgement.hides(Bound::Candidates, unread.candidates);
-        // The limit on these is that on exact reads.
+        // These are limited by the bound on exact reads.
         judgement.hides(Bound::ExactReads, unread.contents);
         judgement
     }
@@ -80,7 +80,7 @@ impl Judgement {
         self.above
     }
 
-    /// Returns how many postings were not read, and candidates not compared, because of a limit.
+    /// Returns how many postings were not read and how many candidates were not compared because of a limit.
     pub(crate) fn unread(&self) -> u64 {
         self.unread.iter().sum()
     }
@@ -128,8 +128,9 @@ impl Judgement {
         &self.cost
     }
 
-    /// Returns the cited documents that turn out to have other content than the query. Memory has 64 bits of the
-    /// content hash, and the mention has all of it. The lookup must be repeated with these marked as mistaken.
+    /// Returns the cited documents that turn out to have other content than the query. The index has 64 bits of the
+    /// content hash, and the mention has the whole hash. The lookup must be repeated with these documents marked as
+    /// mistaken.
     pub(crate) fn mistakes(&self, limit: usize, mentions: &Mentions, content: Option<ContentHash>) -> Vec<Seq> {
         let same = self.cited(limit).iter().map(|ranked| &ranked.found).filter(|found| found.same_content);
         same.filter(|found| mentions.get(found.seq).is_some_and(|mention| content != Some(mention.identity.content)))

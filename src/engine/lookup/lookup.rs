@@ -1,5 +1,5 @@
-//! `Lookup`: everything that lookups read, which is the index, the records, the documents in doubt, the settings, and
-//! how far the commit order is on disk. Writes change index and records under the decision lock. Lookups never take that
+//! `Lookup` holds everything that lookups read: the index, the records, the documents in doubt, the settings, and how
+//! far the commit order is on disk. Writes change index and records under the decision lock. Lookups never take that
 //! lock.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Lookup {
     limits: Limits,
     meters: Meters,
     counts: DocumentCounts,
-    /// Everything up to this place in the commit order is on disk.
+    /// Everything up to this position in the commit order is on disk.
     durable: AtomicU64,
     /// The last-seen time of documents that were stored before last-seen times were recorded.
     seen_floor: TimestampMs,
@@ -112,13 +112,13 @@ impl Lookup {
 
     /// Returns the view of a check. Everything in the view stays readable until the guard is dropped.
     pub(crate) fn read(&self) -> (Reading, View) {
-        // The guard is taken first: whatever `durable` is below, documents that leave after this point stay until the
-        // guard is dropped.
+        // The guard is taken first. Documents that leave after this point stay until the guard is dropped, whatever
+        // `durable` is.
         let reading = self.index.reading();
         (reading, View::Durable(self.durable()))
     }
 
-    /// Returns the place in the commit order up to which everything is on disk.
+    /// Returns the position in the commit order up to which everything is on disk.
     pub(crate) fn durable(&self) -> Seq {
         Seq(self.durable.load(Ordering::Acquire))
     }
@@ -132,7 +132,7 @@ impl Lookup {
         self.search_reading(view, query, self.limits.bucket_read_max)
     }
 
-    /// Like [`search`](Self::search), with another limit on the postings that are read of a bucket.
+    /// Like [`search`](Self::search), with another limit on the number of postings that are read from a bucket.
     pub(crate) fn search_reading(
         &self,
         view: View,
@@ -157,13 +157,13 @@ impl Lookup {
         })
     }
 
-    /// Returns the limits on reading from disk to compare.
+    /// Returns the limits on reading documents from disk for comparisons.
     pub(crate) fn read_bounds(&self) -> ReadBounds {
         let Limits { exact_reads_max: documents_max, exact_bytes_max: bytes_max, .. } = self.limits;
         ReadBounds { documents_max, bytes_max }
     }
 
-    /// Returns how many shingles a query shares with a stored document; `None` if that is gone. Reads the disk.
+    /// Returns how many shingles a query shares with a stored document; `None` if the document is gone. Reads the disk.
     pub(crate) fn overlap(&self, query: &ShingleQuery<'_>, seq: Seq) -> Result<Option<Overlap>> {
         Ok(self.stored_set(seq)?.map(|set| query.overlap(&set)))
     }
@@ -179,8 +179,8 @@ impl Lookup {
         Ok(self.records.store().payload(seq, |payload| set_of(self.preparer.pipeline(), &payload))?)
     }
 
-    /// Returns the text of a stored document, if it has at most `bytes_max` bytes as JSON; `None` if the document is gone.
-    /// Reads the disk.
+    /// Returns the text of a stored document, if it has at most `bytes_max` bytes as JSON; `None` if the document is
+    /// gone. Reads the disk.
     pub(crate) fn stored_text(&self, seq: Seq, bytes_max: usize) -> Result<Option<StoredText>> {
         let read = self.records.store().payload_within(seq, bytes_max, |payload| text_of(&payload, bytes_max))?;
         Ok(read.map(|read| read.unwrap_or_else(|bytes| StoredText::TooLong { bytes })))

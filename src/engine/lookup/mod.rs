@@ -1,5 +1,5 @@
-//! Looks documents up: by content, by id, page by page. Never writes. Waits for no write, except for some milliseconds
-//! if a document it needs is just being replaced or deleted (`retry.rs`).
+//! Looks documents up: by content, by id, page by page. Never writes. Never waits for a write, except for some
+//! milliseconds if a document that it needs is being replaced or deleted (`retry.rs`).
 //!
 //! `judgement` turns the index's findings into the facts that a verdict rests on. `survivors` compares shingles if they
 //! decide. `records` finds the ids, and `id_cache` keeps them in memory. `findings` combines these for the verdict.

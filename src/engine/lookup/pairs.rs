@@ -12,7 +12,7 @@ use crate::verdicts::{Result, Terms, similarity, unpacked_bytes};
 /// The comparisons of one page.
 pub(crate) struct Pairs<'a> {
     store: &'a Store,
-    /// Makes shingles of stored texts. Its key does not matter, because it makes both sides of a pair.
+    /// Makes shingles of stored texts. Its key does not matter, because the pipeline makes both sides of a pair.
     pipeline: Option<&'a Pipeline>,
     spec: &'a Spec,
     terms: Terms,
@@ -43,7 +43,7 @@ pub(crate) enum Paired {
 
 struct Unpacked {
     set: ShingleSet,
-    /// The bytes that had to be held to make it.
+    /// The number of bytes that had to be in memory to make the set.
     bytes: u64,
 }
 

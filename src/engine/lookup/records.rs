@@ -1,7 +1,7 @@
-//! `seq` -> its record, for answers that name documents.
-//! Documents that are not on disk yet, and those that reached it recently, are kept here in memory. The ids of older
-//! documents may be in `id_cache`. Everything else is read from the store. So a decision finds the ids it cites and the
-//! shingles it compares in memory, and never reads the disk under the decision lock.
+//! `seq` -> its record, for answers that name documents. Documents that are not on disk yet, and those that reached it
+//! recently, are kept here in memory. The ids of older documents may be in `id_cache`. Everything else is read from the
+//! store. Therefore a decision finds in memory the ids that it cites and the shingles that it compares, and never reads
+//! the disk under the decision lock.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,10 +20,11 @@ use crate::verdicts::{Kept, Result};
 
 /// The number of records to keep after they are durable: enough that a decision rarely has to be repeated.
 const KEPT: usize = 1024;
-/// The bytes of shingles and payloads to keep with them.
+/// The maximum size of the shingles and payloads that are kept with these records, in bytes.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// A share of the bytes that may wait for the disk, of this collection and of all. It is returned on drop.
+/// A share of the bytes that may wait for the disk, in this collection and in all collections together. It is returned
+/// on drop.
 pub(crate) type Room = Arc<[OwnedSemaphorePermit; 2]>;
 
 /// Records by `seq`: the newest ones in memory, all durable ones in the store.
@@ -32,7 +33,8 @@ pub(crate) struct Records {
     /// Documents whose removal has been decided. Lookups that still see them must find their records, although the
     /// store may have deleted them.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
-    /// New metadata, labels, captures and pages of documents, decided but not on disk yet. Only decisions may show them.
+    /// New metadata, labels, captures and pages of documents, decided but not on disk yet. Only decisions may show
+    /// them.
     updating: RwLock<HashMap<Seq, Additions>>,
     /// The number of such updates that have reached the disk.
     updates: AtomicU64,
@@ -43,7 +45,7 @@ pub(crate) struct Records {
 #[derive(Default)]
 struct Recent {
     records: BTreeMap<Seq, Newest>,
-    /// The bytes of shingles and payloads kept with them.
+    /// The bytes of shingles and payloads that are kept with the records.
     bytes: usize,
     /// Everything up to this `seq` is on disk.
     durable: Seq,
@@ -71,7 +73,7 @@ pub(crate) struct Mentions {
     by_seq: HashMap<Seq, Mention>,
     /// How many of them were in the cache of ids.
     cached: u64,
-    /// How many were read from the store because they were not there.
+    /// How many were read from the store because they were not in the cache.
     read: u64,
 }
 
@@ -155,15 +157,15 @@ impl Records {
         self.updating.read().get(&seq).map_or(&mention.metadata, |additions| &additions.metadata).clone()
     }
 
-    /// Returns the revisit of a document's capture as decided, if its payload has this digest. Only for answers that wait
-    /// for all decisions before them.
+    /// Returns the revisit of a document's capture as decided, if its payload has this digest. Only for answers that
+    /// wait for all decisions before them.
     pub(crate) fn decided_revisit(&self, seq: Seq, mention: &Mention, digest: &PayloadDigest) -> Option<Revisit> {
         let updating = self.updating.read();
         let capture = updating.get(&seq).map_or(&mention.capture, |additions| &additions.capture);
         Revisit::of(capture, &mention.identity.id, digest)
     }
 
-    /// Marks a former link as an ordinary document, after the same has reached the disk.
+    /// Marks a former link as an ordinary document, after this change has reached the disk.
     pub(crate) fn unlink(&self, seq: Seq) {
         if let Some(newest) = self.recent.write().records.get_mut(&seq) {
             Arc::make_mut(&mut newest.record).linked = false;
@@ -177,8 +179,8 @@ impl Records {
         self.ids.forget(seq);
     }
 
-    /// If there are more records than the limits allow, drops the oldest ones that are on disk, which all up to `durable`
-    /// are. Their ids go to `id_cache`.
+    /// Notes that all records up to `durable` are on disk. If there are more records than the limits allow, drops the
+    /// oldest ones that are on disk. Their ids go to `id_cache`.
     pub(crate) fn settle(&self, durable: Seq) {
         let mut recent = self.recent.write();
         // Records that have reached the disk return their share of the queue.
@@ -217,8 +219,8 @@ impl Records {
     }
 
     /// Adds the mentions that are in memory, and returns the `seqs` of all others. Set `ids_suffice` only if the answer
-    /// needs neither metadata nor captures, and all these documents exist: the cache has none of the former, and it may
-    /// have ids of documents that are gone.
+    /// needs neither metadata nor captures, and all these documents exist: the cache has no metadata and no captures,
+    /// and it may have ids of documents that are gone.
     pub(crate) fn recall(
         &self,
         mentions: &mut Mentions,
@@ -227,7 +229,7 @@ impl Records {
     ) -> Vec<Seq> {
         let mut seqs = seqs.peekable();
         if seqs.peek().is_none() {
-            // Most checks name nothing, and the lock is shared by all of them.
+            // Most checks name no document, and all checks share the lock.
             return Vec::new();
         }
         let recent = self.recent.read();
@@ -291,12 +293,12 @@ impl Mention {
 }
 
 impl Mentions {
-    /// Returns how many ids were in the cache, and how many were read because they were not.
+    /// Returns how many ids were in the cache, and how many were read from the store.
     pub(crate) fn sources(&self) -> (u64, u64) {
         (self.cached, self.read)
     }
 
-    /// Returns what an answer says about a document, if it has been found.
+    /// Returns the facts about a document that an answer names, if the document has been found.
     pub(crate) fn get(&self, seq: Seq) -> Option<&Mention> {
         self.by_seq.get(&seq)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::types::retry_after;
 use crate::verdicts::CollectionError;
 
-/// The number of times that a lookup may find out that it needs data it has not read yet.
+/// The maximum number of attempts of a lookup. An attempt ends early if it needs data that has not been read yet.
 pub(crate) const ATTEMPTS: u32 = 16;
 
 /// The error after all [`ATTEMPTS`] have failed.
@@ -16,8 +16,8 @@ pub(crate) fn changing() -> CollectionError {
     }
 }
 
-/// Waits before the next attempt of a lookup that met a document that is deleted on disk but still visible to it. That
-/// state lasts for microseconds, unless the committer has to wait for a processor.
+/// Waits before the next attempt of a lookup, if it met a document that is deleted on disk but that the lookup still
+/// sees. That state lasts for microseconds, unless the committer has to wait for a processor.
 pub(crate) fn wait_for_commit(attempt: u32) {
     std::thread::sleep(Duration::from_millis(u64::from(attempt)));
 }

@@ -1,9 +1,8 @@
-//! Survivors of the estimate -> matches, by comparing the shingles themselves.
-//! The index probes and estimates as usual, but with a bound so far below the threshold that the spread of the estimate
-//! hides no match. The documents that survive are compared shingle by shingle here: all, or those whose estimate leaves
-//! a doubt. Results are kept by `seq`, so a
-//! decision that releases its lock to read the disk reuses them when it starts again. Knows nothing of ids or of how
-//! the verdict is used.
+//! Survivors of the estimate -> matches, by comparing the shingles themselves. The index probes and estimates as usual,
+//! but with a bound so far below the threshold that the spread of the estimate hides no match. The documents that
+//! survive are compared here shingle by shingle: all of them, or only those whose estimate leaves a doubt. Results are
+//! kept by `seq`. A decision that releases its lock to read the disk therefore reuses them when it starts again. Knows
+//! nothing of ids or of how the verdict is used.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -18,15 +17,15 @@ use crate::store::Looked;
 use crate::types::{Overlap, Seq};
 use crate::verdicts::{Made, Preparer, Result, ShingleQuery, Terms};
 
-/// The number of shingles, of both sides together, that may be compared in one hold of the decision lock or on an async
-/// thread. This takes about ten microseconds.
+/// The number of shingles, of both sides together, that may be compared on an async thread or each time the decision
+/// lock is held. This takes about ten microseconds.
 pub(crate) const IN_PASSING: u64 = 16 * 1024;
 
 /// The documents that one lookup has compared so far.
 #[derive(Default)]
 pub(crate) struct Survivors {
     compared: HashMap<Seq, Compared>,
-    /// The terms that `compared` was judged by. Absent before the first comparison.
+    /// The terms by which the documents in `compared` were judged. Absent before the first comparison.
     terms: Option<Terms>,
     read_bytes: u64,
     /// Documents that seemed to have the query's content until their whole content hash was read.
@@ -44,11 +43,11 @@ enum Compared {
     Gone,
 }
 
-/// The limits on reading from disk in one lookup, to compare.
+/// The limits on reading documents from disk for the comparisons of one lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadBounds {
     pub documents_max: usize,
-    /// The most bytes of shingles or texts to read. One document is read whatever its length.
+    /// The maximum number of bytes of shingles or texts to read. One document is always read, whatever its length.
     pub bytes_max: u64,
 }
 
@@ -67,9 +66,9 @@ impl Survivors {
         self.mistaken.extend(seqs);
     }
 
-    /// Keeps those survivors of a judgement that reach the threshold, best first. Compares up to `in_passing`
-    /// shingles of documents that memory has. If more documents must be compared, returns them for [`Self::compare`]
-    /// and leaves the judgement as it was. Reads no disk.
+    /// Keeps those survivors of a judgement that reach the threshold, best first. Compares up to `in_passing` shingles
+    /// of documents that are in memory. If more documents must be compared, returns them for [`Self::compare`] and
+    /// leaves the judgement unchanged. Reads no disk.
     pub(crate) fn settle(
         &mut self,
         query: &ShingleQuery<'_>,
@@ -98,7 +97,8 @@ impl Survivors {
         judgement.ranked_mut().retain_mut(|ranked| {
             let overlap = match deciders.next().expect("something decides on every ranked document") {
                 Decider::Signature => return true,
-                // Equal texts have equal shingles. Nothing needs to be read, so no limit on reading can hide it.
+                // Equal texts have equal shingles. Nothing needs to be read, so no limit on reading can hide the
+                // document.
                 Decider::Content => Overlap { both: len, query: len, found: len },
                 Decider::Shingles(seq) => match self.compared.get(&seq).filter(|_| read.contains(&seq)) {
                     Some(&Compared::Shares(overlap)) => overlap,
@@ -181,7 +181,7 @@ impl Survivors {
         Ok(())
     }
 
-    /// Returns whether any of these is gone, and forgets those that are.
+    /// Returns whether any of these documents is gone, and forgets those that are gone.
     pub(crate) fn take_gone(&mut self, seqs: &[Seq]) -> bool {
         let before = self.compared.len();
         self.compared.retain(|seq, compared| *compared != Compared::Gone || !seqs.contains(seq));
@@ -199,7 +199,7 @@ fn compare(query: &ShingleQuery<'_>, set: &ShingleSet) -> Compared {
     query.compare(set).map_or(Compared::Below, Compared::Shares)
 }
 
-/// Sorts documents, best first. Shingles that have been compared go before the estimate.
+/// Sorts documents, best first. If shingles have been compared, their result is used instead of the estimate.
 fn rank(ranked: &mut [Ranked], terms: &Terms) {
     // The most similar document comes first, so the order of values is reversed. Different fractions of shingles differ
     // as floating-point numbers too: documents have far less than 2^26 shingles.

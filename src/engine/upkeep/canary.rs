@@ -1,6 +1,7 @@
-//! The canary: each minute near-duplicates of some stored documents, at known similarities, take the way of a check.
-//! The share that finds its original is the recall of the collection as it is now, with its buckets and its limits. The
-//! same documents tell how far the candidates are from those that the S-curve predicts (`drift.rs`).
+//! The canary: each minute, near-duplicates of some stored documents, at known similarities, are looked up in the same
+//! way as in a check. The share of lookups that find the original is the present recall of the collection, with its
+//! buckets and its limits. The same documents show how much the candidates differ from those that the S-curve predicts
+//! (`drift.rs`).
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,11 @@ use crate::store::Record;
 use crate::types::Verify;
 use crate::verdicts::{CollectionError, Result};
 
-/// The time between two looks for collections that are due.
+/// The time between two searches for collections that are due.
 const IDLE: Duration = Duration::from_secs(1);
 /// The time between two rounds of a collection.
 const EVERY: Duration = Duration::from_secs(60);
-/// The documents of one round.
+/// The number of documents in one round.
 const DOCUMENTS: u32 = 20;
 /// The weight of the earlier rounds in each new one: the last ten count most.
 const MEMORY: f64 = 0.9;
@@ -38,7 +39,7 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Target>> + Send + 'static) -> 
     })
 }
 
-/// The settings under which looks count together.
+/// The settings under which lookups are counted together. If they change, counting begins again.
 #[derive(Clone, Copy, PartialEq)]
 struct Under {
     banding: Banding,
@@ -46,12 +47,12 @@ struct Under {
     verify: Verify,
 }
 
-/// The looks at one collection.
+/// The lookups in one collection.
 struct Canary {
     due: Instant,
     number: u32,
     under: Option<Under>,
-    /// By similarity: looks, and how many of them found the original.
+    /// By similarity: the number of lookups, and how many of them found the original.
     counts: [(f64, f64); SIMILARITIES.len()],
     classes: [LengthClass; CLASSES.len()],
 }
@@ -80,7 +81,7 @@ impl Canary {
         }
         self.classes.iter_mut().for_each(|class| class.fade(MEMORY));
         self.counts.iter_mut().for_each(|(looks, found)| (*looks, *found) = (*looks * MEMORY, *found * MEMORY));
-        // Also if it fails: the next round looks at other documents.
+        // This is set even if the round fails, because the next round uses other documents.
         self.due = Instant::now() + EVERY;
         self.number = self.number.wrapping_add(1);
         let mut random = SplitMix64::new(u64::from(self.number));
@@ -103,7 +104,7 @@ impl Canary {
         self.tell(target, under, least);
     }
 
-    /// Tells nothing of a collection that has become empty. Its next documents are looked at soon.
+    /// Clears the metrics of a collection that has become empty. A round begins soon after it has documents again.
     fn forget(&mut self, target: &Target) {
         if let Some(under) = self.under.take() {
             *self = Self { number: self.number, ..Self::new() };
@@ -150,7 +151,8 @@ impl Canary {
     }
 }
 
-/// Logs that a round was given up, unless the collection was closed meanwhile. The next look for collections tries again.
+/// Logs that a round failed, unless the collection was closed meanwhile. The next round tries again with other
+/// documents.
 fn failed(target: &Target, error: &CollectionError) {
     if !target.lookup.records().store().is_closed() {
         tracing::error!(collection = %target.name, %error, "the canary could not look a document up");

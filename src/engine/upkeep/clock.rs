@@ -1,14 +1,14 @@
-//! Compares the clock of the machine with the time that passes, so that a clock that was set forward by mistake deletes
-//! nothing for a while. In: both times. Out: whether the clock can be trusted.
+//! Compares the clock of the machine with the time that passes. If the clock was set forward by mistake, nothing is
+//! deleted for a while. In: both times. Out: whether the clock can be trusted.
 
 use std::time::{Duration, Instant};
 
 use crate::types::TimestampMs;
 
-/// How long a clock is not trusted that was set forward. If it is set back in this time, it is trusted again.
+/// How long a clock is not trusted after it was set forward. If it is set back within this time, it is trusted again.
 const DISTRUST: Duration = Duration::from_secs(600);
 
-/// The clock, as it was seen last.
+/// The last reading of the clock.
 #[derive(Default)]
 pub(super) struct Clock {
     last: Option<(Instant, TimestampMs)>,
@@ -16,8 +16,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Notes that the clock shows `wall` now. Returns how far it was set forward since the last call, if that is more than
-    /// `tolerated`.
+    /// Notes that the clock shows `wall` now. Returns how far it was set forward since the last call, if that is more
+    /// than `tolerated`.
     pub(super) fn note(&mut self, now: Instant, wall: TimestampMs, tolerated: Duration) -> Option<Duration> {
         let (then, before) = self.last.replace((now, wall))?;
         let passed = now.saturating_duration_since(then).as_millis() as i64;

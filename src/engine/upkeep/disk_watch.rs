@@ -7,7 +7,7 @@ use super::rounds::Rounds;
 use crate::engine::disk::DataDisk;
 use crate::engine::write::Writes;
 
-/// The time between two looks.
+/// The time between two checks of the disk.
 const PERIOD: Duration = Duration::from_secs(2);
 
 pub(super) fn start(disk: Arc<DataDisk>, open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static) -> Rounds {

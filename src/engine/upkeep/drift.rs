@@ -1,19 +1,19 @@
-//! Measures how far the candidates of lookups are from those that the S-curve predicts. The prediction rests on pairs
-//! of sampled documents: each pair agrees in some share of its slots, and independent slots would make it a candidate
-//! with the probability of the curve. More candidates than predicted, and less similar ones, mean that the slots of a
-//! band agree together: boilerplate.
+//! Measures how much the candidates of lookups differ from those that the S-curve predicts. The prediction uses pairs
+//! of sampled documents. Each pair agrees in some share of its slots. If slots are independent, the pair is a candidate
+//! with the probability that the curve shows. If there are more candidates than predicted, and they are less similar,
+//! the slots of a band tend to agree together. That is a sign of boilerplate.
 
 use hapax_core::{Banding, SignatureShape, tuning, verify};
 
 use crate::engine::meters::DriftMeans;
 use crate::store::Record;
 
-/// The least numbers of shingles of the classes of documents, and the names of the classes.
+/// The classes of documents: the lowest number of shingles, and the name of each class.
 pub(super) const CLASSES: [(u64, &str); 4] = [(0, "0-49"), (50, "50-199"), (200, "200-999"), (1000, "1000-")];
 
 /// The prediction of the curve for a document.
 pub(super) struct Predicted {
-    /// Its candidates.
+    /// The number of its candidates.
     candidates: f64,
     /// The sum of their similarities to it.
     similarities: f64,
@@ -21,7 +21,7 @@ pub(super) struct Predicted {
     background: f64,
 }
 
-/// The sums over the documents of one class, of the last rounds.
+/// The sums over the documents of one class in the last rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LengthClass {
     documents: f64,
@@ -30,7 +30,7 @@ pub(super) struct LengthClass {
     background: f64,
 }
 
-/// Candidates, and the sum of their similarities.
+/// The number of candidates, and the sum of their similarities.
 #[derive(Clone, Copy, Debug, Default)]
 struct Proposals {
     count: f64,
@@ -48,14 +48,14 @@ impl Proposals {
         self.similarities += similarities;
     }
 
-    /// Returns the mean similarity; NaN without candidates.
+    /// Returns the mean similarity; NaN if there are no candidates.
     fn similarity(&self) -> f64 {
         self.similarities / self.count
     }
 }
 
 impl LengthClass {
-    /// Weighs the earlier rounds less.
+    /// Reduces the weight of the earlier rounds.
     pub(super) fn fade(&mut self, by: f64) {
         self.documents *= by;
         self.observed.fade(by);
@@ -89,8 +89,8 @@ pub(super) fn class_of(record: &Record) -> usize {
     CLASSES.iter().rposition(|(least, _)| *least <= shingles).unwrap_or_default()
 }
 
-/// Predicts the candidates of a document among `documents`, from its similarities to the others of a sample. `None` without
-/// others.
+/// Predicts the candidates of a document in a collection of `documents` documents, from its similarities to the other
+/// documents of a sample. `None` if the sample has no other document.
 pub(super) fn predicted(
     record: &Record,
     sample: &[Record],
@@ -147,7 +147,7 @@ mod tests {
         class.fade(0.5);
         class.add(&PREDICTED, &[0.25]);
         let mean = class.mean().unwrap();
-        // Half a document with two candidates, and one with one.
+        // Half a document with two candidates, and one document with one candidate.
         assert_eq!((mean.observed, mean.observed_similarity), (2.0 / 1.5, 0.5));
     }
 

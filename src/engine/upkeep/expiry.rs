@@ -2,13 +2,13 @@
 //! A document is *seen* when it is inserted, when it is inserted again with the same content, and, if the collection's
 //! `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they do not count.
 //!
-//! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds, and only
-//! if it falls into another 64th of the time to live than the one on disk. So a document that is seen each second is
-//! not rewritten each second. A stop does not write the rest, so a restart may cost a document a 64th of its time, with
-//! or without a crash. No answer depends on a last-seen time.
+//! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds. It is
+//! written only if it and the time on disk fall into different 64ths of the time to live, so a document that is seen
+//! each second is not rewritten each second. Other times are not written at a stop, so a restart may shorten the life
+//! of a document by a 64th of the time to live, with or without a crash. No answer depends on a last-seen time.
 //!
-//! An expiry is a delete like a client's: it takes the id's latch, a place in the queue and its own place in the order.
-//! An expired document that is not yet deleted is still found, and stays if it is seen again.
+//! An expiry is a delete like a client's: it takes the id's latch, a place in the queue and its own position in the
+//! commit order. An expired document that is not yet deleted is still found, and stays if it is seen again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,27 +24,29 @@ use crate::index::{Due, LastSeen, Place, Walk};
 use crate::types::{CollectionName, Seq, TimestampMs, overdue};
 use crate::verdicts::{CollectionError, Result};
 
-/// The places to look at in one step. This takes well under a millisecond.
+/// The number of places to look at in one step. This takes well under a millisecond.
 const STEP_PLACES: usize = 64 * 1024;
-/// The documents of one step to delete, or whose last-seen times to read or write. This takes about ten milliseconds
-/// with the disk.
+/// The maximum number of documents that one step deletes, or whose last-seen times it reads or writes. With the disk,
+/// this takes about ten milliseconds.
 const STEP_DOCUMENTS: usize = 256;
-/// The number of rounds per time to live. The interval between rounds also keeps to the bounds below.
+/// The number of rounds per time to live. The interval between rounds is at least `ROUND_MIN` and at most
+/// `ROUND_MAX`.
 const ROUNDS_PER_TTL: u32 = 8;
-/// A clock that is set forward by more than this part of the time to live, and by more than `JUMP_MIN`, is not trusted.
+/// A clock is not trusted if it is set forward by more than `JUMP_MIN` and by more than the time to live divided by
+/// this number.
 const JUMPS_PER_TTL: u32 = 64;
 const JUMP_MIN: Duration = Duration::from_secs(60);
 const ROUND_MIN: Duration = Duration::from_millis(250);
 const ROUND_MAX: Duration = Duration::from_secs(5);
 
-/// The rest if no collection has anything to do.
+/// The pause if no collection has anything to do.
 const IDLE: Duration = Duration::from_millis(200);
-/// The shortest rest between two steps.
+/// The shortest pause between two steps.
 const REST_MIN: Duration = Duration::from_millis(1);
 
-/// Starts the thread. It runs the next step of expiry in each open collection, and then rests for as long as that took.
-/// So expiry takes at most half of what one thread can make the disk do. Stop it before the collections are closed, and
-/// join it after they are, so that nothing blocks its last step.
+/// Starts the thread. It runs the next step of expiry in each open collection, and then pauses for as long as that
+/// took. Expiry therefore uses at most half of the work that one thread can make the disk do. Stop the thread before
+/// the collections are closed, and join it after they are closed, so that nothing blocks its last step.
 pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Expiry>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-expiry", open, |collections, stop| {
         let started = Instant::now();
@@ -226,8 +228,8 @@ impl Expiry {
         })
     }
 
-    /// Sends last-seen times to the disk with the next transaction, and waits for it. So only one set of them is on its
-    /// way at a time.
+    /// Sends last-seen times to the disk with the next transaction, and waits for it. Only one set of times is
+    /// therefore on its way at a time.
     fn write_times(&self, times: &LastSeen, unwritten: Vec<Unwritten>) -> Result<()> {
         if unwritten.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Evaluates the golden sets of the open collections again and again, for the metrics. A set is small enough that all of
-//! it is evaluated at once.
+//! Evaluates the golden sets of the open collections again and again, for the metrics. A set is so small that it is
+//! evaluated in one step.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use super::rounds::Rounds;
 use super::targets::{States, Target};
 use crate::engine::lookup::golden;
 
-/// The time between two looks for collections that are due.
+/// The time between two searches for collections that are due.
 const IDLE: Duration = Duration::from_secs(1);
 /// The time between two evaluations of a collection's set.
 const EVERY: Duration = Duration::from_secs(60);

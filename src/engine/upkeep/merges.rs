@@ -1,5 +1,5 @@
-//! Goes on with merges, in the background: reads the other collection's documents in order of `seq`, and inserts each
-//! like a client would. One merge of each collection goes on at a time.
+//! Runs merges in the background: reads the other collection's documents in order of `seq`, and inserts each of them as
+//! a client would. Each collection runs one merge at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ use crate::store::{Record, StoreError};
 use crate::types::{CollectionName, Job, Merge, Seq, TimestampMs, Verdict};
 use crate::verdicts::{Attached, CollectionError, InsertOptions, Result};
 
-/// The documents of a step: they are decided one after another, and become durable together.
+/// The number of documents in a step. They are decided one after another, and become durable together.
 const STEP_DOCUMENTS: usize = 128;
-/// The most bytes of texts or shingles of a step, apart from the last document.
+/// The maximum size of the texts or shingles of a step without its last document, in bytes.
 const STEP_BYTES: usize = 8 << 20;
-/// The most bytes of an answer, which only the report is made of.
+/// The maximum size of an answer in bytes. The answer is used only for the report.
 const ANSWER_BYTES: usize = 64 << 10;
-/// Why a merge ended that a client stopped.
+/// The reported reason if a client stopped a merge.
 const STOPPED: &str = "it was stopped with DELETE /v1/jobs/{job}";
-/// The rest if there is nothing to do, and while a merge waits.
+/// The pause if there is nothing to do, or while a merge waits.
 const IDLE: Duration = Duration::from_millis(200);
-/// The shortest rest between two steps.
+/// The shortest pause between two steps.
 const REST_MIN: Duration = Duration::from_millis(1);
 
 /// Starts the thread. `exists` tells whether there is a collection, open or not. Stop it before the collections are
@@ -58,7 +58,7 @@ pub(crate) struct Merges {
     name: CollectionName,
     created: TimestampMs,
     writes: Arc<Writes>,
-    /// When it was opened, and the last place in its commit order then.
+    /// The time at which the collection was opened, and the last position in its commit order at that time.
     opened: (TimestampMs, Seq),
 }
 
@@ -70,7 +70,7 @@ impl Merges {
 
     /// Inserts the next documents of a merge. Returns whether it continues at once.
     async fn step(&self, open: &[Arc<Self>], exists: &impl Fn(&CollectionName) -> bool) -> bool {
-        // Read before the progress: if a decision is undone after that, the number differs.
+        // This number is read before the progress of the merge. If a decision is undone later, the number differs.
         let undone = self.writes.undone();
         let stopped = self.writes.jobs().stopped_merge();
         let Some(merge) = stopped.clone().or_else(|| self.writes.jobs().running_merge()) else { return false };
@@ -141,7 +141,7 @@ impl Merges {
             match one {
                 Decided::Inserted(ticket) => {
                     let verdict = ticket.wait().await?;
-                    // The length of the content that was sent is not known any more.
+                    // The length of the content that was once sent is not known here.
                     self.writes.statistics().count(labels.as_ref(), &verdict, 0);
                 }
                 Decided::Refused(ticket) => ticket.wait().await?,
@@ -150,14 +150,15 @@ impl Merges {
         failed.map(|()| true)
     }
 
-    /// Returns the last of its documents that belong to a merge into another collection. After a crash or a restore it may
-    /// have less than when the merge began, and then gives the places to other documents.
+    /// Returns the last document of this collection that belongs to a merge into another collection. After a crash or a
+    /// restore, this collection may have fewer documents than when the merge began. It then assigns their positions to
+    /// other documents.
     fn through(&self, merge: &Merge) -> Seq {
         let (at, last) = self.opened;
         if merge.accepted < at { merge.source.through.min(last) } else { merge.source.through }
     }
 
-    /// Decides on one document. An error means that it has to be tried again later.
+    /// Decides on one document. After an error, try again later.
     async fn insert(&self, merge: &Merge, undone: u64, source: &Self, record: Record) -> Result<Decided> {
         let place = MergePlace { merge: merge.number, source: record.seq, undone };
         let (id, made) = (record.id.clone(), stored_whole(source.writes.lookup(), &source.name, &record)?);

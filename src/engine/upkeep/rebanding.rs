@@ -1,7 +1,6 @@
-//! Changes the settings of a collection in use.
-//! A new banding is built from the signatures in memory while the old one serves requests. A few documents are placed
-//! per hold of the decision lock, and every decision keeps both bandings up to date. The new one takes over once it is
-//! complete and on disk.
+//! Changes the settings of a collection in use. A new banding is built from the signatures in memory while the old one
+//! serves requests. A few documents are placed each time the decision lock is held, and every decision keeps both
+//! bandings up to date. The new one takes over once it is complete and on disk.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::index::NextBanding;
 use crate::types::TimestampMs;
 use crate::verdicts::{Changes, CollectionError, Result, Settings};
 
-/// The documents to place per hold of the decision lock. This takes well under a millisecond.
+/// The number of documents to place each time the decision lock is held. This takes well under a millisecond.
 const STEP: u32 = 32;
 
 /// Changes the settings of one collection.
@@ -33,7 +32,7 @@ impl Rebanding {
     }
 
     /// Changes settings and returns the new ones. Rebuilds the index if the banding changes. Once begun, the change is
-    /// completed even if the caller leaves, because the file and the memory must agree.
+    /// completed even if the caller is cancelled, because the file and the memory must agree.
     pub(crate) async fn update(self: &Arc<Self>, changes: Changes) -> Result<Settings> {
         let this = Arc::clone(self);
         finished(tokio::spawn(async move { this.update_whole(changes).await }).await)

@@ -1,6 +1,6 @@
 //! Removes documents that were deleted by label from the disk, a few hundred at a time, in the background. A part is
-//! removed once its documents have left memory: until then a reader may need their records. Also forgets the oldest of
-//! too many jobs that have ended, with their reports.
+//! removed once its documents have left memory: until then a reader may need their records. If too many jobs have
+//! ended, also forgets the oldest of them, with their reports.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use crate::engine::write::Writes;
 use crate::types::CollectionName;
 use crate::verdicts::CollectionError;
 
-/// The rest if no collection has anything to remove.
+/// The pause if no collection has anything to remove.
 const IDLE: Duration = Duration::from_millis(200);
-/// The rest while documents wait for their last readers, and the shortest one.
+/// The pause while documents wait for their last readers. Also the shortest pause.
 const REST_MIN: Duration = Duration::from_millis(1);
 
-/// Starts the thread. It rests for as long as each step took, so it takes at most half of what one thread can make the
-/// disk do. Stop it before the collections are closed, and join it after they are.
+/// Starts the thread. It pauses for as long as each step took, so it uses at most half of the work that one thread can
+/// make the disk do. Stop it before the collections are closed, and join it after they are closed.
 pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Removals>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-removals", open, |collections, stop| {
         let started = Instant::now();
@@ -48,8 +48,8 @@ impl Removals {
         Self { collection, writes, complained: Mutex::default() }
     }
 
-    /// Removes the next part or the next reports, if there are any and clients leave room in the queue. Blocks the thread. Returns whether it
-    /// continues at once.
+    /// Removes the next part or the next reports, if there are any and if clients leave room in the queue. Blocks the
+    /// thread. Returns whether it continues at once.
     fn step(&self) -> bool {
         if self.writes.is_busy() {
             return false;
@@ -79,7 +79,7 @@ impl Removals {
     fn is_in_memory(&self, part: &Part) -> bool {
         let index = self.writes.lookup().index();
         let mut documents = part.places.iter().zip(&part.doomed.seqs);
-        // No place changes under the lock, so each that has a document can be read.
+        // No place changes while the lock is held, so every place with a document can be read.
         self.writes
             .locked(|| documents.any(|(&place, &seq)| index.peek(place).is_some_and(|occupant| occupant.seq == seq)))
     }

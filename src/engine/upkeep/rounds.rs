@@ -1,5 +1,5 @@
 //! A background thread that visits all open collections of a data directory again and again: for expiry (`expiry.rs`),
-//! the scrub (`scrub.rs`) and others. Threads that serve requests go before it.
+//! the scrub (`scrub.rs`) and others. Threads that serve requests have priority over it.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -23,8 +23,8 @@ pub(crate) struct Stop {
 }
 
 impl Rounds {
-    /// Starts the thread. It calls `round` with parts of the open collections, which it asks `open` for each time, and
-    /// rests for the time that `round` returns. It ends when `open` returns `None`.
+    /// Starts the thread. In each round, it gets parts of the open collections from `open`, calls `round` with them,
+    /// and pauses for the time that `round` returns. It ends when `open` returns `None`.
     pub(super) fn start<P>(
         name: &'static str,
         open: impl Fn() -> Option<Vec<P>> + Send + 'static,
@@ -45,7 +45,7 @@ impl Rounds {
         Self { name, stop, thread: Mutex::new(Some(thread)) }
     }
 
-    /// Lets the thread begin no further step.
+    /// Prevents further steps of the thread.
     pub(crate) fn stop(&self) {
         self.stop.tell();
     }

@@ -1,6 +1,7 @@
 //! The scrub: a thread that reads every record of the open collections again, at a bounded rate, and reports those that
-//! differ from the data that was written. So damage is found while there are still backups, and not only when a request
-//! reads the record. After each step it rests for as long as reading the bytes of that step takes at this rate.
+//! differ from the data that was written. Damage is therefore found while there are still backups, even if no request
+//! reads the record. After each step, the thread pauses for as long as reading the bytes of that step takes at this
+//! rate.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,11 +13,11 @@ use crate::telemetry::names::{self, label};
 use crate::types::Seq;
 use crate::verdicts::{CollectionError, ScrubConfig};
 
-/// The time between two looks for a collection that is due.
+/// The time between two searches for a collection that is due.
 const IDLE: Duration = Duration::from_millis(200);
-/// The longest rest after one step. A slower scrub makes smaller steps instead of longer rests.
+/// The longest pause after one step. A slower scrub makes smaller steps instead of longer pauses.
 const STEP_TIME: Duration = Duration::from_millis(250);
-/// The most bytes to read in one step.
+/// The maximum number of bytes to read in one step.
 const STEP_BYTES_MAX: u64 = 1 << 20;
 
 /// Starts the scrub of one data directory.
@@ -24,8 +25,8 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Target>> 
     let mut passes = States::default();
     Rounds::start("hapax-scrub", open, move |collections, _| {
         passes.keep(&collections, Pass::new);
-        // The collection that has waited longest is next, so that none is passed over. A pass in progress has waited
-        // since it became due.
+        // The collection that has waited longest is next, so that none is left out. A pass in progress has waited since
+        // it became due.
         let next = collections.iter().min_by_key(|&collection| passes.of(collection).due);
         match next.filter(|&collection| passes.of(collection).is_due()) {
             Some(collection) => passes.of(collection).step(collection, config),
@@ -72,7 +73,7 @@ impl Pass {
         self.due <= Instant::now()
     }
 
-    /// Reads the next stretch, and returns how long to rest.
+    /// Reads the next stretch, and returns how long to pause.
     fn step(&mut self, collection: &Target, config: ScrubConfig) -> Duration {
         let started = Instant::now();
         let rate = config.bytes_per_second;

@@ -9,10 +9,10 @@ use super::rounds::Rounds;
 use crate::engine::write::Writes;
 use crate::verdicts::CollectionError;
 
-/// The rest between two rounds: a crash costs the counts of this time.
+/// The pause between two rounds. A crash loses the counts of this time.
 const REST: Duration = Duration::from_secs(5);
 
-/// Starts the thread. Stop it before the collections are closed, and join it after they are.
+/// Starts the thread. Stop it before the collections are closed, and join it after they are closed.
 pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-statistics", open, |collections, stop| {
         for writes in collections {
@@ -25,7 +25,7 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static
     })
 }
 
-/// Writes the counts that are not on disk, and waits for that. If the disk refuses, the next round tries again.
+/// Writes the counts that are not on disk, and waits until they are. If the disk refuses, the next round tries again.
 pub(crate) fn write(writes: &Writes) {
     let _writing = writes.statistics().writing();
     let rows = Arc::new(writes.statistics().take_unwritten());

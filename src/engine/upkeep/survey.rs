@@ -1,7 +1,7 @@
 //! The survey: a thread that measures how crowded the buckets of the open collections are, for the metrics. Counting
-//! all buckets at each change would slow inserts down, and counting them for each scrape would stall a large index. So a
-//! survey looks at a sample, and rests for many times as long as it took. It also tells whether the documents of the sample can
-//! be found by each of their bands.
+//! all buckets at each change would slow inserts down, and counting them for each scrape would stall a large index.
+//! Therefore a survey looks at a sample, and then pauses for many times as long as it took. It also checks whether the
+//! documents of the sample can be found by each of their bands.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,15 @@ use super::rounds::Rounds;
 use super::targets::{States, Target};
 use crate::cpu::let_others_run;
 
-/// The least time between two looks for collections that are due.
+/// The shortest time between two searches for collections that are due.
 const IDLE: Duration = Duration::from_millis(200);
 /// The shortest time between two surveys of a collection.
 const EVERY: Duration = Duration::from_secs(5);
-/// The rest after the surveys of all collections that are due, in times of how long they took, and the longest.
+/// The pause after the surveys of all collections that are due, as a multiple of the time that they took, and the
+/// longest pause.
 const REST: u32 = 50;
 const REST_MAX: Duration = Duration::from_secs(30);
-/// The documents that a survey looks at.
+/// The maximum number of documents that a survey looks at.
 const DOCUMENTS_MAX: u32 = 2000;
 /// In collections of up to this many documents the largest bucket is exact, however small it is.
 const ALL_DOCUMENTS_MAX: u64 = 10_000;
@@ -37,7 +38,7 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Target>> + Send + 'static) -> 
     })
 }
 
-/// When it is a collection's turn.
+/// The next turn of a collection.
 struct Turn {
     due: Instant,
     /// The number of surveys so far: each looks at other documents.

@@ -9,7 +9,7 @@ use crate::types::CollectionName;
 /// An open collection.
 pub(crate) struct Target {
     pub name: CollectionName,
-    /// Has its index and its records.
+    /// Holds the index and the records of the collection.
     pub lookup: Arc<Lookup>,
 }
 

@@ -41,8 +41,8 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts the threads. They ask `open` for the open collections in each round, and end when it returns `None`. `exists`
-    /// tells whether there is a collection, open or not.
+    /// Starts the threads. They ask `open` for the open collections in each round, and end when it returns `None`.
+    /// `exists` tells whether there is a collection, open or not.
     pub(crate) fn start(
         disk: Arc<DataDisk>,
         scrub: Option<ScrubConfig>,
@@ -67,8 +67,8 @@ impl Background {
         Self { canary, disk_watch, expiry, golden, merges, removals, scrub, statistics, survey }
     }
 
-    /// Lets the threads begin no further step, and waits for those that may hold a collection's file open for reading:
-    /// SQLite removes the log when the last connection closes. Blocks the thread; call it before the
+    /// Prevents further steps of the threads. Waits for the threads that may hold a collection's file open for reading,
+    /// because SQLite removes the log when the last connection closes. Blocks the thread; call it before the
     /// collections are closed.
     pub(crate) fn stop(&self) {
         self.expiry.stop();

@@ -1,9 +1,9 @@
-//! Clusters of stored documents: a cluster is a star around its first-seen representative.
-//! A document that is stored although it has duplicates joins the cluster of the representative that it is most similar
-//! to. If it is similar to no representative, it founds a cluster of its own, so chains never form. A cluster is named
-//! by the `seq` of its founder. Its representative is its living document of the lowest `seq`, so a deletion promotes
-//! the next one without touching the others. The decision lock guards all of this. The store has it too, and it is
-//! loaded from there at boot. Places come from the index and mean something to it alone.
+//! Clusters of stored documents: a cluster is a star around its first-seen representative. A document that is stored
+//! although it has duplicates joins the cluster of the representative that it is most similar to. If it is similar to
+//! no representative, it founds a cluster of its own, so chains never form. A cluster is named by the `seq` of its
+//! founder. Its representative is its living document with the lowest `seq`, so a deletion promotes the next document
+//! without touching the others. The decision lock guards all of this. The store has the clusters, too, and they are
+//! loaded from there at boot. Places come from the index, and only the index can interpret them.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ const TREE_ENTRY_BYTES: usize = (size_of::<(Seq, Seq)>() + size_of::<Place>()) *
 pub(crate) struct Clusters {
     /// Document that joined a cluster -> name of the cluster.
     joined: BTreeMap<Seq, Seq>,
-    /// (Name of the cluster, document) -> place. Has the documents that joined, and founders once another document has
-    /// joined them.
+    /// (Name of the cluster, document) -> place. Contains the documents that joined, and founders once another document
+    /// has joined them.
     documents: BTreeMap<(Seq, Seq), Place>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Clusters {
 pub(super) struct Left {
     seq: Seq,
     cluster: Seq,
-    /// Absent if it was alone in its cluster.
+    /// Absent if the document was alone in its cluster.
     place: Option<Place>,
     /// The link that became an ordinary document to represent the cluster.
     promoted: Option<(Seq, Place)>,
@@ -73,7 +73,7 @@ impl Clusters {
         self.joined.get(&seq).copied().unwrap_or(seq)
     }
 
-    /// Returns whether a document has a cluster with others, or had one.
+    /// Returns whether a document shares a cluster with others, or has shared one.
     pub(super) fn has(&self, seq: Seq) -> bool {
         !self.documents.is_empty() && (self.joined.contains_key(&seq) || self.documents.contains_key(&(seq, seq)))
     }

@@ -1,6 +1,7 @@
-//! The committer: one thread per collection that writes decisions to disk in order, as many at a time as are waiting.
-//! In: the queue behind the decision lock. Out: `durable` advanced and every ticket answered. If the disk refuses,
-//! every decision that is not durable is undone and its ticket gets the error.
+//! The committer: one thread per collection that writes decisions to disk in order. A transaction takes all decisions
+//! that are waiting, up to a limit. In: the queue that the decision lock guards. Out: a new value of `durable`, and an
+//! answer for every ticket. If the disk refuses, every decision that is not durable is undone and its ticket gets the
+//! error.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,19 +19,19 @@ use crate::store::{Change, StoreError, Writer};
 use crate::types::{CollectionName, Job, Seq, TimestampMs};
 use crate::verdicts::Result;
 
-/// How long the memory of a removed document may stay in use after its last reader has left. A write in the meantime
-/// frees it earlier.
+/// How long the memory of a removed document may stay in use after its last reader has left. The next write frees the
+/// memory earlier.
 const LEAVING_CHECK: Duration = Duration::from_millis(20);
-/// The reports of a job that are forgotten in one transaction.
+/// The number of reports of a job that are forgotten in one transaction.
 const REPORTS_FORGOTTEN: usize = 1024;
-/// How long documents are removed from memory before the next writes are looked for.
+/// How long the committer removes documents from memory before it looks for the next writes.
 const REMOVAL: Duration = Duration::from_millis(2);
-/// The same, if decisions are slow.
+/// The upper limit of that time if decisions are slow.
 const REMOVAL_MAX: Duration = Duration::from_millis(10);
-/// The documents that are removed from memory while decisions wait.
+/// The number of documents that are removed from memory while decisions wait.
 const REMOVED_AT_ONCE: usize = 8;
 
-/// The most transactions of one decision each after one that met damage. They are as many as decisions are sent again.
+/// After a transaction that met damage, at most this many transactions have only one decision each.
 const ALONE: usize = 1024;
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
@@ -46,8 +47,8 @@ struct Committer {
     collection: CollectionName,
     writer: Writer,
     pace: CommitPace,
-    /// How many more transactions have one decision each, because one met damage: whose decision that was is known then,
-    /// and the others are stored.
+    /// How many of the next transactions have only one decision each, because a transaction met damage. This shows
+    /// which decision met the damage, and the other decisions are stored.
     alone: usize,
 }
 
@@ -61,7 +62,7 @@ enum QueuedBatch {
     },
 }
 
-/// Closes the collection if the committer ever panics, so that no write goes on waiting for it.
+/// Closes the collection if the committer ever panics, so that no write waits for it for ever.
 struct CloseOnDrop(Arc<Writes>);
 
 impl Drop for CloseOnDrop {
@@ -99,7 +100,7 @@ impl Committer {
                 }
             }
             self.remove_gone();
-            // Without the decision lock, so that no decision waits for it.
+            // This runs without the decision lock, so that no decision waits for it.
             self.writes.lookup().index().resize_tables();
         }
         if let Err(error) = self.writer.close() {
@@ -107,14 +108,14 @@ impl Committer {
         }
     }
 
-    /// Removes documents from memory that no reader can see any more, for a moment at most, because writes wait for this
-    /// thread.
+    /// Removes documents from memory that no reader can see any longer. Stops after a short time, because writes wait
+    /// for this thread.
     fn remove_gone(&self) {
         let (lookup, mut spent, mut most) = (self.writes.lookup(), Duration::ZERO, REMOVAL);
         while spent < most && lookup.index().has_removable() {
-            // The lock is taken for a few documents at a time: removing thousands must not keep decisions waiting. Nor
-            // may decisions that are slow because of these documents keep them from being removed: the time that the lock
-            // took is spent on them, too.
+            // The lock is taken for a few documents at a time: removing thousands must not keep decisions waiting. But
+            // these documents can make decisions slow, and slow decisions must not prevent their removal. Therefore the
+            // time for removals grows with the time spent waiting for the lock.
             let asked = Instant::now();
             let _order = self.writes.order();
             let waited = asked.elapsed().min(REMOVAL_MAX);
@@ -135,7 +136,7 @@ impl Committer {
 
     /// Returns the next batch of work; `None` once the collection is closed and the queue is empty.
     fn next_batch(&mut self) -> Option<QueuedBatch> {
-        // If removed documents still take memory, it does not wait long for work.
+        // If removed documents still take memory, the committer does not wait long for work.
         let index = self.writes.lookup().index();
         let wait =
             if index.has_removable() { Some(Duration::ZERO) } else { index.has_leaving().then_some(LEAVING_CHECK) };
@@ -192,13 +193,13 @@ impl Committer {
         };
         let mut changes: Vec<Change> = decisions.iter_mut().flat_map(change).collect();
         let documents = changes.len();
-        // After the decisions: some last-seen times belong to documents that are not on disk yet.
+        // Last-seen times come after the decisions, because some belong to documents that are not on disk yet.
         let times = seen.iter().flat_map(|seen| &seen.times);
         changes.extend(times.map(|&(target, seen)| Change::Touch { target, seen }));
         let told = match self.write(&changes, documents, last) {
             Ok(told) => told,
             Err(error) => {
-                // If it was one, it is known which.
+                // If there was only one decision, it is the one that met the damage.
                 if matches!(error, StoreError::Damaged { .. }) && decisions.len() > 1 {
                     self.alone = (decisions.len() + self.writes.order().queue().len()).min(ALONE);
                 }
@@ -237,7 +238,7 @@ impl Committer {
             meters.commit_failures.increment(1);
             told = Err(write_failed(&error));
             refuse_if_uncertain(&mut self.writes.order(), &error);
-            // No decision depends on them, so the decisions of the transaction are tried again without them.
+            // No decision depends on last-seen times, so the decisions of the transaction are tried again without them.
             if documents > 0 && error.is_uncertain() {
                 return Err(error);
             }
@@ -260,7 +261,8 @@ impl Committer {
         }
     }
 
-    /// Removes documents that were deleted by label from the disk. If it is full, the reserve makes room for that.
+    /// Removes documents that were deleted by label from the disk. If the disk is full, the reserve makes room for
+    /// that.
     fn remove_doomed(&mut self, part: &Part) -> std::result::Result<(), StoreError> {
         let now = TimestampMs::now();
         let deletion = match self.writer.remove_doomed(&part.doomed, now) {
@@ -310,13 +312,13 @@ impl Committer {
         let promoted = decisions.iter().flat_map(|decision| decision.step.left()).filter_map(|left| left.promoted());
         let promoted: Vec<Place> =
             promoted.inspect(|&(seq, _)| lookup.records().unlink(seq)).map(|(_, place)| place).collect();
-        // Checks see the batch from here on. Documents that it removed wait for the checks that began before.
+        // Checks see the batch from here on. Documents that the batch removed wait for the checks that began before.
         lookup.set_durable(last);
         let gone = self.count(decisions);
         lookup.index().gone(gone, promoted);
     }
 
-    /// Notes jobs that are on disk, and lets no read list documents that are deleted by label.
+    /// Notes jobs that are on disk, and hides documents that are deleted by label from reads that list documents.
     fn publish_jobs(&self, decisions: &[QueuedWrite]) {
         let jobs = self.writes.jobs();
         for decision in decisions {

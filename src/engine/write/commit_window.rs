@@ -1,7 +1,7 @@
-//! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync: a
-//! transaction begins when as many writes wait for it as for the recent ones, or when a window has passed since the
-//! last one began. So many clients cause no more than one sync in each window, unless as many writes wait again before
-//! its end.
+//! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync. A
+//! transaction begins when as many writes wait for it as the recent transactions had. It also begins when a window has
+//! passed since the last transaction began. Many clients therefore cause at most one sync in each window, unless that
+//! many writes wait again before its end.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 pub(super) struct CommitPace {
     window: Duration,
     last: Option<Instant>,
-    /// The writes that shared a transaction recently. It falls by an eighth a transaction, so that a few smaller ones do not
-    /// end the sharing, and by half if fewer than half as many come: then the crowd has gone.
+    /// The number of writes that shared a transaction recently. A smaller transaction reduces it by an eighth, so that
+    /// a few of them do not end the sharing. A transaction of less than half the size reduces it by half, because the
+    /// crowd has gone.
     crowd: usize,
 }
 
@@ -20,7 +21,7 @@ impl CommitPace {
         Self { window, last: None, crowd: 0 }
     }
 
-    /// Returns how long the next transaction still has to wait while this many writes wait for it; `None` if it may begin.
+    /// Returns how long the next transaction must still wait if this many writes wait for it; `None` if it may begin.
     pub(super) fn wait(&self, waiting: usize) -> Option<Duration> {
         if waiting >= self.crowd {
             return None;
@@ -34,7 +35,7 @@ impl CommitPace {
         self.crowd
     }
 
-    /// A transaction begins, with this many writes.
+    /// Notes that a transaction begins with this many writes.
     pub(super) fn begin(&mut self, writes: usize) {
         self.last = Some(Instant::now());
         let part = if 2 * writes < self.crowd { 2 } else { 8 };

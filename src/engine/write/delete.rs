@@ -28,7 +28,7 @@ pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<boo
             (Effect::Remove(departure), Some(existing)) => {
                 decide_removal(writes, &mut order, &existing, departure, turn)
             }
-            // Waits for a deletion by label that may have taken it.
+            // The answer waits for a deletion by label that may have removed the document.
             _ => writes.enqueue(&mut order, false, (None, Step::None), turn),
         })
     })
@@ -81,7 +81,7 @@ fn found_and_open<'a>(writes: &'a Writes, id: &DocId) -> Result<(Option<Existing
 }
 
 /// Deletes an expired document. Does nothing if another operation on its id is in progress; the next round comes soon.
-/// `is_due` is asked under the decision lock, so its answer cannot change before the delete.
+/// `is_due` is called under the decision lock, so its answer cannot change before the delete.
 pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> bool) -> Result<Option<Ticket<bool>>> {
     let Some(turn) = writes.turns().try_take(&existing.record.id) else { return Ok(None) };
     let mut order = writes.open_order()?;

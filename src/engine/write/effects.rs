@@ -104,7 +104,7 @@ fn full() -> CollectionError {
     }
 }
 
-/// No longer counts a document for the labels that it has as decided.
+/// Stops counting a document for its labels, as decided.
 fn leave_labels(lookup: &Lookup, record: &Record) {
     lookup.index().count_labels(lookup.index().known_labels(record.labels.as_ref()), false);
 }
@@ -120,7 +120,8 @@ pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, de
     (Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() }, Step::Removed { place, left })
 }
 
-/// Returns what the rules need to know about the document that holds an id. Its content is not the one that was sent.
+/// Returns the facts that the rules need about the document that holds an id. Its content differs from the content that
+/// was sent.
 pub(super) fn held(lookup: &Lookup, order: &Order, existing: Option<&Existing>) -> Held {
     existing.map_or(Held::Nothing, |existing| Held::Other {
         heir_is_link: heir_is_link(lookup, order, existing.record.seq),
@@ -133,8 +134,9 @@ pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, seq: Seq) -> bool {
     heir.is_some_and(|(_, place)| lookup.index().is_link(place))
 }
 
-/// Removes a document from its cluster, at a place in the commit order. If a link is next to represent the cluster, it
-/// becomes an ordinary document at the same place, because otherwise a lookup might find nothing of the cluster.
+/// Removes a document from its cluster, at a position in the commit order. If the next representative of the cluster is
+/// a link, it becomes an ordinary document at the same position. Otherwise a lookup might find no document of the
+/// cluster.
 pub(super) fn leave_cluster(lookup: &Lookup, order: &mut Order, (seq, at): (Seq, Seq), departure: Departure) -> Left {
     let (left, next) = order.clusters_mut().leave(seq);
     let promoted = next.filter(|_| departure.promotes);
@@ -152,8 +154,8 @@ pub(super) fn rejoin_cluster(lookup: &Lookup, order: &mut Order, left: Left) {
     order.clusters_mut().rejoin(left);
 }
 
-/// Removes a document that was never durable from its cluster, the index and the records. Documents that joined it
-/// later have been undone already.
+/// Removes a document that was never durable from its cluster, the index and the records. Documents that joined its
+/// cluster later have been undone already.
 pub(super) fn withdraw(lookup: &Lookup, order: &mut Order, place: Place) {
     lookup.index().count_labels(lookup.index().labels_at(place), false);
     let seq = lookup.index().withdraw(place);

@@ -50,7 +50,7 @@ impl WriteTurns {
         })
     }
 
-    /// Returns whether clients need the queue more than work in the background does.
+    /// Returns whether so few places are free that work in the background must leave them to clients.
     pub(super) fn are_scarce(&self) -> bool {
         self.places.available_permits() * 2 < self.places_max
     }

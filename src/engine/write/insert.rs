@@ -24,7 +24,7 @@ use crate::store::{Change, id_fingerprint};
 use crate::types::{DocId, OnDuplicate, Previous, Revisit, Seq, Verdict};
 use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
 
-/// The ids that may share a fingerprint. By chance two of them hardly ever do.
+/// The maximum number of ids that share a fingerprint. By chance, even two ids hardly ever share one.
 const FINGERPRINT_SHARED_MAX: usize = 64;
 
 /// Whether a decision may read the disk on the current thread.
@@ -57,7 +57,7 @@ pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Re
             }
         }
     };
-    // Done here because the decision is made under a lock.
+    // This is done here because the decision is made under a lock.
     ticket.value_mut().fit(bytes_max);
     writes.lookup().meters().verdict(Op::Insert, ticket.value());
     Ok(ticket)
@@ -71,30 +71,35 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
     }
     let mut turn = Some(turn);
     loop {
-        if let Some(decided) = decide_once(writes, &insertion, &mut turn, disk)? {
-            return Ok(match decided {
-                Some(ticket) => Decided::Now(ticket),
-                None => Decided::Later(insertion, turn.take().expect("only a ticket uses it up")),
-            });
+        match decide_once(writes, &insertion, &mut turn, disk)? {
+            Round::Decided(ticket) => return Ok(Decided::Now(ticket)),
+            Round::NeedsDisk => {
+                return Ok(Decided::Later(insertion, turn.take().expect("only a ticket uses it up")));
+            }
+            Round::HolderChanged => {}
         }
     }
 }
 
-/// Decides, or returns `Some(None)` if that needs the disk, and `None` if the document that holds the id has changed
-/// meanwhile. Only deletions by label change it.
-fn decide_once(
-    writes: &Writes,
-    insertion: &Insertion,
-    turn: &mut Option<WriteTurn>,
-    disk: Disk,
-) -> Result<Option<Option<Ticket<Verdict>>>> {
+/// The end of one round of a decision.
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for each insert")]
+enum Round {
+    Decided(Ticket<Verdict>),
+    NeedsDisk,
+    /// The document that holds the id has changed meanwhile. Only a deletion by label can change it.
+    HolderChanged,
+}
+
+fn decide_once(writes: &Writes, insertion: &Insertion, turn: &mut Option<WriteTurn>, disk: Disk) -> Result<Round> {
     let holder = Holder::find(writes, &insertion.id)?;
     if disk == Disk::Now && holder.existing.is_none() {
         refuse_crowd(writes, &insertion.id)?;
     }
     if let Some(existing) = &holder.existing {
         if existing.holds(&insertion.made) {
-            return Ok(repeat(writes, (&holder, existing), insertion, turn)?.map(Some));
+            return Ok(
+                repeat(writes, (&holder, existing), insertion, turn)?.map_or(Round::HolderChanged, Round::Decided)
+            );
         }
         let other = Held::Other { heir_is_link: false };
         if let Some(Plan { result: Err(refusal), .. }) = rules::before_lookup(insertion.terms(false), other) {
@@ -104,10 +109,10 @@ fn decide_once(
     let mut deciding = Deciding::new(writes, insertion, holder)?;
     for attempt in 0..ATTEMPTS {
         match deciding.attempt(attempt, turn)? {
-            Ok(ticket) => return Ok(Some(Some(ticket))),
+            Ok(ticket) => return Ok(Round::Decided(ticket)),
             Err(Missing::Nothing) => {}
-            Err(Missing::Existing) => return Ok(None),
-            Err(_) if disk == Disk::Later => return Ok(Some(None)),
+            Err(Missing::Existing) => return Ok(Round::HolderChanged),
+            Err(_) if disk == Disk::Later => return Ok(Round::NeedsDisk),
             Err(missing) => deciding.fetch(missing)?,
         }
     }
@@ -132,9 +137,9 @@ enum Missing {
     Shingles(Vec<Seq>),
     /// The facts about these documents, for the answer.
     Mentions(Vec<Seq>),
-    /// Nothing: it only has to be tried again.
+    /// Nothing. The decision only has to be tried again.
     Nothing,
-    /// The document that holds the id: it is not the one that was found any more.
+    /// The document that holds the id. It is no longer the one that was found.
     Existing,
 }
 
@@ -152,7 +157,7 @@ struct Deciding<'a> {
 
 /// The representatives of the matches.
 struct Representatives {
-    /// The representative of the best match, if that is a link.
+    /// The representative of the best match, if the best match is a link.
     of_link: Option<(Seq, Place)>,
     /// The representative of the cluster to join: `of_link`, or the best match that is a representative.
     to_join: Option<(Seq, Place)>,
@@ -201,7 +206,7 @@ impl<'a> Deciding<'a> {
         self.conclude(&mut order, &policy, &judgement, &representatives, turn).map(Ok)
     }
 
-    /// Finds the documents that are similar.
+    /// Finds similar documents.
     fn judge(&mut self, order: &Order, policy: &Policy, attempt: u32) -> std::result::Result<Judgement, Missing> {
         let (lookup, made) = (self.lookup(), &self.insertion.made);
         let limits = lookup.limits();
@@ -272,7 +277,8 @@ impl<'a> Deciding<'a> {
             Missing::Nothing | Missing::Existing => {}
             Missing::Index(needs) => lookup.index().fetch(needs),
             Missing::Shingles(seqs) => {
-                // Compares by the threshold that they were requested with, even if the setting has changed since.
+                // This compares with the threshold for which the shingles were requested, even if the setting has
+                // changed since.
                 if let Some(query) = self.survivors.query_again(&insertion.made) {
                     let (records, preparer) = (lookup.records(), lookup.preparer());
                     self.survivors.compare(&query, &seqs, records, preparer, lookup.read_bounds())?;
@@ -414,9 +420,9 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// Adds the representatives of the clusters that the search found documents of, if the search did not find them itself.
-/// A limit of the lookup may have hidden them, or the bands may not have proposed them. Without them, each such
-/// document would start another cluster. Adds at most as many as there are matches.
+/// Adds the representative of each cluster of which the search found a document but not the representative. A limit of
+/// the lookup may have hidden the representative, or the bands may not have proposed it. Without it, the new document
+/// would start another cluster. Adds at most as many as there are matches.
 fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, query: &Query<'_>, leaving: Option<Seq>) {
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);

@@ -11,7 +11,7 @@ use crate::store::Additions;
 use crate::types::{DocId, Merged, PayloadDigest, Verdict};
 use crate::verdicts::{Attached, InsertOptions, Kept, Made};
 
-/// Metadata of this length is not counted: all writes that may wait take some megabytes of it.
+/// Metadata up to this length is not counted, because all writes that may wait take only some megabytes of it together.
 const METADATA_BYTES_FREE: usize = 1024;
 
 /// A document to insert, with its options.
@@ -19,19 +19,19 @@ pub(crate) struct Insertion {
     pub id: DocId,
     pub attached: Attached,
     pub made: Made,
-    /// Its share of the bytes that may wait for the disk, if it takes more than a little.
+    /// Its share of the bytes that may wait for the disk, if it needs more than a few bytes.
     pub room: Option<Room>,
-    /// The number of its shingles, if it was given as a text or a set.
+    /// The number of shingles of the document, if it was given as a text or a set.
     pub shingles: Option<u64>,
     pub options: InsertOptions,
-    /// The most bytes that the answer may have.
+    /// The maximum size of the answer, in bytes.
     pub bytes_max: usize,
     /// Its place in a merge, if it belongs to one.
     pub merge: Option<MergePlace>,
 }
 
 impl Insertion {
-    /// Returns the most bytes of metadata to load, if metadata is requested.
+    /// Returns the maximum number of bytes of metadata to load, if metadata is requested.
     pub(super) fn metadata_bytes(&self) -> Option<usize> {
         self.options.with_metadata.then_some(self.bytes_max)
     }
@@ -41,12 +41,13 @@ impl Insertion {
         self.attached.capture.digest.as_ref()
     }
 
-    /// Returns whether the answer needs no more of a match than its id and the like.
+    /// Returns whether the answer needs neither the metadata nor the capture of a match.
     pub(super) fn needs_ids_alone(&self) -> bool {
         !self.options.with_metadata && self.payload_digest().is_none()
     }
 
-    /// Returns the bytes of its payload and its metadata, which are in memory until it is on disk; 0 if they are few.
+    /// Returns the size of its payload and its metadata, which are in memory until the document is on disk; 0 if they
+    /// are small.
     pub(super) fn waiting_bytes(&self) -> usize {
         let kept = self.made.kept.as_ref().filter(|kept| kept.payload.is_some()).map_or(0, Kept::bytes);
         let metadata = self.attached.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
@@ -59,8 +60,8 @@ impl Insertion {
         WriteTerms { on_duplicate, on_existing, touch }
     }
 
-    /// Returns what is stored with the content: what was sent, and the rest of `held`. Empty metadata and labels are
-    /// stored as none.
+    /// Returns the data to store with the content: the data that was sent, and the rest from `held`. Empty metadata and
+    /// labels are stored as none.
     pub(super) fn additions(&self, held: Option<Additions>) -> Additions {
         let Attached { metadata, labels, capture } = self.attached.clone();
         let held = held.unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Deletion of all documents with a label. It is one decision: from its place in the commit order on, no decision sees
-//! these documents, and no check once it is durable. Each leaves its cluster at once, so that the next living document
-//! represents it. Their removal from memory and disk follows.
+//! Deletion of all documents with a label. It is one decision. After its position in the commit order, no decision sees
+//! these documents. Once it is durable, no check sees them. Each leaves its cluster at once, so that the next living
+//! document represents it. Their removal from memory and disk follows.
 //!
-//! It takes no latches of ids. An operation on an id looks, under the decision lock, whether the document that it found
-//! is still there.
+//! It takes no latches of ids. An operation on an id checks, under the decision lock, whether the document that it
+//! found is still there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,7 +60,8 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
         index.leave(place, number);
         index.count_labels(labels, false);
     }
-    // The newest first, so that no document comes to represent a cluster that it leaves too.
+    // The newest documents leave first, so that no document becomes the representative of a cluster that it then
+    // leaves, too.
     let mut left = Vec::new();
     for &(seq, ..) in documents.iter().rev() {
         if !order.clusters().has(seq) {
@@ -73,7 +74,7 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
     DoomedDocuments { number, documents, left }
 }
 
-/// Undoes [`doom`]. If the deletion is in doubt, its documents stay hidden, and so they stay out of the counts of labels.
+/// Undoes [`doom`]. If the deletion is in doubt, its documents stay hidden, and are not counted for their labels.
 pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &DoomedDocuments, in_doubt: bool) {
     let lookup = writes.lookup();
     writes.jobs().undone(doomed.number);

@@ -64,8 +64,8 @@ impl Drop for Latch {
         let next = {
             let mut held = self.latches.held.lock();
             let waiting = held.get_mut(&self.id).expect("a latch is in the map while it is held");
-            // Waiters that have left are skipped here instead of being handed the latch: each would drop it again, one
-            // call deeper in the stack.
+            // Cancelled waiters are skipped here. If one of them received the latch, it would drop it again, one call
+            // deeper in the stack.
             let next = std::iter::from_fn(|| waiting.pop_front()).find(|next| !next.is_closed());
             if next.is_none() {
                 held.remove(&self.id);
@@ -73,8 +73,8 @@ impl Drop for Latch {
             next
         };
         if let Some(next) = next {
-            // If the waiter leaves at this moment, the latch comes back unsent. Dropping it here hands it to the next
-            // waiter.
+            // If the waiter is cancelled at this moment, the latch comes back unsent. Dropping it here hands it to the
+            // next waiter.
             let latch = Latch { latches: Arc::clone(&self.latches), id: self.id.clone() };
             drop(next.send(latch));
         }

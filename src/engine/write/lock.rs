@@ -1,5 +1,5 @@
-//! The decision lock of a collection, which a write holds while it is decided, and which guards the commit order. It
-//! measures how long decisions hold it, and says in advance if that will be long.
+//! The decision lock of a collection. It guards the commit order, and a write holds it while the write is decided. It
+//! measures how long decisions hold it, and says in advance if it will be held for long.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use crate::verdicts::Result;
 /// The decision lock of one collection.
 pub(super) struct DecisionLock {
     order: Mutex<Order>,
-    /// The number of threads that hold it for long, or are about to.
+    /// The number of threads that hold the lock for long, or are about to.
     held_long: AtomicU64,
-    /// How long decisions hold it.
+    /// How long decisions hold the lock.
     seconds: Histogram,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct OpenOrder<'a> {
     seconds: &'a Histogram,
 }
 
-/// While it exists, the decision lock is held for long.
+/// As long as this value exists, the decision lock counts as held for long.
 pub(super) struct HoldsLong<'a>(&'a AtomicU64);
 
 impl DecisionLock {
@@ -35,25 +35,25 @@ impl DecisionLock {
         Self { order: Mutex::new(order), held_long: AtomicU64::new(0), seconds }
     }
 
-    /// Takes it, even if the collection is closed.
+    /// Takes the lock, even if the collection is closed.
     pub(super) fn lock(&self) -> MutexGuard<'_, Order> {
         self.order.lock()
     }
 
-    /// Takes it for a decision. Returns an error if no write can be taken.
+    /// Takes the lock for a decision. Returns an error if no write is accepted.
     pub(super) fn open(&self) -> Result<OpenOrder<'_>> {
         let order = OpenOrder { order: self.order.lock(), since: Instant::now(), seconds: &self.seconds };
         order.open()?;
         Ok(order)
     }
 
-    /// Tells others that it will be held for long, until the answer is dropped.
+    /// Announces that the lock will be held for long, until the returned value is dropped.
     pub(super) fn hold_long(&self) -> HoldsLong<'_> {
         self.held_long.fetch_add(1, Ordering::Release);
         HoldsLong(&self.held_long)
     }
 
-    /// Returns whether a thread that serves requests should not wait for it.
+    /// Returns whether threads that serve requests should avoid waiting for the lock.
     pub(super) fn is_held_long(&self) -> bool {
         self.held_long.load(Ordering::Acquire) > 0
     }

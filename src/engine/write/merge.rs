@@ -1,5 +1,5 @@
-//! Merges: another collection's documents are inserted into this one, in order of `seq`. The decision on each is written
-//! together with its report and the progress of the merge, so after a crash none is decided on twice.
+//! Merges: another collection's documents are inserted into this one, in order of `seq`. The decision on each document
+//! is written together with its report and the progress of the merge, so no document is decided on twice after a crash.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ pub(crate) struct MergeAsked {
     pub on_existing: OnExisting,
 }
 
-/// Begins a merge, or returns the running one of the same collection with the same options. It is durable once the ticket
-/// resolves.
+/// Begins a merge, or returns the running merge of the same collection with the same options. The merge is durable once
+/// the ticket resolves.
 pub(crate) fn begin_merge(writes: &Writes, asked: MergeAsked) -> Result<Ticket<Merge>> {
     let mut order = writes.open_order()?;
     if let Some(running) = writes.jobs().merge_from(&asked.source) {

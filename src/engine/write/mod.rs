@@ -1,8 +1,8 @@
 //! Writing: one commit order per collection.
 //!
 //! A write takes its id's latch and a place in the queue (`id_turn`). It is decided under one lock (`lock`) by
-//! `insert`, `repeat` or `delete`, with the rules in `rules`, and changes index and clusters (`effects`). It is answered once the
-//! committer has written it to disk (`commit`), or it is undone if the disk refuses (`undo`).
+//! `insert`, `repeat` or `delete`, with the rules in `rules`, and changes index and clusters (`effects`). It is
+//! answered once the committer has written it to disk (`commit`), or it is undone if the disk refuses (`undo`).
 
 mod clusters;
 mod commit;

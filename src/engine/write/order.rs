@@ -25,7 +25,7 @@ pub(crate) struct Order {
     /// The length of the queue at which the committer wants to be woken.
     wake_at: usize,
     clusters: Clusters,
-    /// The labels, as decided, of documents whose new labels are not on disk yet.
+    /// The decided labels of documents whose new labels are not on disk yet.
     relabelled: HashMap<Place, LabelSet>,
     /// True once the collection takes no more work.
     closed: bool,
@@ -56,7 +56,7 @@ pub(super) enum Alone {
     /// Removes documents that were deleted by label.
     RemoveDoomed(Arc<Part>),
     Statistics(Arc<Vec<StoredStatistics>>),
-    /// Another state of a job.
+    /// The new state of a job.
     Job(Box<Job>),
     /// Forgets reports of a job that has ended, or the job itself if it has none left.
     ForgetJob(Seq),
@@ -81,7 +81,7 @@ pub(super) struct QueuedWrite {
     pub at: Seq,
     /// Receives the outcome of the write.
     pub answer: oneshot::Sender<Result<()>>,
-    /// Returned once the decision has been answered. `None` if the decision is about no single id.
+    /// Returned once the decision has been answered. `None` if the decision is not about a single id.
     pub _turn: Option<WriteTurn>,
 }
 
@@ -93,7 +93,7 @@ pub(super) enum Step {
     Added {
         place: Place,
         linked: bool,
-        /// The document that it replaced, and how that one left its cluster.
+        /// The document that it replaced, and how that document left its cluster.
         replaced: Option<(Place, Left)>,
     },
     Removed {
@@ -120,7 +120,7 @@ pub(super) struct DoomedDocuments {
     pub number: Seq,
     /// The documents in order of `seq`, with their labels as decided.
     pub documents: Vec<(Seq, Place, LabelSet)>,
-    /// How they left their clusters, in that order.
+    /// How the documents left their clusters, the newest document first. Documents without a cluster are left out.
     pub left: Vec<Left>,
 }
 
@@ -128,14 +128,14 @@ pub(super) struct DoomedDocuments {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Relabelling {
     pub place: Place,
-    /// The labels that it had as decided.
+    /// The labels that the document had, as decided.
     pub from: LabelSet,
-    /// The labels that it gets, which are held for it.
+    /// The new labels of the document, which are held for it.
     pub to: LabelSet,
 }
 
 impl Relabelling {
-    /// Counts the document for its new labels as soon as that is decided.
+    /// Counts the document for its new labels as soon as these are decided.
     pub(super) fn decided(&self, lookup: &Lookup, order: &mut Order) {
         order.relabelled.insert(self.place, self.to);
         lookup.index().count_labels(self.from, false);
@@ -217,7 +217,7 @@ impl Order {
         &mut self.clusters
     }
 
-    /// Returns the labels, as decided, of documents whose new labels are not on disk yet.
+    /// Returns the decided labels of documents whose new labels are not on disk yet.
     pub(super) fn relabelled(&self) -> &HashMap<Place, LabelSet> {
         &self.relabelled
     }

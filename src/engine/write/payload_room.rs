@@ -1,4 +1,4 @@
-//! Limits the bytes of shingles, texts and metadata that wait for the disk, of one collection and of all together.
+//! Limits the bytes of shingles, texts and metadata that wait for the disk, in one collection and in all together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl PayloadBudget {
 
 /// The bytes that may wait in one collection, and how many of them are free.
 pub(super) struct PayloadRoom {
-    /// As many as in all collections. It shows what this collection takes.
+    /// Has as many permits as all collections together. It shows how much this collection takes.
     own: Arc<Semaphore>,
     all: PayloadBudget,
     wait_max: Duration,

@@ -1,5 +1,5 @@
-//! Inserting the content that the id already holds: at most, its metadata, labels and capture change, and the
-//! page that it came from.
+//! Inserts content that the id already holds. At most, its metadata, its labels, its capture and the page that it came
+//! from change.
 
 use super::effects::touch;
 use super::holder::Holder;
@@ -15,8 +15,8 @@ use crate::store::{Additions, Change, Record, StoredVerdict, id_fingerprint};
 use crate::types::{LookupTimes, Outcome, Revisit, Seq, Verdict};
 use crate::verdicts::{Attached, Findings, Result, VerdictContext};
 
-/// Answers with the document's first verdict again. If metadata or labels are left out, they stay as they are; `{}`
-/// clears them. Returns `None` if the id is not held by this document any more.
+/// Repeats the document's first verdict. If metadata or labels are left out, they stay as they are; `{}` clears them.
+/// Returns `None` if this document no longer holds the id.
 pub(super) fn repeat(
     writes: &Writes,
     (holder, existing): (&Holder, &Existing),
@@ -47,8 +47,8 @@ pub(super) fn repeat(
     };
     see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
-    // The same text in another page, for example with another menu: its mark is stored, so that the page is recognised
-    // when it comes again.
+    // The same text may come from another page, for example with another menu. The mark of that page is stored, so that
+    // the page is recognised when it comes again.
     let is_same_page = page.zip(held.page).is_some_and(|(sent, held)| sent.hash == held.hash);
     let page = if is_same_page { held.page } else { *page };
     let merged = insertion.merged(&verdict);
@@ -71,7 +71,7 @@ pub(super) fn repeat(
     Ok(Some(writes.enqueue_noted(&mut order, verdict, (Some(change), step), merged, turn.take())))
 }
 
-/// Compares the data sent with the content with the data that is held. `merged` is both together.
+/// Compares the data that was sent with the data that is held. `merged` is the combination of both.
 fn sent_beside(sent: &Attached, merged: &Additions, held: &Additions) -> SentBeside {
     let Attached { metadata, labels, capture } = sent;
     if metadata.is_none() && labels.is_none() && capture.is_empty() {
@@ -126,7 +126,7 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
 }
 
 /// Notes that a document was seen because it was inserted again unchanged. If it was found to duplicate another
-/// document, notes the same of that one.
+/// document, notes the same for the other document.
 fn see(lookup: &Lookup, existing: &Existing, seen_again: SeenAgain) {
     if seen_again.held {
         touch(lookup, existing.place);
@@ -135,8 +135,8 @@ fn see(lookup: &Lookup, existing: &Existing, seen_again: SeenAgain) {
     if let (true, Some(original), Some(best)) = (seen_again.best, &verdict.duplicate_of, verdict.matches.first()) {
         let index = lookup.index();
         let places = index.held_by(id_fingerprint(original));
-        // If another document takes over the place at this moment, that one gets a slightly later last-seen time. That
-        // is harmless.
+        // If another document takes over the place at this moment, it gets a slightly later last-seen time. That is
+        // harmless.
         let holds_it = |place: &&Place| index.peek(**place).is_some_and(|held| held.seq == best.seq);
         places.iter().filter(holds_it).for_each(|&place| touch(lookup, place));
     }

@@ -3,8 +3,7 @@
 //!
 //! The caller asks in this order and stops at the first plan:
 //! 1. [`of_empty`] if the content has no token. Such content is never stored, and no lookup is made.
-//! 2. [`before_lookup`]. Content that the id already holds is answered before a conflict is, and a conflict before the
-//!    lookup.
+//! 2. [`before_lookup`]. It answers content that the id already holds, and then conflicts. Neither needs a lookup.
 //! 3. [`after_lookup`].
 //!
 //! Only a plan that [stores](Effect::stores) a document needs room. If there is no room, [`Plan::without_room`]
@@ -12,7 +11,7 @@
 
 use crate::types::{OnDuplicate, OnExisting, Outcome};
 
-/// The client's options and the collection's settings that decide.
+/// The client's options and the collection's settings that the rules use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteTerms {
     pub on_duplicate: OnDuplicate,
@@ -55,7 +54,7 @@ pub(crate) enum Duplicates {
     Found {
         best: BestMatch,
         /// Whether there is a document to join: the representative of the best match if that is a link, otherwise the
-        /// best match that is a representative. Both after the held content has left.
+        /// best match that is a representative. Both are judged as if the held content had left.
         representative: bool,
     },
 }
@@ -123,9 +122,9 @@ pub(crate) struct Departure {
 /// How the new document enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// As a link, which similarity lookups do not find.
+    /// Whether it is a link, which similarity lookups do not find.
     pub linked: bool,
-    /// Into the cluster of the representative that was found. Otherwise it founds a cluster of its own.
+    /// Whether it joins the cluster of the representative that was found. Otherwise it founds a cluster of its own.
     pub joins: bool,
 }
 
@@ -156,7 +155,7 @@ impl Plan {
         }
     }
 
-    /// Returns the plan to use instead of this one, which stores a document, if there is no room.
+    /// Returns the plan that replaces this one, which stores a document, if there is no room.
     pub(crate) fn without_room(self) -> Self {
         let nothing = Self::new(Err(Refusal::NoRoom), Effect::Nothing);
         Self { seen_again: self.seen_again, ..nothing }
@@ -215,7 +214,7 @@ pub(crate) fn after_lookup(terms: WriteTerms, held: Held, duplicates: Duplicates
     };
     let named = match effect {
         Effect::Insert(Arrival { joins: true, .. }) | Effect::Replace(_, Arrival { joins: true, .. }) => Named::Joined,
-        // The answer names the heir already: it is the best match.
+        // The answer already names the heir, because the heir is the best match.
         Effect::Nothing | Effect::Remove(_) if best == Some(BestMatch::Link) => Named::OfBestMatch,
         _ => Named::Nothing,
     };

@@ -23,8 +23,8 @@ impl<T> Ticket<T> {
         Self { value, at, durable: Some(durable) }
     }
 
-    /// Returns the last place in the commit order that was assigned when this was decided. For a change, this is its
-    /// own place.
+    /// Returns the last position in the commit order that was assigned when this was decided. For a change, this is its
+    /// own position.
     pub fn at(&self) -> Seq {
         self.at
     }
@@ -34,7 +34,7 @@ impl<T> Ticket<T> {
         &self.value
     }
 
-    /// Returns the most bytes that the answer takes as JSON.
+    /// Returns an upper bound of the size of the answer as JSON, in bytes.
     pub fn json_bytes(&self) -> usize
     where
         T: std::borrow::Borrow<Verdict>,

@@ -1,5 +1,5 @@
-//! Undoes the decisions that are not durable when the disk refuses a write. Goes from the newest to the oldest, so that
-//! each decision finds the index as it left it.
+//! Undoes the decisions that are not durable when the disk refuses a write. The newest decision is undone first, so
+//! that each decision finds the index in the state in which it left it.
 
 use super::effects::{rejoin_cluster, withdraw};
 use super::label_deletion::undo_doom;
@@ -21,7 +21,7 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     for work in std::mem::take(order.queue()) {
         match work {
             Work::Write(decision) => decisions.push(decision),
-            // The others depend on no decision.
+            // Other entries depend on no decision.
             other @ (Work::Alone { .. } | Work::LastSeen(_)) => order.queue().push_back(other),
         }
     }
@@ -29,10 +29,10 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     for (at, decision) in decisions.iter().enumerate().rev() {
         undo_step(writes, &mut order, &decision.step, uncertain && at < tried);
     }
-    // Last, because other threads look without the lock for documents that may come back: a thread that has seen a part
-    // of this looks again.
+    // This comes last, because other threads look for documents without the lock, and documents may come back here. A
+    // thread that has seen a part of this looks again.
     writes.note_undone();
-    // Every decision up to here is settled. Their numbers are not assigned again.
+    // Every decision up to here is settled. The numbers of these decisions are not assigned again.
     lookup.set_durable(order.last());
     drop(order);
     for (at, decision) in decisions.into_iter().enumerate() {
@@ -90,8 +90,8 @@ pub(super) fn refuse_if_uncertain(order: &mut Order, error: &StoreError) {
     }
 }
 
-/// Returns the error for the client whose write was alone in a transaction that failed. If that met damage, nothing else
-/// did, so it would fail again.
+/// Returns the error for the client of a write that was the only one in a failed transaction. If the transaction met
+/// damage, this write is the cause, and would fail again.
 pub(super) fn alone_failed(error: &StoreError) -> CollectionError {
     match error {
         StoreError::Damaged { collection, record, detail } => {

@@ -1,4 +1,5 @@
-//! `Writes`: everything that writes need, which is the lookup they decide with, the commit order, and the turns of ids.
+//! `Writes` holds everything that writes need: the lookup that they decide with, the commit order, and the turns of
+//! ids.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +44,7 @@ pub(crate) struct Writes {
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The fill of the queue for the disk.
+/// How full the queue for the disk is.
 pub(crate) struct QueueGauges {
     pub depth: usize,
     /// The bytes of payloads that wait.
@@ -118,13 +119,14 @@ impl Writes {
         self.order.lock()
     }
 
-    /// Takes the decision lock. Returns an error if no write can be taken.
+    /// Takes the decision lock. Returns an error if no write is accepted.
     pub(super) fn open_order(&self) -> Result<OpenOrder<'_>> {
         self.order.open()
     }
 
-    /// The same for a document of a merge. Returns an error also if decisions were undone since its step began: an earlier
-    /// document may be one of them, and the progress of the merge would pass it over.
+    /// Like [`open_order`](Self::open_order), for a document of a merge. Also returns an error if decisions were undone
+    /// since its step began: an earlier document of the merge may be one of them, and the progress of the merge would
+    /// skip it.
     pub(super) fn open_order_of(&self, merge: Option<MergePlace>) -> Result<OpenOrder<'_>> {
         let order = self.open_order()?;
         if merge.is_some_and(|place| place.undone != self.undone()) {
@@ -136,12 +138,12 @@ impl Writes {
         Ok(order)
     }
 
-    /// Tells others that the decision lock will be held for long, until the answer is dropped.
+    /// Announces that the decision lock will be held for long, until the returned value is dropped.
     pub(super) fn hold_long(&self) -> HoldsLong<'_> {
         self.order.hold_long()
     }
 
-    /// Returns whether a thread that serves requests should not wait for the decision lock.
+    /// Returns whether threads that serve requests should avoid waiting for the decision lock.
     pub(super) fn is_held_long(&self) -> bool {
         self.order.is_held_long()
     }
@@ -150,7 +152,8 @@ impl Writes {
     pub(crate) fn exclusively<T>(&self, work: impl FnOnce(Seq) -> T) -> Option<T> {
         let order = self.order.lock();
         let done = (!order.is_closed()).then(|| work(order.last()));
-        // Fair, because a thread that takes and releases the lock in a loop would rarely let another one have it.
+        // The lock is released fairly, because a thread that takes and releases it in a loop would rarely let another
+        // thread have it.
         MutexGuard::unlock_fair(order);
         done
     }
@@ -213,7 +216,7 @@ impl Writes {
         self.write_alone(Alone::Statistics(rows))
     }
 
-    /// Sends another state of a job to the disk.
+    /// Sends the new state of a job to the disk.
     pub(crate) fn write_job(&self, job: Job) -> Result<Written> {
         self.write_alone(Alone::Job(Box::new(job)))
     }
@@ -275,7 +278,7 @@ impl Writes {
         budget.watch();
     }
 
-    /// Returns an error if the memory budget has no room for another banding besides the present one.
+    /// Returns an error if the memory budget has no room for another banding in addition to the present one.
     pub(crate) fn admit_banding(&self, banding: Banding) -> Result<()> {
         self.order.lock().memory_mut().admit_banding(self.lookup.index(), banding)
     }

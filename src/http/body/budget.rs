@@ -11,11 +11,11 @@ use crate::http::error::{Code, Problem};
 use crate::telemetry::memory::{Bound, Refused};
 use crate::telemetry::names;
 
-/// The unit of [`Budget`]. Its metric and its counter change only if a body needs a unit more or less.
+/// The unit of [`Budget`]. A finer unit would change the counter and the metric more often.
 const UNIT: usize = 4096;
 /// The largest small body.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
-/// The pause before a request looks again whether the process has memory.
+/// The pause after which a waiting request checks again whether the process has memory.
 const SHORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The memory for request bodies, shared by all requests.
@@ -27,27 +27,28 @@ struct Shared {
     units_max: usize,
     /// Units that large bodies leave free for small ones.
     kept: usize,
-    /// Held by the one request that is waiting for a large amount of memory. The others queue here.
+    /// Held by the one request that is waiting for a large amount of memory. Other such requests queue here.
     waiting: Mutex<()>,
     /// The units that decoders may keep.
     windows: Arc<Semaphore>,
     windows_max: usize,
     /// The bound of the whole process. While it is reached, large bodies get no memory.
     process: Arc<Bound>,
-    /// Looked up once, because every request changes it.
+    /// The handle is looked up once, because every request changes the metric.
     taken: Gauge,
 }
 
-/// A number of free units. To take some and to give them back costs one write each: a semaphore takes a lock for each.
+/// A number of free units. Taking units costs one write, and so does giving them back. A semaphore would take a lock
+/// each time.
 struct Units {
     free: AtomicUsize,
-    /// Whether a request waits for more.
+    /// Whether a request waits for free units.
     awaited: AtomicBool,
     freed: Notify,
 }
 
 impl Units {
-    /// Takes units, if `kept` remain.
+    /// Takes `units` if at least `kept` units remain free.
     fn take(&self, units: usize, kept: usize) -> bool {
         let taken = |free: usize| free.checked_sub(units).filter(|left| *left >= kept);
         self.free.fetch_update(Ordering::SeqCst, Ordering::Relaxed, taken).is_ok()
@@ -55,14 +56,15 @@ impl Units {
 
     fn give_back(&self, units: usize) {
         self.free.fetch_add(units, Ordering::SeqCst);
-        // A request that waits sets this before it looks at `free`, so one of the two sees the other's change.
+        // A request that waits sets `awaited` before it looks at `free`. So either the request sees the new units, or
+        // this sees `awaited`.
         if self.awaited.load(Ordering::SeqCst) {
             self.freed.notify_waiters();
         }
     }
 }
 
-/// The memory of a decoder, which its request keeps while it waits for more; given back when dropped.
+/// The memory of a decoder; given back when dropped. A request keeps this memory while it waits for more.
 pub(crate) struct Window {
     _room: Room,
     _share: OwnedSemaphorePermit,
@@ -83,15 +85,16 @@ impl Budget {
         Self(Arc::new(Shared { free, units_max, kept: 0, waiting, windows, windows_max: 0, process, taken }))
     }
 
-    /// Changes a budget of which nothing is taken yet.
+    /// Changes a budget from which nothing has been taken yet.
     fn with(mut self, change: impl FnOnce(&mut Shared)) -> Self {
         change(Arc::get_mut(&mut self.0).expect("nothing is taken yet"));
         self
     }
 
-    /// Gives decoders a part of their own: all that a request for `largest` bytes leaves, but at most half of the budget.
-    /// If that is less than `window_bytes`, the part is `window_bytes`, but at most three quarters of the budget. A request
-    /// that waits for memory never waits for this part, because its holders may be waiting too.
+    /// Reserves a part of the budget for decoders: everything that a request for `largest` bytes leaves, but at most
+    /// half of the budget. If that is less than `window_bytes`, the part is `window_bytes`, but at most three quarters
+    /// of the budget. A request that waits for memory never waits for this part, because its holders may be waiting
+    /// too.
     pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
         self.with(|shared| {
             let least = window_bytes.div_ceil(UNIT).min(shared.units_max / 4 * 3);
@@ -115,13 +118,13 @@ impl Budget {
         Ok(Window { _room: room, _share: share })
     }
 
-    /// Gives large bodies no memory while the process has reached its bound.
+    /// Sets the bound of the process. Large bodies get no memory while the process has reached this bound.
     pub(crate) fn within(self, process: &Arc<Bound>) -> Self {
         self.with(|shared| shared.process = Arc::clone(process))
     }
 
     /// Keeps an eighth of the memory for bodies of up to [`SMALL_BYTES_MAX`], or less if a body of `largest` bytes
-    /// would not fit otherwise. Without this, large bodies that make no progress would block all others.
+    /// would otherwise not fit. Without this, large bodies that make no progress would block all others.
     pub(crate) fn keeping_some_for_small_ones(self, largest: usize) -> Self {
         self.with(|shared| {
             shared.kept = (shared.units_max / 8).min(shared.units_max.saturating_sub(largest / UNIT + 1));
@@ -133,9 +136,9 @@ impl Budget {
         Room { units: 0, budget: self.clone() }
     }
 
-    /// Waits for memory, at most for the whole budget without the decoders' part. The caller must hold none except a
-    /// [`Window`] meanwhile, because others may be waiting for it. Memory that becomes free while a large request waits
-    /// goes to small ones.
+    /// Waits for memory. Never waits for more than the budget without the decoders' part. While it waits, the caller
+    /// must hold no memory except a [`Window`], because other requests may be waiting for that memory. Memory that
+    /// becomes free while a large request waits goes to small ones.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
         let Shared { free, units_max, kept, waiting, windows_max, process, .. } = &*self.0;
         let mut room = self.room();
@@ -156,13 +159,13 @@ impl Budget {
             if room.resize(bytes).is_ok() {
                 return room;
             }
-            // Not for ever: the process may have had no memory, and then no notification follows.
+            // The wait has a limit: if the process had no memory, no notification may follow.
             let _ = tokio::time::timeout(SHORT_PAUSE, freed).await;
         }
     }
 }
 
-/// While it exists, requests that wait are told when units are given back.
+/// While this value exists, waiting requests are notified when units are given back.
 struct Awaited<'a>(&'a Units);
 
 impl<'a> Awaited<'a> {
@@ -188,18 +191,18 @@ impl Room {
         self.units * UNIT
     }
 
-    /// Reduces it to at most `bytes`.
+    /// Reduces the reservation to at most `bytes`.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         self.resize(bytes.min(self.bytes())).expect("less than there is");
     }
 
-    /// Grows it to hold the results of working on `bytes` bytes, at most to the whole budget: so a request that is
-    /// alone is never refused.
+    /// Sets the reservation to `bytes`, the memory that the work needs, or to the whole budget if that is less. So a
+    /// request is never refused if it is the only one.
     pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
         self.resize(bytes.min(self.budget.0.units_max * UNIT))
     }
 
-    /// Sets its size to `bytes` in total, or returns 503 if there is not enough free memory.
+    /// Sets the reservation to `bytes` in total, or returns 503 if there is not enough free memory.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), Problem> {
         let Shared { free, units_max, kept, process, taken, .. } = &*self.budget.0;
         let (held, wanted) = (self.units, bytes.div_ceil(UNIT));
@@ -245,7 +248,8 @@ mod tests {
 
     use super::*;
 
-    /// A compressed stream once kept 8 MiB for its decoder and waited for 28 MiB of 32, which could never be free.
+    /// A compressed stream once kept 8 MiB for its decoder and waited for another 28 MiB of a budget of 32 MiB. So much
+    /// could never become free.
     #[tokio::test]
     async fn what_decoders_keep_is_never_waited_for() {
         const WINDOW: usize = 8 << 20;
@@ -291,7 +295,7 @@ mod tests {
         assert!(budget.room().fit(1 << 19).is_ok());
     }
 
-    /// A large request that waits blocks no small ones, and gets its memory once it is free.
+    /// A large request that waits blocks no small ones, and gets its memory once enough is free.
     #[tokio::test]
     async fn small_rooms_pass_a_large_one_that_waits() {
         let budget = Budget::new(8 << 20).keeping_some_for_small_ones(1 << 20);

@@ -13,11 +13,11 @@ use tokio_util::io::StreamReader;
 use crate::http::error::{Code, Problem};
 use crate::http::pace::{Paced, Sips};
 
-/// The most memory that a zstd frame may require, as a power of two: 8 MiB, the size that RFC 8878 (3.1.1.1.2)
-/// recommends decoders to support.
+/// The largest window that a zstd frame may require, as a power of two: 8 MiB. RFC 8878 (3.1.1.1.2) recommends that
+/// decoders support this size.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 pub(crate) const ZSTD_WINDOW_BYTES: usize = 1 << ZSTD_WINDOW_LOG_MAX;
-/// The bytes read at once.
+/// The most bytes that are read in one step.
 pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Returns the body as a stream of plain bytes that pauses after each piece, or 415 if the encoding is not supported.
@@ -47,7 +47,7 @@ pub(crate) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
     }
 }
 
-/// Returns how much of its output the decoder of this body may keep in memory.
+/// Returns an upper bound on the output that the decoder of this body keeps in memory, in bytes.
 pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => ZSTD_WINDOW_BYTES,
@@ -63,7 +63,7 @@ pub(crate) fn broken(error: &std::io::Error) -> Problem {
     Problem::new(Code::MalformedBody, "the body ended early, or its compressed data is invalid")
 }
 
-/// The length that the client announced.
+/// Returns the body length that the client announced; `None` if it announced none.
 pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

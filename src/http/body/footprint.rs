@@ -10,7 +10,8 @@ use crate::types::{Content, SetElement};
 /// The memory for one element of a set: the slice of its JSON, the element and its hash.
 const ELEMENT_BYTES: usize = size_of::<&str>() + size_of::<SetElement>() + size_of::<u64>();
 
-/// The most memory that a raw text takes: if ill-formed bytes are replaced, each becomes three.
+/// Returns an upper bound on the memory that a raw text takes, in bytes. If ill-formed bytes are replaced, the text is
+/// copied, and each of these bytes becomes three.
 pub(crate) fn text_bytes(bytes: usize, invalid: Invalid) -> usize {
     match invalid {
         Invalid::Refuse => bytes,
@@ -18,8 +19,9 @@ pub(crate) fn text_bytes(bytes: usize, invalid: Invalid) -> usize {
     }
 }
 
-/// Returns the most memory that a JSON document takes while it is worked on: its JSON and its text, or the elements of
-/// its set. An element may take many times the memory of the digit and the comma that it has in the JSON.
+/// Returns an upper bound on the memory that a JSON document takes while it is worked on: for its JSON, and for its
+/// text or the elements of its set. One digit and one comma of JSON can become an element that takes many times their
+/// memory.
 pub(crate) async fn json_bytes(json: &[u8]) -> usize {
     let mut commas = Commas::default();
     for piece in json.chunks(CHUNK) {
@@ -31,7 +33,7 @@ pub(crate) async fn json_bytes(json: &[u8]) -> usize {
     2 * json.len() + commas.outside * ELEMENT_BYTES
 }
 
-/// Counts the commas of JSON that are in no string.
+/// Counts the commas in JSON that are outside of strings.
 #[derive(Default)]
 struct Commas {
     outside: usize,
@@ -46,7 +48,7 @@ impl Commas {
         if self.escaped {
             (self.escaped, rest) = (rest.is_empty(), rest.get(1..).unwrap_or_default());
         }
-        // Nothing else matters within strings, and nothing else outside of them.
+        // Within a string, only quotes and backslashes matter; outside, only quotes and commas.
         while let Some(at) = memchr::memchr2(b'"', if self.quoted { b'\\' } else { b',' }, rest) {
             let byte = rest[at];
             rest = &rest[at + 1..];
@@ -59,11 +61,11 @@ impl Commas {
     }
 }
 
-/// The least bytes that a room must hold before a part of it is given back.
+/// A room that holds fewer bytes than this is not shrunk.
 const GIVEN_BACK_FROM: usize = 64 * 1024;
 
-/// Reserves memory for a content, the only part of the body still in use, and for the shingles prepared from it. A small
-/// room keeps what it has.
+/// Reserves memory for a content, which is the only part of the body still in use, and for its shingles. A small room
+/// that is large enough keeps its size.
 pub(crate) fn fit_content(
     room: &mut Room,
     content: &Content,
@@ -75,7 +77,7 @@ pub(crate) fn fit_content(
             let bytes = text.len() + collection.shingle_bytes(purpose, text.len());
             if room.bytes() < GIVEN_BACK_FROM && bytes <= room.bytes() { Ok(()) } else { room.fit(bytes) }
         }
-        // The page, its text in the order of the page, and the text that is left of it.
+        // Memory for the page, for its text in the order of the page, and for the part of the text that is kept.
         Content::Html(html) => {
             let bytes = html.markup.len();
             room.fit(3 * bytes + collection.shingle_bytes(purpose, bytes))
@@ -85,7 +87,7 @@ pub(crate) fn fit_content(
     }
 }
 
-/// The same for a content that several collections are asked about.
+/// Does the same for a content that several collections are asked about.
 pub(crate) fn fit_asked_content(
     room: &mut Room,
     content: &Content,
@@ -95,7 +97,7 @@ pub(crate) fn fit_asked_content(
     let (bytes, copied) = (content.bytes(), asked.copied_bytes(content));
     match content {
         Content::Text(_) => room.fit(bytes + copied + asked.shingle_bytes(purpose, bytes)),
-        // As above, for each page that is extracted.
+        // As in `fit_content`, for each page that is extracted.
         Content::Html(_) => room.fit(3 * bytes + copied + asked.shingle_bytes(purpose, bytes)),
         Content::Set(elements) if copied > 0 => {
             room.fit(room.bytes() + copied + elements.len() * size_of::<SetElement>())

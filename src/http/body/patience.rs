@@ -8,8 +8,8 @@ use super::decoded::broken;
 use crate::http::error::{Code, Problem};
 
 /// The time that a client may still keep the server waiting. Waiting uses it up, and each byte earns some back, up to
-/// the initial value. So a client that sends a byte now and then runs out of it, and one that sends steadily for hours
-/// does not.
+/// the initial value. So a client that sends a byte now and then runs out of time. A client that sends steadily for
+/// hours does not.
 pub(crate) struct Patience {
     left: Duration,
     max: Duration,
@@ -41,12 +41,12 @@ impl Patience {
         self.left = (self.left.saturating_sub(time) + earned).min(self.max);
     }
 
-    /// Resets it to the initial value.
+    /// Resets the time to the initial value.
     pub(crate) fn renew(&mut self) {
         self.left = self.max;
     }
 
-    /// Returns the error text for a client that used it up.
+    /// Returns the error text for a client that has used up its time.
     pub(crate) fn exhausted(&self) -> String {
         format!(
             "no bytes arrived for {} s, or fewer than {} bytes per second",

@@ -22,8 +22,8 @@ use crate::http::quota::Arriving;
 /// The size of a slice of a streamed text.
 const SLICE_BYTES: usize = 256 * 1024;
 
-/// A body in slices of which one is in memory at a time. It is for streamed texts, whose length does not limit their
-/// memory.
+/// A body in slices, one of which is in memory at a time. It is for streamed texts, which may be longer than the memory
+/// for them.
 pub(crate) struct Slices {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     /// The part of the next slice that has arrived.
@@ -33,13 +33,14 @@ pub(crate) struct Slices {
     bytes_max: u64,
     /// The size of a slice; smaller if the announced length is shorter.
     slice_bytes: usize,
-    /// The part of its output that the decoder may keep. It counts like the slice, because a stream may last for hours.
+    /// An upper bound on the output that the decoder keeps in memory, in bytes. It counts like the slice, because a
+    /// stream may last for hours.
     window_bytes: usize,
     patience: Patience,
     notes: Notes,
     arriving: Arriving,
     work: LongWork,
-    /// Whether work on the text has begun, so that the client's limits slow it and do not end it.
+    /// Whether work on the text has begun. From then on, the client's limits slow the stream down but do not end it.
     begun: bool,
 }
 
@@ -78,7 +79,7 @@ impl Slices {
         if announced.is_some_and(|bytes| bytes > bytes_max) {
             return Err(too_large(bytes_max));
         }
-        // One byte more than announced, so that the end is seen without growing the buffer.
+        // One byte more than announced, so that the end is seen without a larger buffer.
         let slice_bytes = announced.map_or(SLICE_BYTES, |bytes| SLICE_BYTES.min(bytes as usize + 1));
         let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
         let window_bytes = window_bytes(headers);
@@ -100,14 +101,15 @@ impl Slices {
         })
     }
 
-    /// Must be called before the work on the first slice. Takes its bytes; 429 if the client's limit is reached.
+    /// Must be called before the work on the first slice. Counts the bytes of this slice; returns 429 if the client's
+    /// limit is reached.
     pub(crate) fn begin(&mut self) -> Result<(), Problem> {
         self.arriving.take()?;
         self.begun = true;
         Ok(())
     }
 
-    /// Returns the next slice. There is none after `Last`.
+    /// Returns the next slice. Must not be called after `Last`.
     pub(crate) async fn next(&mut self) -> Result<Slice, Problem> {
         if self.begun {
             let deadline = self.notes.deadline();
@@ -115,8 +117,8 @@ impl Slices {
         }
         while self.buffer.len() < self.slice_bytes {
             if self.buffer.len() == self.buffer.capacity() {
-                // The reservation grows with the bytes that have arrived. It is kept for the next slice, which uses the
-                // same memory.
+                // The reservation grows with the bytes that have arrived. The next slice uses the same memory, so the
+                // reservation is kept.
                 let wanted = (self.buffer.len() * 2).max(CHUNK).min(self.slice_bytes);
                 self.room.resize((self.window_bytes + wanted).max(self.room.bytes()))?;
                 self.buffer.reserve(wanted - self.buffer.len());

@@ -60,18 +60,18 @@ pub(crate) async fn whole(
         return Err(too_large());
     }
     let mut work = LongWork::new(cpu);
-    // A compressed body is longer when it is plain.
+    // A compressed body becomes longer when it is decompressed, so the announced length is a lower bound.
     work.of(announced.unwrap_or(0))?;
     let known = announced.filter(|_| plain).map(|bytes| bytes as usize);
     let body = match at_once(body, known) {
         Ok(bytes) => return Whole::at_once(bytes, budget, arriving),
         Err(body) => body,
     };
-    // In a box, so that short bodies do not take room for it.
+    // In a box, so that the future for a short body stays small.
     let in_pieces = async {
         let mut reader = decoded(headers, body)?;
-        // The reservation grows with the bytes that have arrived, so an announced length alone takes no memory from other
-        // requests. Without one, one byte more than allowed shows that a body is too large.
+        // The reservation grows with the bytes that have arrived: an announced length alone takes no memory from others.
+        // If no length was announced, one byte more than allowed shows that a body is too large.
         let whole = known.unwrap_or(max + 1);
         let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
         let mut bytes = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) async fn whole(
             arriving.arrived(read);
             match read {
                 0 => return Ok(Whole { bytes: bytes.into(), room }),
-                // To ask for more would cost the task its turn.
+                // All bytes are here. Another read might make the task wait for its next turn.
                 _ if known == Some(bytes.len()) => return Ok(Whole { bytes: bytes.into(), room }),
                 _ if bytes.len() > max => return Err(too_large()),
                 _ => work.of(bytes.len() as u64)?,
@@ -99,9 +99,9 @@ pub(crate) async fn whole(
 }
 
 impl Whole {
-    /// A body that was there in one piece.
+    /// Makes a body from bytes that arrived in one piece.
     fn at_once(bytes: Bytes, budget: &Budget, arriving: &mut Arriving) -> Result<Self, Problem> {
-        // First, because a body counts even if there is no room for it.
+        // Counted first, because a body counts even if there is no room for it.
         arriving.arrived(bytes.len());
         let mut room = budget.room();
         room.resize(bytes.len())?;
@@ -109,11 +109,12 @@ impl Whole {
     }
 }
 
-/// Returns a body of this many bytes if it is short and there in one piece, as most short ones are: they come with their
-/// head. A reader would cost several times as much. Otherwise returns the body as it was.
+/// Returns the bytes of a body of known length if it is short and has already arrived in one piece. Most short bodies
+/// have, because they arrive together with their head. A reader would cost several times as much. Otherwise returns the
+/// body unchanged.
 fn at_once(mut body: Body, known: Option<usize>) -> Result<Bytes, Body> {
     let Some(bytes) = known.filter(|&bytes| bytes <= LONG_BYTES_MIN) else { return Err(body) };
-    // If it is not there, the reader polls it again, with a waker of its own.
+    // If the body has not arrived, the reader polls it again with its own waker.
     let mut nobody = Context::from_waker(Waker::noop());
     let frame = match Pin::new(&mut body).poll_frame(&mut nobody) {
         Poll::Ready(Some(frame)) => frame.map(Frame::into_data),
@@ -122,7 +123,7 @@ fn at_once(mut body: Body, known: Option<usize>) -> Result<Bytes, Body> {
     let first = match frame {
         Ok(Ok(piece)) if piece.len() == bytes => return Ok(piece),
         Ok(Ok(piece)) => Ok(piece),
-        // These are trailers. Nothing reads them.
+        // This frame has trailers, which nothing reads.
         Ok(Err(_)) => return Err(body),
         Err(error) => Err(error),
     };

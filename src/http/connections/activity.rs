@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use crate::http::sending::Unread;
 
-/// How long a connection may stay open after it was told to end and has no request to answer.
+/// How long a connection may stay open after it was told to end, if it has no request to answer.
 pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
-    /// A request is being answered, or the client has not read all of an answer. Other time limits apply to both.
+    /// A request is being answered, or the client has not read all of an answer. Both have time limits of their own.
     Busy,
     /// No request has arrived yet, or only a part of a request's head.
     Head,
@@ -27,40 +27,41 @@ pub(crate) enum ConnectionState {
 /// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionTimes {
-    /// For the first request to arrive. For later requests, from the first byte of a head to its end.
+    /// For the first request: the time from the opening of the connection to the end of the head. For later requests:
+    /// the time from the first byte of a head to its end.
     pub(crate) header_timeout: Duration,
-    /// From the end of an answer to the first byte of the next request.
+    /// The time from the end of an answer to the first byte of the next request.
     pub(crate) keep_alive_timeout: Duration,
-    /// The same while the server stops. A request that is on its way then is still answered.
+    /// Replaces `keep_alive_timeout` while the server stops. A request that is then on its way is still answered.
     pub(crate) drain_idle: Duration,
 }
 
-/// How far the end of a connection has come.
+/// Whether a connection is about to end, and how far that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     No,
-    /// The server began to stop at this time. The connection takes one more request, if it comes soon.
+    /// The server began to stop at this time. The connection takes one more request, if that arrives soon.
     Stopping(Instant),
-    /// It was told at this time to end. It takes no more requests.
+    /// The connection was told at this time to end. It takes no more requests.
     Leaving(Instant),
 }
 
-/// The state of one connection. Times are in milliseconds since it was opened, plus one.
+/// The state of one connection. Times are in milliseconds since the connection was opened, plus one.
 pub(crate) struct Activity {
     opened: Instant,
     answers: AtomicUsize,
-    /// Since when bytes of an answer have been waiting for the client to read; 0 if none are.
+    /// The time since which bytes of an answer have been waiting for the client to read; 0 if no bytes wait.
     write_waits_since: AtomicU64,
-    /// When bytes last arrived.
+    /// The time at which bytes last arrived.
     bytes_came: AtomicU64,
-    /// Answers that are being sent, and some that were.
+    /// The answers that are being sent. Some that have ended may still be in the list.
     sending: Mutex<Vec<Unread>>,
-    /// When the connection was opened, or when its last answer ended.
+    /// The time at which the connection was opened, or at which its last answer ended.
     free_since: AtomicU64,
-    /// When the first byte after that arrived; 0 if none has.
+    /// The time at which the first byte after that arrived; 0 if none has.
     head_since: AtomicU64,
     begun: AtomicBool,
-    /// HTTP/2: arriving bytes need not be part of a request.
+    /// Whether the connection is HTTP/2, where arriving bytes need not be part of a request.
     multiplexed: AtomicBool,
     asked_to_leave: AtomicBool,
     over: AtomicBool,
@@ -68,7 +69,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// A connection that has just been opened.
+    /// Makes the state of a connection that has just been opened.
     pub(crate) fn new() -> Arc<Self> {
         Self::opened(Instant::now())
     }
@@ -91,7 +92,7 @@ impl Activity {
     }
 
     fn now(&self) -> u64 {
-        // Never 0, which means "none".
+        // Never 0, because 0 means "none".
         self.opened.elapsed().as_millis() as u64 + 1
     }
 
@@ -135,18 +136,20 @@ impl Activity {
     /// Records that an answer is made and is being sent.
     pub(crate) fn sends(&self, answer: Unread) {
         let mut sending = self.sending.lock();
-        // Seldom, so that an answer costs the same however many are open.
+        // Ended answers are removed only now and then. So the cost of an answer does not depend on how many are open.
         if sending.len() >= 8 && sending.len() >= 2 * self.answers() {
             sending.retain(Unread::is_open);
         }
         sending.push(answer);
     }
 
-    /// Returns how long the connection has waited for nothing but its client to read; `None` if a request is in work.
+    /// Returns how long the connection has waited only for its client to read; `None` if a request is still being
+    /// worked on.
     pub(crate) fn unread_for(&self) -> Option<Duration> {
         let since = self.write_waits_since.load(Ordering::Acquire);
         if since > 0 {
-            // A client may send all of a long body before it reads. Over HTTP/2 it can send something at any time.
+            // A client may send all of a long body before it reads. Over HTTP/2 a client can send bytes at any time, so
+            // they do not count.
             let sent = if self.is_multiplexed() { 0 } else { self.bytes_came.load(Ordering::Relaxed) };
             return Some(self.moment(since.max(sent)).elapsed());
         }
@@ -167,7 +170,7 @@ impl Activity {
         if !begun || partial { ConnectionState::Head } else { ConnectionState::Idle }
     }
 
-    /// Returns since when nothing is being answered; `None` if something is, or if the connection is over.
+    /// Returns the time since which nothing is being answered; `None` if something is, or if the connection is over.
     pub(crate) fn free_since(&self) -> Option<Instant> {
         (self.state() != ConnectionState::Busy && !self.over.load(Ordering::Relaxed))
             .then(|| self.moment(self.free_since.load(Ordering::Acquire)))
@@ -178,7 +181,7 @@ impl Activity {
         self.multiplexed.load(Ordering::Relaxed)
     }
 
-    /// Returns when the connection has waited long enough; `None` while it is busy.
+    /// Returns when the connection has waited too long and must end; `None` while it is busy.
     pub(crate) fn due(&self, patience: &ConnectionTimes, ending: Ending) -> Option<Instant> {
         let free_since = self.moment(self.free_since.load(Ordering::Acquire));
         let usual = match self.state() {
@@ -202,18 +205,19 @@ impl Activity {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Asks the connection to make room. It ignores this if it has work when it looks.
+    /// Asks the connection to make room. The connection ignores this if it has work when it sees the request.
     pub(crate) fn ask_to_leave(&self) {
         self.asked_to_leave.store(true, Ordering::Release);
         self.waker.wake();
     }
 
-    /// Whether it was asked to leave since the last call.
+    /// Returns whether the connection was asked to leave since the last call.
     pub(crate) fn take_asked_to_leave(&self) -> bool {
         self.asked_to_leave.swap(false, Ordering::AcqRel)
     }
 
-    /// Registers the connection's task to be woken when an answer ends in another task, or when it is asked to leave.
+    /// Registers the connection's task. The task is woken when an answer ends in another task, or when the connection
+    /// is asked to leave.
     pub(crate) fn register(&self, cx: &Context<'_>) {
         self.waker.register(cx.waker());
     }
@@ -224,7 +228,8 @@ pub(crate) struct Answering(Arc<Activity>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        // Before the count: a thread that sees that nothing is being answered must also see the right `free_since`.
+        // Set before the count is reduced: a thread that sees that nothing is being answered must also see the right
+        // `free_since`.
         self.0.free_since.store(self.0.now(), Ordering::Release);
         if self.0.answers.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.multiplexed.load(Ordering::Relaxed) {
             self.0.waker.wake();

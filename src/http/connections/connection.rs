@@ -1,6 +1,6 @@
-//! One connection, from its opening to its end. In: an accepted stream and its place. Out: answers. It ends the
-//! connection when it has waited long enough, when its place is needed, or when the server stops. If possible it shuts
-//! down gracefully, so that no answer and no request that the server has begun to read is lost.
+//! One connection, from its opening to its end. In: an accepted stream and its place. Out: answers. The connection ends
+//! when it has waited long enough, when its place is needed, or when the server stops. If possible it ends gracefully:
+//! every request that the server has begun to read is still answered.
 
 use std::future::{poll_fn, ready};
 use std::net::IpAddr;
@@ -37,15 +37,16 @@ use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
 use crate::tls::Acceptor;
 
-/// An HTTP/2 client that has been silent this long gets a ping. If it stays silent as long again, the connection is
-/// closed.
+/// An HTTP/2 client that has been silent this long gets a ping. If it stays silent for the same time again, the
+/// connection is closed.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// The limit on all headers of a request. An id in the query may take 6 KiB of it.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// The same limit for HTTP/2, where one connection may send many requests and hold back the body of each.
+/// The limit on all headers of an HTTP/2 request. It is lower, because one connection may send many requests and hold
+/// back the body of each.
 const HTTP_2_HEADER_BYTES_MAX: u32 = 16 * 1024;
-/// The bytes that a client may send of one HTTP/2 request before the server reads them, and of all requests of a
+/// How many bytes a client may send before the server reads them: for one HTTP/2 request, and for all requests of a
 /// connection.
 const HTTP_2_STREAM_BYTES: u32 = 64 * 1024;
 const HTTP_2_CONNECTION_BYTES: u32 = 128 * 1024;
@@ -58,19 +59,20 @@ pub(crate) struct Serving {
     early: Option<Early>,
     patience: ConnectionTimes,
     write_timeout: Duration,
-    /// Places for all HTTP/2 requests that are not alone on their connection. Each takes some 20 KB, and up to 36 KB with
-    /// its headers, until its body has arrived: 1000 connections with 256 requests each would take 5 GB.
+    /// Places for HTTP/2 requests. A request that is alone on its connection needs none. Each request takes some 20 KB,
+    /// and up to 36 KB with its headers, until its body has arrived: 1000 connections with 256 requests each would take
+    /// 5 GB.
     streams: Arc<Semaphore>,
     /// `None`: plain HTTP.
     tls: Option<Acceptor>,
-    /// Given when the server stops: each connection takes the requests that are on their way, and ends.
+    /// Given when the server stops. Each connection then answers the requests that are on their way, and ends.
     drain: Signal,
     /// Given to close all connections immediately.
     cut: Signal,
 }
 
 impl Serving {
-    /// `streams_max` is the most HTTP/2 requests that are not alone on their connection.
+    /// `streams_max` is the number of places for HTTP/2 requests; see [`Serving::streams`].
     pub(crate) fn new(
         router: Router,
         early: Option<Early>,
@@ -79,7 +81,7 @@ impl Serving {
         tls: Option<Acceptor>,
     ) -> Self {
         let mut builder = auto::Builder::new(TimedExecutor);
-        // Hyper's own timeout is off: it counts the time of a head from the end of the last answer.
+        // Hyper's own timeout is off, because it measures the time of a head from the end of the last answer.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX);
         builder
             .http2()
@@ -94,7 +96,7 @@ impl Serving {
         let patience = ConnectionTimes {
             header_timeout: limits.header_timeout,
             keep_alive_timeout: limits.keep_alive_timeout,
-            // The other half is for the answers.
+            // The other half of the time is for the answers.
             drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
         };
         let streams = Arc::new(Semaphore::new(streams_max));
@@ -129,7 +131,7 @@ impl Serving {
             let multiplexed = request.version() == Version::HTTP_2;
             let Some(stream) = stream_place(&streams, if multiplexed { counted.answers() } else { 0 }) else {
                 metrics::counter!(names::HTTP_STREAMS_REFUSED).increment(1);
-                // Nothing of it is kept, and the client may send it again.
+                // The server keeps nothing of this request, and the client may send it again.
                 return Either::Left(ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM))));
             };
             let open = Open { _answering: counted.answer(multiplexed), _place: stream };
@@ -141,8 +143,8 @@ impl Serving {
             let (ends, sent) = (Arc::clone(&ends), Arc::clone(&counted));
             Either::Right(async move {
                 let Ok(mut answer) = answer.await;
-                // First the work for all requests that have arrived, then all answers: a client that sleeps is woken by
-                // the first of them only. To wake it for each answer took a third of the time of a short check.
+                // First all requests that have arrived are worked on, then all answers are sent, so that a sleeping
+                // client is woken only once. Waking it for each answer took a third of the time of a short check.
                 tokio::task::yield_now().await;
                 let open = match answer.extensions_mut().remove::<GivenUp>() {
                     Some(given_up) => {
@@ -184,7 +186,7 @@ struct ConnectionWatch {
 #[derive(PartialEq)]
 enum Fate {
     GoesOn,
-    /// Told to shut down gracefully.
+    /// The connection was told to shut down gracefully.
     Leaves,
     IsDropped,
 }
@@ -221,8 +223,8 @@ impl ConnectionWatch {
     }
 
     fn next(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Fate {
-        // An HTTP/2 client is told at once: it sends no further request, and those on their way are answered. HTTP/1 has
-        // no such message. So the next answer carries `Connection: close`.
+        // An HTTP/2 client is told at once: it sends no further requests, and requests on their way are still answered.
+        // HTTP/1 has no such message, so there the next answer carries `Connection: close`.
         if matches!(self.ending, Ending::Stopping(_)) && self.activity.is_multiplexed() {
             return self.leaves();
         }
@@ -242,8 +244,8 @@ impl ConnectionWatch {
         }
         loop {
             let Some(due) = self.activity.due(&self.patience, self.ending) else { return Fate::GoesOn };
-            // The timer is only moved to an earlier time. If the connection is due later by now, that is noticed when
-            // the timer fires. So a request does not touch the timer.
+            // The timer is only moved to an earlier time. If the due time has moved to a later time, this is noticed
+            // when the timer fires. So a request does not have to reset the timer.
             if due < timer.deadline() || timer.is_elapsed() {
                 timer.as_mut().reset(due);
             }
@@ -282,9 +284,9 @@ fn count(reason: &'static str) {
     metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(1);
 }
 
-/// Returns a place for an HTTP/2 request on a connection with this many others, if it needs one: the first request has
-/// the connection's own place. `None`: fewer places are free than the connection has requests. This rule keeps one
-/// client from taking all places.
+/// Returns a place for an HTTP/2 request on a connection with `others` other requests. `Some(None)`: the first request
+/// needs no place, because the connection has one. `None`: fewer places are free than `others`, and the request is
+/// refused. This rule keeps one client from taking all places.
 fn stream_place(places: &Arc<Semaphore>, others: usize) -> Option<Option<OwnedSemaphorePermit>> {
     match others {
         0 => Some(None),
@@ -300,31 +302,31 @@ struct Open {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// A request that counts as being answered until this is dropped with the body of its answer.
+/// A request together with the body of its answer. It counts as being answered until this is dropped.
 enum Opened {
     Owned(#[expect(dead_code, reason = "it is dropped with the answer")] Open),
-    /// Until its answer is given up, if that comes first.
+    /// The request also stops counting if its answer is given up earlier.
     Shared(#[expect(dead_code, reason = "it is dropped with the answer")] Arc<Mutex<Option<Open>>>),
 }
 
 /// The ways in which answers end a connection.
 struct Ends {
-    /// Takes no further request.
+    /// Given to make the connection take no further requests.
     leave: Signal,
-    /// Closes at once.
+    /// Given to close the connection at once.
     close: Signal,
-    /// Whether a client waits for a place.
+    /// Whether another client waits for a place.
     wanted: Wanted,
 }
 
 impl Ends {
-    /// Ends the request's answer, or its connection, if the answer is given up.
+    /// If the answer is given up, ends the request (HTTP/2) or the connection (HTTP/1).
     fn if_given_up(self: &Arc<Self>, given_up: &GivenUp, open: Open, multiplexed: bool) -> Opened {
         let shared = Arc::new(Mutex::new(Some(open)));
         let (ends, open) = (Arc::clone(self), Arc::clone(&shared));
         given_up.then(move || match multiplexed {
-            // The other answers are sent to their end, then the connection is closed: a stream that has no window cannot be
-            // ended, and holds a piece of its answer until then.
+            // The other answers are sent to their end, and then the connection is closed. A stream without a window
+            // cannot be ended alone: it holds a piece of its answer until the connection closes.
             true => {
                 ends.leave.give();
                 open.lock().take();

@@ -1,4 +1,4 @@
-//! Connections: places for them, their times, and the requests on them.
+//! Connections: their places, their time limits, and the requests on them.
 
 mod activity;
 mod connection;

@@ -1,12 +1,12 @@
 //! The places for connections: how many may be open at once, and the connection in each place.
 //! If all places are taken and another client waits, the connection that has been without a request for longest is
-//! closed to make room. Without that, one client could hold all places with a request now and then, and keep all others
-//! out.
+//! closed to make room. Without that, one client could hold all places by sending a request now and then, and keep all
+//! others out.
 //!
-//! A client that is about to send its next request must not lose it because its connection closes. So a connection that
-//! has just answered is spared. Instead, the next answer ends its connection (HTTP/1: `Connection: close`), and so
-//! clients that are all busy take turns. A client that leaves its answers unread is not busy: if all others are, its
-//! connection is closed.
+//! A client may be about to send its next request, and must not lose this request because its connection closes. So a
+//! connection that has just answered is not closed at once. If all connections are busy, the next answer ends its
+//! connection (HTTP/1: `Connection: close`), so that busy clients take turns. A client that leaves its answers unread
+//! does not count as busy: if all others are busy, its connection is closed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::activity::{Activity, ConnectionState};
 use crate::telemetry::names;
 
-/// The most connections without a place that may be closing, or closed and still being read to their end.
+/// How many connections may be without a place at once, because they are closing or are closed and still being read.
 const fn leaving_max(connections_max: usize) -> usize {
     match connections_max / 16 {
         0..4 => 4,
@@ -29,7 +29,7 @@ const fn leaving_max(connections_max: usize) -> usize {
     }
 }
 
-/// The most sockets of a listener with this many places.
+/// The most sockets that a listener with this many places has open.
 pub const fn sockets_max(connections_max: usize) -> usize {
     // One connection is accepted before it has a place.
     connections_max + leaving_max(connections_max) + 1
@@ -37,11 +37,12 @@ pub const fn sockets_max(connections_max: usize) -> usize {
 
 /// How long a connection that was asked to leave may take before the next one is asked.
 const NEXT_AFTER: Duration = Duration::from_millis(20);
-/// A connection that has answered within this time keeps its place, if no client has waited this long for one.
+/// A connection that has answered within this time keeps its place, unless another client has waited this long for one.
 const SPARED: Duration = Duration::from_secs(1);
 /// How long a client may leave all of its answers unread before its place may be given to another one.
 pub(super) const UNREAD_SPARED: Duration = Duration::from_secs(5);
-/// How many of the longest idle connections are looked up at once, because each lookup goes through all connections.
+/// How many of the longest idle connections one lookup returns. A lookup goes through all connections, so one lookup
+/// finds several of them.
 const OLDEST_MAX: usize = 64;
 
 /// The places of one listener.
@@ -83,7 +84,7 @@ impl Places {
         self.max - self.free.available_permits()
     }
 
-    /// Waits for a place. Meanwhile it asks connections without a request to leave.
+    /// Waits for a place. While it waits, it asks connections without a request to leave.
     pub(crate) async fn take(&self, activity: &Arc<Activity>) -> ConnectionPlace {
         let begun = Instant::now();
         let permit = loop {
@@ -113,13 +114,14 @@ impl Places {
         }
     }
 
-    /// Asks the connection that has been without a request for longest to leave, or else the one whose answers have been
-    /// unread for longest. Returns `false` if all are busy or have answered less than `spared` ago.
+    /// Asks the connection that has been without a request for longest to leave. If there is none, asks the connection
+    /// whose answers have been unread for longest. Returns `false` if all connections are busy or have answered less
+    /// than `spared` ago.
     pub(crate) fn make_room(&self, spared: Duration) -> bool {
         let mut oldest = self.oldest.lock();
         // Two rounds: the first uses the last lookup, the second a new one.
         for _ in 0..2 {
-            // One that has answered a request since the lookup is no longer among the longest idle.
+            // A connection that has answered a request since the lookup is no longer one of the longest idle.
             while let Some((since, activity)) = oldest.pop() {
                 let spared = activity.state() == ConnectionState::Idle && since.elapsed() < spared;
                 if !spared && activity.free_since() == Some(since) {
@@ -159,7 +161,7 @@ impl Places {
 
 impl ConnectionPlace {
     /// Gives the place to others while the connection closes. Returns `false` if too many connections are already
-    /// closing; then this one must close immediately.
+    /// closing; this connection must then close immediately.
     pub(crate) fn vacate(&mut self) -> bool {
         let Ok(leaving) = Arc::clone(&self.leaving).try_acquire_owned() else { return false };
         self.permit = leaving;
@@ -167,8 +169,8 @@ impl ConnectionPlace {
         true
     }
 
-    /// Returns a flag that is set while a client waits for a place. A connection that takes it must close after its
-    /// answer.
+    /// Returns a flag that is set while a client waits for a place. A connection that takes the flag must close after
+    /// its answer.
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted(Arc::clone(&self.wanted))
     }
@@ -189,7 +191,7 @@ impl ConnectionPlace {
 pub(crate) struct Wanted(Arc<AtomicBool>);
 
 impl Wanted {
-    /// Returns true to one of the callers, and clears the flag.
+    /// Returns true to only one of its callers, and clears the flag.
     pub(crate) fn take(&self) -> bool {
         // Load first: the flag is rarely set, and a plain load lets the cores share the cache line.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)

@@ -1,5 +1,5 @@
-//! A signal to connections, which they look for whenever they do something. Polling a token takes two locks, so a
-//! signal has a flag next to its token. Knows nothing of its meaning.
+//! A signal to connections. They check for it whenever they do something. Polling a token takes two locks, so a signal
+//! has a flag next to its token. Knows nothing of its meaning.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Default)]
 pub(super) struct Signal {
     given: Arc<AtomicBool>,
-    /// The same of its parent.
+    /// The flag of the parent signal.
     to_all: Arc<AtomicBool>,
     token: CancellationToken,
 }
 
 impl Signal {
-    /// A signal that is given alone, or with this one.
+    /// Returns a signal that can be given alone, and that is also given when this one is.
     pub(super) fn child(&self) -> Self {
         Self { given: Arc::default(), to_all: Arc::clone(&self.given), token: self.token.child_token() }
     }
@@ -33,7 +33,7 @@ impl Signal {
         self.given.load(Ordering::Acquire) || self.to_all.load(Ordering::Acquire)
     }
 
-    /// Waits until it is given. Unless it is, only the first poll by a task takes locks.
+    /// Waits until the signal is given. Until then, only the first poll by a task takes locks.
     pub(super) async fn wait(&self) {
         let mut cancelled = pin!(self.token.cancelled());
         let mut registered: Option<Waker> = None;
@@ -62,7 +62,7 @@ mod tests {
         let [waits, still_waits] = [&one, &other].map(|signal| {
             let signal = signal.clone();
             tokio::spawn(async move {
-                // It is polled by tasks that have more to do.
+                // The tasks that poll the signal have other work too.
                 tokio::join!(signal.wait(), tokio::time::sleep(Duration::from_millis(5)));
             })
         });

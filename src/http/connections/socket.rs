@@ -1,6 +1,6 @@
-//! A TCP stream for a connection. A write that makes no progress fails, and closing the stream loses no answer. In: an
-//! accepted stream. Out: bytes. It tells [`Activity`] when bytes arrive, and whether a write is waiting. Knows nothing
-//! of HTTP.
+//! A TCP stream for a connection. A write that makes no progress fails, and no answer is lost when the stream closes.
+//! In: an accepted stream. Out: bytes. The socket tells [`Activity`] when bytes arrive, and whether a write is waiting.
+//! Knows nothing of HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::activity::Activity;
 
-/// How long a closed socket is still read, to receive the bytes that its client had already sent.
+/// How long a closed socket is still read, to receive the bytes that its client has already sent.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// A TCP stream whose writes fail if the client reads nothing for too long.
@@ -26,13 +26,13 @@ pub(crate) struct Socket {
     timeout: Duration,
     /// Set while a write is waiting.
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Whether each direction has ended: ours, then the client's.
+    /// Whether each direction has ended: first the server's, then the client's.
     ended: (bool, bool),
     leaving: Arc<Semaphore>,
 }
 
 impl Socket {
-    /// `leaving` are places for sockets that are still read after they were closed.
+    /// `leaving` has the places for sockets that are still being read after they were closed.
     pub(crate) fn new(
         stream: TcpStream,
         activity: Arc<Activity>,
@@ -42,7 +42,8 @@ impl Socket {
         Self { stream: Some(stream), activity, timeout: write_timeout, waiting: None, ended: (false, false), leaving }
     }
 
-    /// Returns the first byte that arrives, and leaves it to be read. `None`: the client has closed its side.
+    /// Returns the first byte that arrives, without taking it out of the stream. `None`: the client has closed its
+    /// side.
     pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
         let mut byte = [0];
         let mut first = ReadBuf::new(&mut byte);
@@ -77,7 +78,7 @@ impl Socket {
 
 impl Drop for Socket {
     /// Closing a socket with unread bytes resets the connection, and the reset may overtake the last answer. So after a
-    /// graceful shutdown the client gets a moment to read to the end and to close its side.
+    /// graceful shutdown the client gets some time to read everything and to close its side.
     fn drop(&mut self) {
         let Some(stream) = self.stream.take().filter(|_| self.ended == (true, false)) else { return };
         let (Ok(runtime), Ok(place)) =
@@ -92,7 +93,7 @@ impl Drop for Socket {
 async fn linger(mut stream: TcpStream, _place: OwnedSemaphorePermit) {
     let mut piece = [0; 4096];
     let drain = async { while matches!(stream.read(&mut piece).await, Ok(read) if read > 0) {} };
-    // Whether it ends or times out does not matter.
+    // It does not matter whether the stream ends or this times out.
     let _ = tokio::time::timeout(LINGER_TIME, drain).await;
 }
 

@@ -1,6 +1,6 @@
-//! The bytes of a connection, as HTTP sees them: those of its socket, or what TLS makes of them.
-//! The handshake takes place when the first bytes are read. So it is part of the time for the first request, ends with
-//! the connection, and happens in the connection's own task.
+//! The bytes of a connection, as HTTP sees them: the bytes of its socket, or the bytes that TLS has decrypted.
+//! The handshake takes place when the first bytes are read. So the time limit of the first request includes the
+//! handshake. The handshake runs in the connection's own task and ends with the connection.
 
 use std::io;
 use std::pin::Pin;
@@ -44,16 +44,17 @@ pub(crate) enum Secured {
     Fresh(Socket, Acceptor),
     Handshake(FallibleAccept<Socket>),
     Open(TlsStream<Socket>),
-    /// The client speaks plain HTTP, and is sent these bytes.
+    /// The client speaks plain HTTP. These bytes are sent as the answer.
     PlainHttp(Socket, &'static [u8]),
     /// No handshake was possible.
     Over,
 }
 
 impl Secured {
-    /// Goes on until there is a TLS stream. Returns `None` if there will be none.
+    /// Drives the handshake until there is a TLS stream. Returns `None` if there will be none.
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<&mut TlsStream<Socket>>>> {
-        // Twice the same check: the borrow checker does not accept a returned reference from within the loop.
+        // The same check appears twice: the borrow checker does not accept a reference that is returned from within the
+        // loop.
         while !matches!(self, Self::Open(_)) {
             match self {
                 Self::Fresh(socket, _) => {
@@ -88,19 +89,19 @@ impl Secured {
     fn begin(&mut self, first: Option<u8>) {
         let Self::Fresh(socket, acceptor) = std::mem::replace(self, Self::Over) else { return };
         match first {
-            // A load balancer may open connections only to see that it can.
+            // A load balancer may open a connection only to check that it can.
             None => {}
             Some(HANDSHAKE) => *self = Self::Handshake(acceptor.accept(socket)),
             Some(letter) if letter.is_ascii_uppercase() => {
                 count(value::HANDSHAKE_PLAIN_HTTP);
                 *self = Self::PlainHttp(socket, USE_HTTPS);
             }
-            // The handshake fails with an alert.
+            // This handshake will fail, and the client gets an alert.
             Some(_) => *self = Self::Handshake(acceptor.accept(socket)),
         }
     }
 
-    /// Returns the stream after the handshake. Nothing is written before.
+    /// Returns the stream after the handshake. HTTP writes nothing before that.
     fn open(&mut self) -> io::Result<Pin<&mut TlsStream<Socket>>> {
         match self {
             Self::Open(open) => Ok(Pin::new(open)),
@@ -111,7 +112,7 @@ impl Secured {
 
 fn failed(error: io::Error, mut socket: Socket, cx: &mut Context<'_>) -> io::Error {
     count(tls::failure(&error));
-    // The client should get the alert, so it may close first.
+    // The client should get the alert, so its side is given the chance to close first.
     let _ = Pin::new(&mut socket).poll_shutdown(cx);
     error
 }

@@ -8,7 +8,7 @@ use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::types::ratio;
 
-/// The most backups of a series that can be kept.
+/// An upper bound on the number of backups of a series to keep.
 const KEEP_MAX: u32 = 1000;
 
 /// Parses the body of `POST`. Returns the backup's name (the current time by default), and how many of a series to

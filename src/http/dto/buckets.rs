@@ -19,7 +19,7 @@ struct BucketBody {
 }
 
 impl BucketList {
-    /// In at most `bytes_max` bytes of JSON: sample ids that do not fit are left out.
+    /// Makes a list of at most `bytes_max` bytes of JSON. Sample ids that do not fit are left out.
     pub fn new(buckets: Vec<HotBucket>, bytes_max: usize) -> Self {
         let mut left = bytes_max.saturating_sub(buckets.len() * HotBucket::OWN_BYTES);
         let mut fits = |id: &DocId| {

@@ -6,8 +6,8 @@ use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::types::{Capture, CaptureDate, InvalidCapture, PayloadDigest};
 
-/// Reads the capture of a document in JSON. If extra fields are ignored, so is a `date` that is not one of a capture:
-/// lines of data sets often have another of this name.
+/// Reads the capture of a document in JSON. If extra fields are ignored, a `date` that is not the date of a capture is
+/// ignored too, because lines of data sets often have another field of this name.
 pub fn of_fields(object: &mut Object<'_>, ignores_extra: bool) -> Result<Capture, Problem> {
     if ignores_extra {
         object.leave_out_unless("date", |raw: &RawValue| CaptureDate::of_json(raw.get()).is_some());
@@ -15,7 +15,7 @@ pub fn of_fields(object: &mut Object<'_>, ignores_extra: bool) -> Result<Capture
     capture(object.string("date")?.as_deref(), object.string("payload_digest")?.as_deref())
 }
 
-/// Makes a capture of its parts.
+/// Makes a capture from its date and its digest.
 pub fn capture(date: Option<&str>, digest: Option<&str>) -> Result<Capture, Problem> {
     let invalid = |field: &'static str| move |error: InvalidCapture| Problem::invalid(field, error.to_string());
     Ok(Capture {
@@ -28,7 +28,7 @@ pub fn capture(date: Option<&str>, digest: Option<&str>) -> Result<Capture, Prob
 mod tests {
     use super::*;
 
-    // A misspelt date of a capture is refused, unless other fields are ignored too.
+    // A misspelt date of a capture is refused, unless extra fields are ignored.
     #[test]
     fn a_date_that_is_none_of_a_capture_is_an_extra_field() {
         let read = |text: &str, ignores_extra| of_fields(&mut Object::parse(text).unwrap(), ignores_extra);

@@ -64,7 +64,7 @@ fn verify(object: &mut Object<'_>) -> Result<Option<Verify>, Problem> {
     choice("verify", &name, &Verify::ALL.map(|verify| (verify.as_str(), verify))).map(Some)
 }
 
-/// A number of seconds; 0 means for ever and gives `Some(None)`.
+/// Reads a number of seconds; 0 means for ever and becomes `Some(None)`.
 fn ttl(object: &mut Object<'_>) -> Result<Option<Option<Duration>>, Problem> {
     const EXPECTED: &str = "a number of seconds, 0 for ever";
     let Some(seconds) = object.take::<f64>("ttl", EXPECTED)? else { return Ok(None) };
@@ -73,7 +73,7 @@ fn ttl(object: &mut Object<'_>) -> Result<Option<Option<Duration>>, Problem> {
     Ok(Some((!ttl.is_zero()).then_some(ttl)))
 }
 
-/// The default spec with some of its parts replaced.
+/// Returns the default spec with some of its parts replaced.
 fn named(
     default: &Spec,
     parts: &[(&str, String)],
@@ -86,7 +86,7 @@ fn named(
     };
     let mut spec = base;
     for (name, value) in parts {
-        // Through the canonical text, so that only the core knows names and ranges.
+        // Replaced in the canonical text, so that only the core knows names and ranges.
         let canonical = spec.to_string();
         let replaced: Vec<_> = canonical
             .split(';')
@@ -123,7 +123,7 @@ fn named(
     Ok(spec)
 }
 
-/// `banding` and `banding_by_hand`, until the signature's shape is known.
+/// The fields `banding` and `banding_by_hand`, kept until the signature's shape is known.
 struct BandingFields {
     bands_and_rows: Option<(u32, u32)>,
     by_hand: Option<bool>,
@@ -203,7 +203,7 @@ struct ShapeBody {
     bytes: usize,
 }
 
-/// The probabilities of finding a document exactly at the threshold: as a candidate, and in the verdict.
+/// The probabilities that a document exactly at the threshold becomes a candidate, and that it is in the verdict.
 #[derive(Debug, Serialize)]
 struct RecallBody {
     candidate: f64,

@@ -1,4 +1,4 @@
-//! The opinion of one of several collections, as JSON.
+//! The verdict of one of the collections that a request asks, as JSON.
 
 use serde::Serialize;
 
@@ -52,7 +52,8 @@ impl SaidBody {
         }
     }
 
-    /// Returns the part that a key sees that sees only verdicts: the same as if it had asked this collection alone.
+    /// Returns the part for a key that sees only verdicts. It is the same as if the request had asked this collection
+    /// alone.
     pub fn verdict_only(self) -> Self {
         Self { error: self.error, ..Self::short(self.collection, self.verdict, self.complete) }
     }

@@ -22,7 +22,7 @@ use crate::types::{Content, DocId, Document, Html, Label, Labels, Metadata, SetE
 /// it.
 pub const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
-/// The treatment of a text that is not well-formed Unicode.
+/// The treatment of a text that has ill-formed Unicode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
     /// Answer 422.
@@ -31,17 +31,17 @@ pub enum Invalid {
     Replace,
 }
 
-/// The treatment of fields that a document does not have.
+/// The treatment of fields that no document has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extra {
     /// Answer 422: the name of a field may be misspelt.
     Refuse,
-    /// Take the document without them, as `hapax import` does.
+    /// Ignore these fields, as `hapax import` does.
     Ignore,
 }
 
 impl Extra {
-    /// Treats the fields that are left.
+    /// Treats the fields that have not been read.
     pub fn finish(self, object: Object<'_>) -> Result<(), Problem> {
         match self {
             Self::Refuse => object.finish(),
@@ -75,12 +75,12 @@ impl DocumentInput {
     }
 }
 
-/// Parses a document in JSON. It may have only such content as its sender may send.
+/// Parses a document in JSON. Its content must be one that the caller may send.
 pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<DocumentInput, Problem> {
     of_fields(text, invalid, Extra::Refuse, caller)
 }
 
-/// The same from an object that may have other fields too.
+/// Parses a document in the same way, with a choice of how to treat extra fields.
 pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) -> Result<DocumentInput, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.map(DocId::new).transpose()?;
@@ -110,7 +110,7 @@ fn labels(object: &mut Object<'_>) -> Result<Option<Labels>, Problem> {
     Labels::new(labels).map(Some).map_err(|error| Problem::invalid("labels", error.to_string()))
 }
 
-/// Makes a document of a raw text.
+/// Makes a document from a raw text.
 pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Result<DocumentInput, Problem> {
     if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
         bytes.drain(..BYTE_ORDER_MARK.len());
@@ -123,14 +123,14 @@ pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Resu
     Ok(DocumentInput { id, content: Content::Text(text), attached: Attached::default() })
 }
 
-/// Makes a document of a raw page. Bytes that do not fit its charset are replaced, as browsers do.
+/// Makes a document from a raw page. Bytes that do not fit its charset are replaced, as browsers do.
 pub fn from_page(id: Option<DocId>, bytes: &[u8], charset: Option<&str>, syntax: Syntax) -> DocumentInput {
     let markup = extract::decode(bytes, charset);
     DocumentInput { id, content: Content::Html(Html { markup, syntax }), attached: Attached::default() }
 }
 
-/// Returns the one content among an object's fields; `None` if there is none. A signature and a set need a scope of
-/// their own: they can be crafted to share bands with any document.
+/// Returns the one content among an object's fields; `None` if there is none. A signature or a set needs its own scope,
+/// because it can be crafted to share bands with any document.
 pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Result<Option<Content>, Problem> {
     let text = object.raw("text");
     let markup = object.raw("html");
@@ -162,7 +162,7 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
         return string("text", raw).map(|text| Some(Content::Text(text)));
     }
     if let Some(raw) = markup {
-        // Its charset was the sender's business: a JSON string has none.
+        // The charset was needed only to build the request: a JSON string has none.
         return string("html", raw).map(|markup| Some(Content::Html(Html::untyped(markup))));
     }
     if let Some(raw) = set {
@@ -182,7 +182,7 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     Ok(Some(Content::Signature { bytes, fingerprint, text: None }))
 }
 
-/// 422 for an object without content.
+/// Returns 422 for an object without content.
 pub fn nothing(choices: &str) -> Problem {
     Problem::invalid("text", format!("exactly one of {choices} must be given"))
 }
@@ -279,7 +279,7 @@ pub struct LabelCount {
 }
 
 impl LabelCount {
-    /// The most bytes of its JSON.
+    /// An upper bound of the size of a label count as JSON, in bytes.
     pub const BYTES_MAX: usize = Labels::JSON_BYTES_MAX;
 
     pub fn new(label: &Label, documents: u64) -> Self {
@@ -300,11 +300,11 @@ pub struct LabelPage {
 /// The documents with the requested ids.
 #[derive(Debug, Serialize)]
 pub struct FoundDocuments {
-    /// The documents that are stored, in the order of the request.
+    /// The requested documents that are stored, in the order of the request.
     pub documents: Vec<DocumentRecord>,
     /// The ids that are not stored.
     pub missing: Vec<String>,
-    /// How many ids, counted from the end, are left out because the answer would be too long.
+    /// How many ids at the end of the list are left out, because the answer would be too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<u64>,
 }
@@ -365,7 +365,7 @@ pub fn ids(text: &str, max: usize) -> Result<Vec<DocId>, Problem> {
     raws.into_iter().enumerate().map(id).collect()
 }
 
-/// 413 for too many documents or ids in one request.
+/// Returns 413 for too many documents or ids in one request.
 pub fn too_many(what: &str, given: usize, max: usize) -> Problem {
     let detail = format!("{what}: {given} in one request; at most {max} are allowed (`server.batch_documents_max`)");
     Problem::new(crate::http::error::Code::TooLarge, detail)
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(field(r#"{"text":"x","fingerprint":"00"}"#), "fingerprint");
     }
 
-    // A client in Java that openapi-generator makes sends it with each document, and could store none.
+    // A generated Java client (openapi-generator) sends an empty set with each document. It could store no document.
     #[test]
     fn an_empty_set_counts_only_alone() {
         for set in ["[]", "[ \n]"] {

@@ -1,4 +1,4 @@
-//! How a verdict came about, as JSON.
+//! How hapax reached a verdict, as JSON.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::http::stages::Stage;
 use crate::types::{Below, BucketLook, Explanation, Hidden, ratio};
 
-/// How a verdict came about.
+/// How hapax reached a verdict.
 #[derive(Debug, Serialize)]
 pub struct ExplanationBody {
-    /// Microseconds by stage, in order.
+    /// The time of each stage in microseconds, in the order of the stages.
     #[serde(serialize_with = "stages")]
     stages_us: Vec<(&'static str, Duration)>,
     #[serde(skip_serializing_if = "Option::is_none")]

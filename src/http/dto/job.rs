@@ -12,7 +12,7 @@ use crate::http::json::Object;
 use crate::http::query::choice;
 use crate::types::{CollectionName, Job, LabelDeletion, Merge, OnDuplicate, OnExisting, Seq};
 
-/// A job. The fields of the other kind are absent.
+/// A job. Fields that belong to the other kind of job are absent.
 #[derive(Debug, Serialize)]
 pub struct JobBody {
     job: String,
@@ -52,7 +52,7 @@ pub struct JobList {
     pub jobs: Vec<JobBody>,
 }
 
-/// A page of the reports of a merge.
+/// A page of a merge's reports.
 #[derive(Debug, Serialize)]
 pub struct ReportPage {
     reports: Vec<Box<RawValue>>,
@@ -93,7 +93,7 @@ impl JobBody {
         Self { job, kind, collection, state, accepted, ended, detail, documents, done, of_kind }
     }
 
-    /// Returns the path at which it is read.
+    /// Returns the path of the job.
     pub fn path(&self) -> String {
         format!("/v1/jobs/{}", self.job)
     }

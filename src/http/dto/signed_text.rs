@@ -1,4 +1,4 @@
-//! The facts about the text that a given signature was made of, as JSON: `content_hash` and `shingles`.
+//! The facts about the text from which a given signature was made, as JSON: `content_hash` and `shingles`.
 
 use hapax_core::ContentHash;
 use serde_json::value::RawValue;
@@ -9,14 +9,14 @@ use crate::http::json::{self, Object};
 use crate::keys::Scope;
 use crate::types::{Content, SignedText};
 
-/// What a fingerprint and a content hash must be.
+/// The required form of a fingerprint and of a content hash, for error messages.
 pub(super) const HEX_DIGITS: &str = "must be 32 lower-case hex digits";
-/// More than any text has that fits into memory.
+/// An upper bound that no text in memory can reach.
 const SHINGLES_MAX: u64 = 1 << 40;
 const FIELDS: [&str; 2] = ["content_hash", "shingles"];
 
-/// Adds them to a signature. They need a scope of their own: with them, a document can pass for a copy of any text. With
-/// `ignores_others`, they may also be next to another content, where they mean nothing.
+/// Adds the facts to a signature. They need a scope of their own, because with them a document can pass for a copy of
+/// any text. With `ignores_others`, they may also come with another kind of content; they are then ignored.
 pub(super) fn add(
     content: &mut Option<Content>,
     object: &mut Object<'_>,
@@ -30,7 +30,7 @@ pub(super) fn add(
             *text = signed_text(fields)?;
             text.map_or(Ok(()), |_| caller.require_for(Scope::Load, "a `content_hash`"))
         }
-        // Corpora have such fields of their own.
+        // Without `ignores_others`, they are refused. Corpora have fields of the same names.
         (_, Some(name)) if !ignores_others => Err(Problem::invalid(name, "is only allowed together with `signature`")),
         _ => Ok(()),
     }

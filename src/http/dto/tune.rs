@@ -75,7 +75,7 @@ impl TuneInput {
         Ok(Self { asked, shape, threshold, signed })
     }
 
-    /// Chooses a banding, or says why none meets the targets.
+    /// Chooses a banding, or returns the reason why none meets the targets.
     pub fn choose(self) -> Result<TuneBody, Problem> {
         let choice = tuning::choose(self.asked, self.threshold, self.shape)
             .map_err(|error| Problem::invalid("recall", error.to_string()))?;
@@ -137,7 +137,7 @@ pub struct TuneBody {
     curve: Vec<CurvePoint>,
 }
 
-/// The cost of lookups, of memory, and the error.
+/// The cost of lookups, the cost in memory, and the error.
 #[derive(Debug, Serialize)]
 struct CostBody {
     background_candidates: f64,
@@ -146,7 +146,7 @@ struct CostBody {
     estimate_standard_error: f64,
 }
 
-/// The similarities at which so many percent of the pairs are candidates.
+/// For several percentages: the similarity at which this percentage of the pairs are candidates.
 #[derive(Debug, Serialize)]
 struct CandidatesAt {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use crate::types::{CollectionName, Labels, Metadata, TimestampMs};
 
 /// Formats a time as RFC 3339, in UTC.
 pub(super) fn timestamp(at: TimestampMs) -> String {
-    // No server has seen a time outside of jiff's ±9999 years. The epoch makes such an error visible.
+    // Stored times are always within jiff's ±9999 years. If one were not, the epoch would make the error visible.
     jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
 
@@ -16,9 +16,9 @@ pub(super) fn name<S: Serializer>(name: &CollectionName, serializer: S) -> Resul
     serializer.serialize_str(name.as_str())
 }
 
-/// The metadata as it was given, which is already JSON.
+/// Returns the metadata as it was sent, which is already JSON.
 pub(super) fn metadata(metadata: Metadata) -> Box<RawValue> {
-    // All metadata from outside passes through compact(), which accepts only JSON.
+    // All metadata from clients passes through compact(), which accepts only JSON.
     RawValue::from_string(metadata.as_str().to_owned()).expect("stored metadata is JSON")
 }
 

@@ -51,10 +51,10 @@ pub struct VerdictBody {
     page: Option<Box<PageBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revisit: Option<Box<RevisitBody>>,
-    /// The matches in other collections, for an insertion.
+    /// The matches in other collections. Only an insertion has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     elsewhere: Option<Vec<MatchBody>>,
-    /// The opinion of each collection, if several were asked.
+    /// The verdict of each collection, if several were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     collections: Option<Vec<SaidBody>>,
 }
@@ -104,8 +104,8 @@ struct PreviousBody {
 }
 
 impl VerdictBody {
-    /// The JSON form of a verdict in `collection`, the one of the path if several were asked. `request_id` is for the
-    /// errors of those that could not be asked.
+    /// Makes the JSON form of a verdict in `collection`; if several were asked, this is the collection of the path.
+    /// `request_id` is for the errors of collections that could not be asked.
     pub fn joint(collection: &CollectionName, joint: JointVerdict, request_id: impl Fn() -> String) -> Self {
         let JointParts { verdict, said, elsewhere, omitted, complete } = joint.into_parts();
         let omitted = omitted.map(|Omitted { matches, metadata }| OmittedBody { matches, metadata });
@@ -139,15 +139,15 @@ impl VerdictBody {
         }
     }
 
-    /// Adds how the verdict came about.
+    /// Adds how hapax reached the verdict.
     pub fn explained(self, explanation: ExplanationBody) -> Self {
         Self { explanation: Some(Box::new(explanation)), ..self }
     }
 }
 
 impl VerdictBody {
-    /// Returns the part that a key may see. With [`Scores::Verdict`] these are the fields that are listed here. A field
-    /// that is added to the struct later stays hidden until it is added to this list too.
+    /// Returns the part that a key may see. With [`Scores::Verdict`] the key sees only the fields that are listed here.
+    /// A field that is added to the struct later stays hidden until it is added to this list too.
     pub fn seen_with(self, scores: Scores) -> Self {
         match scores {
             Scores::Full => self,
@@ -402,7 +402,7 @@ mod tests {
             let longest = Verdict { matches: vec![longest_match(); matches], ..longest() };
             let name = CollectionName::new(&"c".repeat(64)).unwrap();
             let bytes = serde_json::to_string(&body(&name, longest.clone())).unwrap().len();
-            // 64 bytes for the fields that a line of a bulk answer adds.
+            // Another 64 bytes for the fields that a line of a bulk answer adds.
             assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
             assert!(longest.bytes() <= Verdict::bytes_max(matches, true) + Revisit::JSON_BYTES_MAX);
         }

@@ -59,13 +59,13 @@ pub async fn batch(
     quota.take_documents(documents.len())?;
     let asked = others.asked(&collection, documents.len());
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, asked.as_ref(), bytes))?;
-    // Room for the answers, and for ids and field names that may be repeated as they were sent.
+    // Reserves memory for the answers. They may repeat ids and field names as the client sent them.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max(asked.as_ref()))?;
     let checks = matches!(op, Operation::Check(_));
     let work = DocumentWork::of_request(&state, caller, collection.clone(), op, invalid, room.json_bytes_max());
     let work = work.asking(&state, asked);
-    // Checks run concurrently before their answers are counted one after another, so those that run at once share the
-    // limit.
+    // Checks run concurrently, and their answers are counted later, one after another. So the checks that run at once
+    // share the limit.
     let beside = if checks { ahead().min(documents.len()).max(1) } else { 1 };
     let answer_bytes_max = room.json_bytes_max() / beside;
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
@@ -108,7 +108,7 @@ async fn results(
         results.json(&result);
     }
     results.text("]}");
-    // The counts come first, so that errors are seen.
+    // The counts come first, so that a client sees at once whether there were errors.
     let mut front = Pieces::default();
     front.text("{\"summary\":");
     front.json(&summary);

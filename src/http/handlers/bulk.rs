@@ -44,9 +44,9 @@ pub async fn bulk(
         return Err(Problem::new(Code::TooLarge, detail));
     }
     let place = state.bulk_place()?;
-    // The request may last for hours, so the decoder's memory counts from the start.
+    // The request may last for hours, so the memory of its decoder is counted from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
-    // Each line takes its lookups from the client's limits when it is read.
+    // Each line counts its lookups against the client's limits when it is read, so none are counted here.
     let asked = others.asked(&collection, 0);
     let work = DocumentWork::of_stream(&state, caller, collection, op, invalid).with_extra(extra);
     let work = work.asking(&state, asked);

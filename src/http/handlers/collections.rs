@@ -17,7 +17,7 @@ use crate::http::state::AppState;
 const BUCKETS_DEFAULT: usize = 10;
 const BUCKETS_MAX: usize = 100;
 
-/// `GET /v1/collections`: those that the key may use.
+/// `GET /v1/collections`: the collections that the key may use.
 pub async fn list(
     caller: Caller,
     OpenCollections(collections): OpenCollections,

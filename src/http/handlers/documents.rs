@@ -36,7 +36,7 @@ use crate::types::{DocId, Document, InvalidLabel, Job, Label, ScopeTerm, StoredT
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
-/// The room for an answer with a text of unknown length, in bytes of JSON.
+/// The memory that is reserved at first for an answer with a text of unknown length, in bytes of JSON.
 const TEXT_BYTES_USUAL: usize = 64 * 1024;
 
 /// `POST …/check`
@@ -111,7 +111,8 @@ pub async fn read(
 ) -> Result<Response, Problem> {
     quota.take_documents(1)?;
     let with_text = query.choice("with", &[("none", false), ("text", true)])?;
-    // Also if there is an `id`, because generated clients always send the default. One document is within every limit.
+    // `limit` is also checked if there is an `id`, because generated clients always send the default. One document is
+    // within every limit.
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     if let Some(id) = query.id()? {
         if let Some(of_pages) = ["cursor", "label"].into_iter().find(|name| query.get(name).is_some()) {
@@ -148,7 +149,7 @@ pub async fn labels(
 ) -> Result<Answer<LabelPage>, Problem> {
     let LabelsAsked { name, after, limit } = LabelsAsked::of(&query)?;
     let mut room = state.answer_room(limit * LabelCount::BYTES_MAX)?;
-    // One more than are shown tells whether there is another page.
+    // One label more than the page shows tells whether there is another page.
     let labels = collection.labels(name, after.as_ref(), limit + 1);
     let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
     let counted: Vec<LabelCount> =
@@ -157,7 +158,7 @@ pub async fn labels(
     Ok(Answer::new(LabelPage { labels: counted, next_cursor }, room))
 }
 
-/// `GET …/statistics`: what became of the documents that were sent to be inserted, of all and by label.
+/// `GET …/statistics`: the outcomes of the documents that were sent to be inserted, for all documents and by label.
 pub async fn statistics(
     State(state): State<AppState>,
     Target(collection): Target,
@@ -170,7 +171,7 @@ pub async fn statistics(
     Ok(Answer::new(StatisticsPage::new(collection.statistics(), labels, limit), room))
 }
 
-/// The labels that a page has.
+/// The labels for a page of labels or statistics.
 struct LabelsAsked<'a> {
     name: Option<&'a str>,
     after: Option<Label>,
@@ -190,8 +191,8 @@ impl<'a> LabelsAsked<'a> {
     }
 }
 
-/// Answers with a document and its text. It begins with room for most texts. If that does not suffice, the length is known
-/// better, and it takes that much room.
+/// Answers with a document and its text. At first it reserves memory that is enough for most texts. If that is too
+/// little, the length is then known, and it reserves that much.
 async fn read_with_text(state: &AppState, collection: &Collection, id: DocId) -> Result<Response, Problem> {
     let mut wanted = TEXT_BYTES_USUAL;
     loop {
@@ -211,7 +212,7 @@ async fn read_with_text(state: &AppState, collection: &Collection, id: DocId) ->
     }
 }
 
-/// Returns how much room to take for an answer that needs `bytes`, if the room for `wanted` was too small.
+/// Returns how much memory to reserve for an answer that needs `bytes`, if the memory for `wanted` was too small.
 fn more(bytes: usize, wanted: usize, max: usize) -> Result<usize, Problem> {
     match bytes {
         _ if bytes > max => Err(Problem::invalid(
@@ -221,13 +222,13 @@ fn more(bytes: usize, wanted: usize, max: usize) -> Result<usize, Problem> {
                  {max} are possible; raise `server.answer_bytes_max` and `server.answers_bytes_max`"
             ),
         )),
-        // Less was granted than wanted, because memory is scarce.
+        // Memory is scarce, so less than `wanted` was reserved.
         _ if bytes <= wanted => Err(scarce()),
         _ => Ok(bytes),
     }
 }
 
-/// `DELETE …/documents`: the document of `?id=`, or all with the label of `?label=`.
+/// `DELETE …/documents`: the document of `?id=`, or all documents with the label of `?label=`.
 pub async fn delete(
     State(state): State<AppState>,
     caller: Caller,
@@ -308,11 +309,11 @@ pub async fn delete_many(
     quota: Quota,
     body: JsonText,
 ) -> Result<Json<Deleted>, Problem> {
-    // The deletions are decided one after another and made durable together.
+    // The deletions are decided one after another, and are made durable together.
     let audited = Audited::of(&state, &caller, &collection);
     let (mut answers, mut refused) = (Vec::new(), None);
     for id in ids(&state, &quota, body).await? {
-        // Gives other tasks a turn: a thousand deletions may need to wait for nothing.
+        // Lets other tasks run: a thousand deletions may never have to wait.
         tokio::task::consume_budget().await;
         match collection.delete(id.clone()).await {
             Ok(ticket) => answers.push(audited.deleted(ticket, &id)),
@@ -340,7 +341,7 @@ pub async fn delete_many(
     }
 }
 
-/// Reads the ids, each of which counts as a document.
+/// Reads the ids. Each id counts as a document.
 async fn ids(state: &AppState, quota: &Quota, body: JsonText) -> Result<Vec<DocId>, Problem> {
     let max = state.limits().batch_documents_max;
     let ids = body.parse(state, move |text| document::ids(text, max)).await?;

@@ -14,7 +14,7 @@ pub async fn put(
     Target(collection): Target,
     body: JsonText,
 ) -> Result<Json<GoldenBody>, Problem> {
-    // The body is accounted for until the pairs are stored.
+    // The memory for the body stays reserved until the pairs are stored.
     let (text, when_full, _room) = body.into_parts();
     let pairs = parse(state.cpu(), when_full, text.len(), move || golden::pairs(&text)).await?;
     let report = collection.set_golden(pairs).await?;

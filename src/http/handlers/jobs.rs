@@ -22,9 +22,10 @@ use crate::http::state::AppState;
 use crate::keys::Scope;
 use crate::types::{CollectionName, ID_JSON_BYTES_MAX, Job, OnExisting, Seq, fitting};
 
-/// The most bytes of a job as JSON: its label or names, and why it waits.
+/// An upper bound of the size of a job as JSON, in bytes. A job has its label or names, and may have the reason why it
+/// waits.
 const JOB_BYTES: usize = 2048;
-/// The most bytes of a report of a merge as JSON, without its ids.
+/// An upper bound of the size of a merge report as JSON without its ids, in bytes.
 const REPORT_BYTES: usize = 512;
 
 /// `POST /v1/collections/{collection}/merge`: 202 once the merge is on disk.
@@ -46,7 +47,7 @@ pub async fn merge(
     quota.take_documents(1)?;
     let audited = Audited::of(&state, &caller, &collection);
     let merge = audited.merge_begun(collection.merge(&from, on_duplicate, on_existing)?).await?;
-    // One that was running already counted when it began.
+    // A merge that was already running was counted when it began.
     if merge.merged() == 0 {
         quota.charge_rest(merge.source.documents);
     }
@@ -54,7 +55,7 @@ pub async fn merge(
     Ok((StatusCode::ACCEPTED, [(LOCATION, job.path())], Json(job)).into_response())
 }
 
-/// `GET /v1/jobs`: those of the open collections that the key may use, the newest first.
+/// `GET /v1/jobs`: the jobs of the open collections that the key may use, the newest first.
 pub async fn list(
     State(state): State<AppState>,
     caller: Caller,
@@ -89,7 +90,7 @@ pub async fn list(
     Ok(Answer::new(JobList { jobs }, room))
 }
 
-/// Returns whether the key may know of a job. A merge tells of both collections.
+/// Returns whether the key may see a job. A merge reveals the names of two collections.
 fn is_shown(caller: &Caller, job: &Job) -> bool {
     match job {
         Job::Merge(merge) => caller.may_use(&merge.source.name),
@@ -108,7 +109,7 @@ pub async fn read(
     Ok(Json(JobBody::new(name, listed)))
 }
 
-/// `DELETE /v1/jobs/{job}`: the job, which has ended or is about to.
+/// `DELETE /v1/jobs/{job}`: returns the job, which has ended or will end soon.
 pub async fn stop(
     caller: Caller,
     OpenCollections(collections): OpenCollections,
@@ -123,7 +124,7 @@ pub async fn stop(
     Ok(Json(JobBody::new(name, job_of(&caller, &collection, number)?)))
 }
 
-/// `GET /v1/jobs/{job}/reports`: what a merge did with each document.
+/// `GET /v1/jobs/{job}/reports`: the outcome of a merge for each document.
 pub async fn reports(
     State(state): State<AppState>,
     caller: Caller,

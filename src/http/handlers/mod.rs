@@ -1,5 +1,5 @@
-//! One function per route: it extracts the parameters, calls the floor below and shapes the answer. No logic of its
-//! own.
+//! One function per route: it extracts the parameters, calls the modules below and builds the answer. Handlers have no
+//! logic of their own.
 
 pub mod backups;
 pub mod batch;

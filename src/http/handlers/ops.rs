@@ -10,7 +10,7 @@ use crate::http::gate;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
 
-/// The OpenAPI description, as served and as tested.
+/// The OpenAPI description that is served and tested.
 pub const OPENAPI: &str = include_str!("../../../openapi.yaml");
 
 type Text<T> = ([(HeaderName, &'static str); 1], T);
@@ -28,7 +28,7 @@ pub struct Health {
     /// The number of collections whose files disappeared while no server ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<usize>,
-    /// Whether the disk accepts writes. Reads work even if not.
+    /// Whether the disk accepts writes. Reads work in any case.
     #[serde(skip_serializing_if = "Option::is_none")]
     writable: Option<bool>,
 }
@@ -46,7 +46,7 @@ pub async fn livez() -> Json<Health> {
 }
 
 /// `GET /readyz`: every collection is open, and the server is not shutting down. A damaged collection does not make the
-/// server unready: it still serves the others, and no other machine has its documents.
+/// server unready: the server still serves the others, and no other machine has their documents.
 pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<Json<Health>, Problem> {
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "the server is shutting down and finishes open requests"));
@@ -61,7 +61,7 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
         }
         problem
     })?;
-    // A probe without a key counts them all. A key that is for some collections counts those.
+    // A probe without a key counts all collections. A key that is limited to some collections counts only those.
     let counts = |name: &CollectionName| caller.is_none_or(|caller| caller.may_use(name));
     let some = |count: usize| Some(count).filter(|&count| count > 0);
     Ok(Json(Health {

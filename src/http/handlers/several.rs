@@ -1,5 +1,4 @@
-//! A document that several collections are asked about: the part of the handlers of single documents for
-//! `?collections=`.
+//! The part of the handlers of single documents for requests that ask several collections (`?collections=`).
 
 use super::verdict_answer::{Wanted, page_bytes, told};
 use crate::collections::{AskedCollections, CheckOptions, PrepareOptions, Purpose};
@@ -15,7 +14,7 @@ use crate::http::request::{DocumentBody, Subject};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
 
-/// Looks a document up in all of them.
+/// Looks a document up in all collections of the request.
 pub(super) async fn check(
     state: &AppState,
     caller: &Caller,
@@ -69,11 +68,11 @@ pub(super) async fn insert(
     let ticket = asked.own().insert_within(id, attached, own, options, bytes_max).await?;
     stages.decided(ticket.lookup_times());
     let own_bytes = ticket.json_bytes();
-    // The decision has its line in the audit log even if the client leaves before the others are asked.
+    // The audit log gets the decision even if the client leaves before the other collections are asked.
     let durable = Audited::of(state, caller, asked.own()).inserted(ticket, content);
     let audited = AuditedChecks::of(state, caller, asked);
     let said = |at, verdict: &_, content| audited.checked(at + 1, verdict, content);
-    // It is outside of the decision lock, and meanwhile the write becomes durable.
+    // These lookups do not hold the decision lock. While they run, the write becomes durable.
     let left = bytes_max.saturating_sub(own_bytes);
     let elsewhere = asked.elsewhere(others, others_options, left, said).await;
     answer_room.is_made(own_bytes + page_bytes(&page) + elsewhere.bytes());

@@ -66,7 +66,7 @@ pub async fn extract(
 pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<TuneBody>, Problem> {
     let when_full = body.when_full();
     let input = body.parse(&state, TuneInput::parse).await?;
-    // If the targets cannot be met, every possible banding is tried to say what can be reached.
+    // If the targets cannot be met, every possible banding is tried to find the best values that can be reached.
     let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await?;
     Ok(Json(chosen?))
 }

@@ -8,13 +8,13 @@ use crate::http::stages::Stages;
 use crate::telemetry::request::current_id;
 use crate::types::{Explanation, PageFacts, Revisit, Verdict};
 
-/// How much of a verdict a client asked for.
+/// The parts of a verdict that a client asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub limit: usize,
     pub with_metadata: bool,
     pub explain: bool,
-    /// Whether a revisit may be in the verdict: only if the payload's digest is known.
+    /// Whether the verdict may have a revisit. It may only if the payload's digest is known.
     pub revisit: bool,
 }
 
@@ -29,14 +29,14 @@ impl Wanted {
         Self { limit, with_metadata, explain, revisit: attached.capture.digest.is_some() }
     }
 
-    /// Returns the most bytes of a verdict as JSON.
+    /// Returns an upper bound of the size of the verdict as JSON, in bytes.
     pub(super) fn bytes_max(self) -> usize {
         let explanation = if self.explain { Explanation::BYTES_MAX } else { 0 };
         let (verdict, page) = (Verdict::bytes_max(self.limit, self.with_metadata), PageFacts::JSON_BYTES_MAX);
         verdict + explanation + page + self.revisit_bytes_max()
     }
 
-    /// The same for a verdict of several collections.
+    /// Does the same for a verdict of several collections.
     pub(super) fn joint_bytes_max(self, asked: &AskedCollections) -> usize {
         let Self { limit, with_metadata, explain, .. } = self;
         let others = JointVerdict::bytes_max(asked.others().len(), limit, with_metadata, explain);
@@ -52,7 +52,7 @@ pub(super) fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
     page.as_ref().map_or(0, |page| page.json_bytes())
 }
 
-/// Returns the answer to a client, and logs its stages.
+/// Returns the answer to a client, and logs the stages of the work.
 pub(super) fn told(
     collection: &Collection,
     caller: &Caller,

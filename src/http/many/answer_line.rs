@@ -6,7 +6,7 @@ use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::ProblemBody;
 
-/// The kind of most lines.
+/// The kind of most lines in an answer.
 pub(super) const VERDICT: &str = "verdict";
 
 /// One line.

@@ -1,4 +1,4 @@
-//! A body of JSON lines -> a body of JSON lines, while the request is still arriving.
+//! A body of JSON lines -> an answer of JSON lines, which begins while the request is still arriving.
 //! Reading, working and writing run concurrently. Answers that the client does not read are kept up to a limit. At the
 //! limit the server stops reading. If nothing changes for a while, it ends the stream with a `fatal` line. An answer is
 //! complete only if it ends with a `summary` line.
@@ -24,14 +24,14 @@ use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
 use crate::telemetry::request::carried;
 
-/// How long the lines that were read may still be answered after the key was revoked. Together with the time until that
-/// is noticed, it is less than 5 s.
+/// How long lines that were already read may be answered after the key was revoked. This time and the time until the
+/// server notices the revocation are less than 5 s together.
 const REVOKED_GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Bulk {
     /// The work to do for each line.
     pub(crate) work: DocumentWork,
-    /// Removes the limits on bytes and lines.
+    /// Whether the limits on bytes and lines are removed.
     pub(crate) duplex: bool,
     /// The request's id, for the problems in the answer.
     pub(crate) request_id: String,
@@ -39,7 +39,7 @@ pub(crate) struct Bulk {
     pub(crate) place: StreamPlace,
     /// The memory reserved for its decoder.
     pub(crate) window: Window,
-    /// The rights that the client has left. The stream waits for them.
+    /// The client's quota. The stream waits until the quota allows more work.
     pub(crate) quota: Quota,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
     let (state, threads) = (state.clone(), state.stream_threads());
     let run = async move {
         tokio::select! {
-            // The client has closed the connection: decided documents are kept, the others are not begun.
+            // The client has closed the connection: decided documents are kept, and no further ones are begun.
             () = writer.gone() => tracing::debug!("bulk client closed the connection"),
             () = run(bulk, &state, reader, &writer) => {}
         }
@@ -67,7 +67,7 @@ async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Un
     let mut done = Done::default();
     let cut = async {
         let problem = caller.end().await;
-        // The lines that were read before may be answered in this time.
+        // Lines that were read before the revocation may be answered in this time.
         tokio::time::sleep(REVOKED_GRACE).await;
         problem
     };
@@ -79,7 +79,7 @@ async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Un
     match ended.err().or_else(|| source.fatal()) {
         Some(problem) => {
             writer.push(&AnswerLine::Fatal { line: done.last_line, error: problem.into_body(&request_id) }, None);
-            // Closing with unread bytes would reset the connection, and the line might be lost.
+            // Closing with unread bytes would reset the connection, and the `fatal` line might be lost.
             let courtesy = if stalled { state.limits().bulk_stall_timeout } else { leftover::TIME_MAX };
             let _ = tokio::time::timeout(courtesy, source.throw_away()).await;
         }
@@ -88,7 +88,7 @@ async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Un
     drop(place);
 }
 
-/// The answers so far.
+/// The answers that were made so far.
 #[derive(Default)]
 struct Done {
     summary: Summary,
@@ -130,7 +130,7 @@ async fn answer_all(
             }
         };
         done.last_line = line;
-        // A client that waits for this answer before it sends more gets it at once.
+        // If the client may be waiting for this answer before it sends more, the answer is sent at once.
         let last = begun.load(Ordering::Relaxed) == answered;
         if writer.write(&answer, room, last).await.is_err() {
             let detail = "the client did not read the answers; lines after this one were not answered";

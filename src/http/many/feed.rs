@@ -1,5 +1,5 @@
 //! A bulk request's body -> pieces, as they arrive.
-//! Limits how many bytes there are, and how long a client may keep the server waiting for them. Knows nothing of lines.
+//! Limits the number of bytes, and how long a client may keep the server waiting for them. Knows nothing of lines.
 
 use std::time::Duration;
 
@@ -24,9 +24,9 @@ pub(super) struct Feed {
     idle_timeout: Duration,
     patience: Patience,
     quota: Quota,
-    /// The number of documents that a line counts as: one for each collection that is asked.
+    /// How many documents one line counts as: one for each collection that is asked.
     lookups: usize,
-    /// Whether the last line did not wait for the client's limits.
+    /// Whether the last line was read without waiting for the client's limits, so that the wait is still due.
     owing: bool,
     _window: Window,
 }
@@ -54,12 +54,13 @@ impl Feed {
         }
     }
 
-    /// The same feed, if each line is looked up in so many collections.
+    /// Returns the same feed for lines that are each looked up in this many collections.
     pub(super) fn asking(self, lookups: usize) -> Self {
         Self { lookups, ..self }
     }
 
-    /// Returns the next piece; `None` at the end. An `idle` client, which is between two lines, has more time.
+    /// Returns the next piece; `None` at the end. A client that is `idle`, because it is between two lines, gets more
+    /// time.
     pub(super) async fn next(&mut self, idle: bool, shutdown: &mut Shutdown) -> Result<Option<Bytes>, Problem> {
         if idle {
             self.patience.renew();
@@ -71,7 +72,7 @@ impl Feed {
             match shutdown.unless(timeout(still, &mut piece)).await? {
                 Ok(read) => break Some(read),
                 Err(_) if piece.total() >= left => break None,
-                // This stream was not polled for some of the time.
+                // For some of the time, this stream was not polled. That time does not count, so the wait goes on.
                 Err(_) => {}
             }
         };
@@ -104,8 +105,8 @@ impl Feed {
 
     /// Counts a line, once the client's limits allow it.
     ///
-    /// A wait holds nothing but what each request always has. A line that holds more goes on at once, and the line
-    /// after it waits.
+    /// During the wait, the request holds only the memory that each request always has. A line that holds more
+    /// (`holds_more`) does not wait; the line after it waits instead.
     pub(super) async fn pay_for_line(&mut self, holds_more: bool, shutdown: &mut Shutdown) -> Result<(), Problem> {
         self.owing = holds_more;
         if !holds_more {

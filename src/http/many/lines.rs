@@ -1,6 +1,6 @@
 //! Pieces of a stream -> its lines, numbered.
-//! Counts all lines, returns those that are not blank, and skips those that are too long without keeping them in
-//! memory. Pure; knows nothing of JSON.
+//! Counts all lines, and returns those that are not blank. The text of a line that is too long is skipped and not kept
+//! in memory. Pure; knows nothing of JSON.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -20,9 +20,9 @@ pub(super) struct Splitter {
     /// The part of the last piece that has not been searched yet.
     piece: Bytes,
     held: BytesMut,
-    /// Whether the held bytes are all blank. Remembered, so that a long line is not searched twice.
+    /// Whether the held bytes are all blank. Stored, so that a long line is not searched twice.
     held_blank: bool,
-    /// The current line is too long: it is counted, but not kept.
+    /// Whether the current line is too long. It is then counted, but not kept.
     skipping: bool,
     number: u64,
     barren: u64,
@@ -35,28 +35,28 @@ impl Splitter {
         Self { bytes_max, piece, held, held_blank: true, skipping: false, number: 0, barren: 0 }
     }
 
-    /// The number of lines begun so far, including blank ones.
+    /// Returns the number of lines that have begun so far, including blank ones.
     pub(super) fn lines(&self) -> u64 {
         self.number + u64::from(self.begun())
     }
 
-    /// The number of lines that have ended, including blank ones.
+    /// Returns the number of lines that have ended, including blank ones.
     pub(super) fn ended(&self) -> u64 {
         self.number
     }
 
-    /// Whether a line has begun and not ended.
+    /// Whether a line has begun but not ended.
     pub(super) fn begun(&self) -> bool {
         self.skipping || !self.held.is_empty()
     }
 
-    /// The bytes held of the line that has not ended.
+    /// Returns the number of held bytes. They belong to the line that has not ended.
     pub(super) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// The bytes since the last returned line, which are blank lines or a line that is too long. They produce no
-    /// answer, so only this number limits them.
+    /// Returns the number of bytes since the last returned line. They are blank lines or a line that is too long. Such
+    /// bytes produce no answer, so only this number limits them.
     pub(super) fn barren(&self) -> u64 {
         self.barren
     }
@@ -99,7 +99,7 @@ impl Splitter {
     fn complete(&mut self, tail: Bytes) -> Option<NumberedLine> {
         self.number += 1;
         let number = self.number;
-        // A line within one piece is a slice of it. Only a line that spans pieces is copied.
+        // A line within one piece is a slice of that piece. Only a line that spans several pieces is copied.
         let (text, blank) = if self.begun() {
             self.keep(&tail);
             let kept = !std::mem::take(&mut self.skipping);

@@ -1,4 +1,4 @@
-//! Many documents in one request: all at once (batch), or as they arrive (bulk).
+//! Many documents in one request: all in one body (batch), or in lines that arrive one by one (bulk).
 
 mod answer_line;
 mod bulk;

@@ -12,13 +12,13 @@ use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Revisit, Verdict};
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Check(CheckOptions),
-    /// Look it up and store it.
+    /// Looks the document up and stores it.
     Insert(InsertAsked),
     Delete,
 }
 
 impl Operation {
-    /// The operation called `name`, with its options from the query; 403 if the caller may not do it.
+    /// Makes the operation called `name`, with its options from the query; returns 403 if the caller may not do it.
     pub(crate) fn new(name: &str, query: &Query, caller: &Caller) -> Result<Self, Problem> {
         let scope = OPERATIONS.into_iter().find(|scope| scope.as_str() == name);
         let scope = scope.ok_or_else(|| Problem::invalid("op", "must be one of check, insert, delete"))?;
@@ -50,7 +50,8 @@ impl Operation {
         }
     }
 
-    /// Returns the most memory that shingles of a text of this many bytes take, in addition to the text.
+    /// Returns an upper bound of the memory that the shingles of a text of this many bytes take, in addition to the
+    /// text.
     pub(crate) fn shingle_bytes(
         &self,
         collection: &Collection,
@@ -64,12 +65,12 @@ impl Operation {
         };
         match asked {
             None => collection.shingle_bytes(purpose, text_bytes),
-            // The text is copied while it is signed for another spec.
+            // While the text is signed for another spec, there is a copy of it.
             Some(asked) => text_bytes + asked.shingle_bytes(purpose, text_bytes),
         }
     }
 
-    /// Returns the most bytes of JSON that one answer takes.
+    /// Returns an upper bound of the size of one answer as JSON, in bytes.
     pub(crate) fn answer_bytes_max(&self, asked: Option<&AskedCollections>) -> usize {
         let CheckOptions { limit, with_metadata, explain, .. } = match self {
             Self::Check(options) => options.clone(),
@@ -101,7 +102,7 @@ mod tests {
         }
     }
 
-    // A generated client sends every default, and each batch of deletes that it sent was refused.
+    // A generated client sends every default. Each batch of deletes that it sent was once refused.
     #[test]
     fn defaults_of_another_operation_are_accepted() {
         for op in ["check", "insert", "delete"] {

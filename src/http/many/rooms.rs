@@ -1,10 +1,10 @@
-//! Memory for the lines of a bulk request and for their answers. A request waits for it.
+//! Memory for the lines of a bulk request and for their answers. If there is none, the request waits.
 //!
-//! Each request has [`BEGUN_BYTES`] for a line that has begun. A longer line needs one of a few places for long lines,
-//! and then all the memory that it can need, at once. A request that holds memory never waits for more, so none waits
-//! for ever. (The memory of its decoder is counted separately, and no line waits for it.) Without the places, 32 lines
-//! that never end would take nearly all memory. If a line took its memory bit by bit, a line as long as all memory
-//! would wait for the part that it holds itself.
+//! Each request has [`BEGUN_BYTES`] for a line that has begun. A longer line first needs one of a few places for long
+//! lines. Then it gets all the memory that it can need, in one step. A request that holds memory never waits for more,
+//! so no request waits for ever. (The memory of its decoder is counted separately, and no line waits for that.) Without
+//! the places, 32 lines that never end would take nearly all memory. If a line took its memory bit by bit, a very long
+//! line would wait for memory that it holds itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,18 +30,18 @@ pub(super) struct LineRooms {
     timeout: Duration,
     line_bytes_max: usize,
     long_lines: Arc<Semaphore>,
-    /// Waits run there.
+    /// The threads on which the waits run.
     threads: Handle,
     /// The place and the memory of a long line while it arrives.
     long: Option<(OwnedSemaphorePermit, Room)>,
-    /// The most bytes of a line's answer.
+    /// An upper bound of the size of a line's answer, in bytes.
     answer_bytes_max: usize,
-    /// The memory for the answers of this request, and for those of all bulk requests.
+    /// The memory for the answers of this request, and the memory for the answers of all bulk requests.
     answers: [Answers; 2],
 }
 
 impl LineRooms {
-    /// Takes nothing yet. No answer may exceed `answer_bytes_max` bytes.
+    /// Reserves nothing yet. No answer may exceed `answer_bytes_max` bytes.
     pub(super) fn new(state: &AppState, answer_bytes_max: usize) -> Self {
         let limits = state.limits();
         Self {
@@ -52,7 +52,8 @@ impl LineRooms {
             threads: state.stream_threads().handle().clone(),
             long: None,
             answer_bytes_max: answer_bytes_max.min(limits.answer_bytes_max),
-            // Even if the client leaves as much unread as it may, there is memory to answer the lines that have begun.
+            // Even if the client leaves as much unread as it may, this is enough memory to answer the lines that have
+            // begun.
             answers: [
                 Answers::of_one_request(limits.bulk_answer_buffer_bytes_max + 2 * limits.answer_bytes_max),
                 state.bulk_answers().clone(),
@@ -64,8 +65,8 @@ impl LineRooms {
         self.answer_bytes_max
     }
 
-    /// Must be called before more is read of a line that has `held` bytes so far. Waits for a place for a long line,
-    /// and for all the memory that the line can need while it arrives.
+    /// Must be called before more bytes are read of a line that has `held` bytes so far. If the line is long, waits for
+    /// a place for long lines, and for all the memory that the line can need while it arrives.
     pub(super) async fn hold(&mut self, held: usize, shutdown: &mut Shutdown) -> Result<(), Problem> {
         if held <= BEGUN_BYTES {
             self.long = None;
@@ -81,12 +82,12 @@ impl LineRooms {
         Ok(())
     }
 
-    /// Whether the line that is arriving, or has just arrived, has a place for a long line.
+    /// Whether the line that is arriving, or has just arrived, holds a place for long lines.
     pub(super) fn has_long(&self) -> bool {
         self.long.is_some()
     }
 
-    /// Gives the memory back, because the line is skipped.
+    /// Gives back the memory of a line that is skipped.
     pub(super) fn pass_over(&mut self) {
         self.long = None;
     }
@@ -98,8 +99,8 @@ impl LineRooms {
                 room.shrink(bytes);
                 Ok(room)
             }
-            // The places limit how many such lines wait. The memory is given back first, because the line may be
-            // waiting for that.
+            // The places limit how many such lines wait. The memory is given back before the wait, because the line may
+            // be waiting for this same memory.
             Some((_place, room)) => {
                 drop(room);
                 self.room(bytes, shutdown).await
@@ -111,7 +112,7 @@ impl LineRooms {
     /// Reserves memory for a line's answer.
     pub(super) async fn answer(&self, shutdown: &mut Shutdown) -> Result<LineRoom, Problem> {
         let ([own, shared], bytes) = (&self.answers, self.answer_bytes_max);
-        // The client itself gives it back, by reading, and has a limit for that.
+        // Only the client frees this memory, by reading its answers. Another limit applies to how long that may take.
         let own = shutdown.unless(own.wait(bytes)).await?;
         let take = || {
             let shared = shared.clone();
@@ -129,9 +130,9 @@ impl LineRooms {
         self.in_time(take, "request bodies", shutdown).await
     }
 
-    /// Waits until others give back memory or places, at most `request_timeout`, and not after the server was told to
-    /// stop. The wait is a task of its own: this stream is not polled while its client reads nothing, and a wait that is
-    /// not polled would keep its place in the queue, and all others behind it.
+    /// Waits until other requests give back memory or places. Waits at most for `request_timeout`, and ends when the
+    /// server is told to stop. The wait is a separate task, because this stream is not polled while its client reads
+    /// nothing. A wait that is not polled would keep its place in the queue and block all others behind it.
     async fn in_time<F: Future<Output: Send + 'static> + Send + 'static>(
         &self,
         take: impl Fn() -> F,

@@ -1,5 +1,4 @@
-//! The work on documents that several collections are asked about: the part of bulk and batch requests for
-//! `?collections=`.
+//! The part of bulk and batch requests that asks several collections about each document (`?collections=`).
 
 use crate::collections::{
     AskedCollections, CheckOptions, CollectionError, Elsewhere, JointVerdict, PrepareOptions, Prepared,
@@ -26,7 +25,7 @@ impl Several {
         &self.asked
     }
 
-    /// Looks a document up in all of them.
+    /// Looks a document up in all collections of the request.
     pub(super) async fn check(
         &self,
         id: Option<DocId>,
@@ -55,7 +54,7 @@ impl Several {
         Ok((prepared.remove(0), others))
     }
 
-    /// Looks a document up in the others.
+    /// Looks a document up in the other collections.
     pub(super) async fn elsewhere(
         &self,
         prepared: Vec<Prepared>,
@@ -66,7 +65,7 @@ impl Several {
         self.asked.elsewhere(prepared, options, bytes_max, said).await
     }
 
-    /// Adds what the others say to the verdict on an insertion.
+    /// Adds the verdicts of the other collections to the verdict on an insertion.
     pub(super) fn inserted(&self, verdict: Verdict, elsewhere: Elsewhere) -> JointVerdict {
         not_asked(&elsewhere);
         self.asked.inserted(verdict, elsewhere)

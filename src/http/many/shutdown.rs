@@ -1,4 +1,4 @@
-//! Tells a bulk request when the server stops, or its key is no longer valid.
+//! Tells a bulk request when the server stops, or when the request's key is no longer valid.
 
 use futures::future::BoxFuture;
 
@@ -10,12 +10,12 @@ use crate::http::state::AppState;
 pub(super) struct Shutdown(BoxFuture<'static, Problem>);
 
 impl Shutdown {
-    /// For one request. A duplex request may never end by itself.
+    /// Makes the signal for one request. A duplex request may never end by itself.
     pub(super) fn new(state: &AppState, caller: Caller, duplex: bool) -> Self {
         let (draining, drain_timeout) = (state.draining().clone(), state.limits().drain_timeout);
         let stop = async move {
             draining.cancelled().await;
-            // A request with a limit may end by itself in this time; a duplex request will not.
+            // A request that is not duplex may end by itself in this time. A duplex request will not.
             if !duplex {
                 tokio::time::sleep(drain_timeout / 2).await;
             }
@@ -31,7 +31,7 @@ impl Shutdown {
     /// Waits for `given`, unless the request must stop first.
     pub(super) async fn unless<T>(&mut self, given: impl Future<Output = T>) -> Result<T, Problem> {
         tokio::select! {
-            // The stop comes first, because bytes to decode are always ready.
+            // The stop is checked first, because `given` may always be ready.
             biased;
             problem = &mut self.0 => Err(problem),
             given = given => Ok(given),

@@ -16,7 +16,7 @@ use crate::http::error::{Code, Problem};
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
 
-/// Shorter lines are copied out of their piece, so that they do not keep the whole piece in memory.
+/// Lines shorter than this are copied out of their piece, so that they do not keep the whole piece in memory.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 /// The lines of a request, as they arrive.
@@ -27,14 +27,15 @@ pub(super) struct LineSource {
     shutdown: Shutdown,
     lines_max: u64,
     line_bytes_max: usize,
-    /// The most bytes in a row that produce no answer. A client that has left is only noticed when an answer is sent.
+    /// The most bytes in a row that may produce no answer. The server notices that a client has left only when it sends
+    /// an answer.
     barren_bytes_max: u64,
-    /// After its first line, such a client may be idle between two lines, because it may wait for answers before it
-    /// sends more.
+    /// Whether the request is duplex. After its first line, a duplex client may be idle between two lines, because it
+    /// may wait for answers before it sends more.
     duplex: bool,
     work: DocumentWork,
     ended: bool,
-    /// Why the lines ended before the body did.
+    /// The reason why the lines ended before the body did.
     fatal: Option<Problem>,
 }
 
@@ -64,12 +65,12 @@ impl LineSource {
         }
     }
 
-    /// The number of lines begun so far, including blank ones.
+    /// Returns the number of lines that have begun so far, including blank ones.
     pub(super) fn lines(&self) -> u64 {
         self.splitter.lines()
     }
 
-    /// Returns why the lines ended before the body did.
+    /// Returns the reason why the lines ended before the body did.
     pub(super) fn fatal(&mut self) -> Option<Problem> {
         self.fatal.take()
     }
@@ -88,7 +89,8 @@ impl LineSource {
         self.feed.throw_away().await;
     }
 
-    /// Returns the next line once the client's limits allow it. A long line has a place and memory that others need.
+    /// Returns the next line once the client's limits allow it. A long line does not wait here, because it holds a
+    /// place and memory that others need.
     async fn paid_line(&mut self) -> Result<Option<NumberedLine>, Problem> {
         self.feed.settle(&mut self.shutdown).await?;
         let line = self.next_line().await?;
@@ -125,7 +127,7 @@ impl LineSource {
                 self.feed.bytes_due(&mut self.shutdown).await?;
             }
             self.rooms.hold(self.splitter.held(), &mut self.shutdown).await?;
-            // A client that waits for answers before it sends more has time between two lines.
+            // A duplex client may wait for answers before it sends more, so it gets time between two lines.
             let idle = self.duplex && self.splitter.ended() > 0 && !self.splitter.begun();
             match self.feed.next(idle, &mut self.shutdown).await? {
                 Some(piece) => self.splitter.feed(piece),
@@ -150,7 +152,7 @@ impl LineSource {
         }
         let bytes = body::json_bytes(&json).await + self.work.shingle_bytes(json.len());
         let room = self.rooms.line(bytes, &mut self.shutdown).await?;
-        // Every line reserves this last. So a line that has memory for its answer waits for nothing else.
+        // Every line reserves this memory last. So a line that has memory for its answer waits for nothing else.
         let answer = Some(self.rooms.answer(&mut self.shutdown).await?);
         let answer_bytes_max = self.rooms.answer_bytes_max();
         Ok(Input { tag: number, json: Ok(json), room: Some(room), answer_bytes_max, answer })

@@ -14,12 +14,12 @@ use tokio::time::Instant;
 pub(super) struct Waited<F> {
     future: F,
     woken: Arc<Woken>,
-    /// When it was last found pending.
+    /// When the future was last found pending.
     since: Option<Instant>,
     total: Duration,
 }
 
-/// When the future was first woken since it began to wait.
+/// The time at which the future was first woken since it began to wait.
 #[derive(Default)]
 struct Woken {
     at: Mutex<Option<Instant>>,

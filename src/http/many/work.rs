@@ -1,6 +1,7 @@
 //! Documents -> their answers, in the same order.
 //! Documents are parsed and signed ahead of their turn, concurrently. They are decided one after another, so that each
-//! sees those before it, and answered once they are on disk. Knows nothing of lines or of the JSON of answers.
+//! document sees the documents before it. They are answered once they are on disk. Knows nothing of lines or of the
+//! JSON of answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -40,13 +41,13 @@ use crate::types::{Content, DocId, PageFacts, SOURCE, Verdict};
 pub(crate) struct Input<T> {
     /// A line number, or a place in a batch.
     pub(crate) tag: T,
-    /// The document's JSON, or why there is none.
+    /// The document's JSON, or the reason why there is none.
     pub(crate) json: Result<Bytes, Problem>,
-    /// The memory reserved for its text; given back once it is decided.
+    /// The memory reserved for the document's text; given back once the document is decided.
     pub(crate) room: Option<Room>,
-    /// The most bytes of its answer.
+    /// An upper bound of the size of the document's answer as JSON, in bytes.
     pub(crate) answer_bytes_max: usize,
-    /// The memory reserved for its answer, if it has its own.
+    /// The memory reserved for the document's answer, if that answer has its own reservation.
     pub(crate) answer: Option<LineRoom>,
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct DocumentWork {
     op: Operation,
     invalid: Invalid,
     extra: Extra,
-    /// The most decisions that may wait for the disk.
+    /// The most decisions that may wait for the disk at once.
     open_max: usize,
     /// The bytes of JSON that all answers together may still take. Earlier documents are served first. `None`: no
     /// limit.
@@ -92,9 +93,9 @@ pub(crate) struct DocumentWork {
 /// The gates at which documents wait for each other.
 #[derive(Clone)]
 struct Gates {
-    /// The places of which each document takes one while it is worked on. `None`: the request itself has a place.
+    /// The places for documents: each document takes one while it is worked on. `None`: the request itself has a place.
     places: Option<Arc<Places>>,
-    /// The rates of sources.
+    /// The rate limits of sources.
     sources: Sources,
 }
 
@@ -119,19 +120,20 @@ struct Insert {
     id: DocId,
     attached: Attached,
     prepared: Prepared,
-    /// The same document for lookups in the other collections.
+    /// The same document, prepared for lookups in the other collections.
     others: Vec<Prepared>,
     asked: InsertAsked,
     page: Option<Box<PageFacts>>,
 }
 
-/// Lines wait for a free thread. Reading stops meanwhile, so the client is slowed down instead of refused.
+/// Lines wait for a free thread. During the wait no more lines are read, so the client is slowed down instead of
+/// refused.
 fn in_turn(purpose: Purpose) -> PrepareOptions {
     PrepareOptions { when_full: WhenFull::GiveWay, ranks: false, purpose }
 }
 
 impl DocumentWork {
-    /// The work on the documents of a stream. Each takes a place among those of all streams.
+    /// Makes the work on the documents of a stream. Each document takes one of the places that all streams share.
     pub(crate) fn of_stream(
         state: &AppState,
         caller: Caller,
@@ -158,7 +160,7 @@ impl DocumentWork {
         }
     }
 
-    /// The work on the documents of a request that has a place itself. All answers together may take
+    /// Makes the work on the documents of a request that itself has a place. All answers together may take
     /// `answers_bytes_max` bytes of JSON.
     pub(crate) fn of_request(
         state: &AppState,
@@ -173,12 +175,12 @@ impl DocumentWork {
         Self { answers_left, gates, ..Self::of_stream(state, caller, collection, op, invalid) }
     }
 
-    /// The same work, with other treatment of fields that documents do not have.
+    /// Returns the same work with this treatment of fields that no document has.
     pub(crate) fn with_extra(self, extra: Extra) -> Self {
         Self { extra, ..self }
     }
 
-    /// The same work, if other collections are asked too.
+    /// Returns the same work for a request that may ask other collections too.
     pub(crate) fn asking(self, state: &AppState, asked: Option<AskedCollections>) -> Self {
         let several = asked.map(|asked| Several::new(state, &self.caller, asked));
         Self { several, ..self }
@@ -192,22 +194,23 @@ impl DocumentWork {
         &self.collection
     }
 
-    /// How much of a verdict the client may see.
+    /// Returns how much of a verdict the client may see.
     pub(crate) fn scores(&self) -> Scores {
         self.caller.scores()
     }
 
-    /// Returns in how many collections each document is looked up.
+    /// Returns the number of collections in which each document is looked up.
     pub(super) fn lookups(&self) -> usize {
         1 + self.asked().map_or(0, |asked| asked.others().len())
     }
 
-    /// Returns the most memory that shingles of a text of this many bytes take, in addition to the text.
+    /// Returns an upper bound of the memory that the shingles of a text of this many bytes take, in addition to the
+    /// text.
     pub(super) fn shingle_bytes(&self, text_bytes: usize) -> usize {
         self.op.shingle_bytes(&self.collection, self.asked(), text_bytes)
     }
 
-    /// Returns the most bytes of JSON that one answer takes.
+    /// Returns an upper bound of the size of one answer as JSON, in bytes.
     pub(super) fn answer_bytes_max(&self) -> usize {
         self.op.answer_bytes_max(self.asked())
     }
@@ -238,13 +241,13 @@ impl DocumentWork {
         decided.map(answered).buffered(open_max)
     }
 
-    /// Returns the bytes that an answer may take: at most `bytes_max`, and at most as many as earlier documents have
+    /// Returns how many bytes an answer may take: the smaller of `bytes_max` and the bytes that earlier answers have
     /// left.
     fn bytes_left(&self, bytes_max: usize) -> usize {
         self.answers_left.as_ref().map_or(bytes_max, |left| left.load(Ordering::Relaxed).min(bytes_max))
     }
 
-    /// Decides a document in its turn, and counts its answer.
+    /// Decides a document in its turn, and counts the bytes of its answer.
     async fn decide_in_turn(self, ready: Ready, room: Option<Room>, answer_bytes_max: usize) -> DecidedInTurn {
         let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
         let ready = self.with_source(ready).await;
@@ -264,7 +267,8 @@ impl DocumentWork {
         decided
     }
 
-    /// Takes a document from the rate of its source: a stream waits for it, a request is refused.
+    /// Counts a document against the rate limit of its source. If the limit is reached, a stream waits, and any other
+    /// request is refused.
     async fn with_source(&self, ready: Ready) -> Ready {
         let Ready::Insert(insert) = &ready else { return ready };
         let source = insert.attached.labels.as_ref().and_then(|labels| labels.get(SOURCE));
@@ -279,8 +283,8 @@ impl DocumentWork {
         }
     }
 
-    /// Decides. A decision that has to wait goes on in a separate task: this stream is not polled while the client reads
-    /// nothing, and a decision that makes no progress would block its id and its places in the queues.
+    /// Decides a document. A decision that has to wait is moved to a separate task. This stream is not polled while the
+    /// client reads nothing, and a decision without progress would block its id and its places in the queues.
     async fn decide_here_or_apart(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> DecidedInTurn {
         let threads = self.threads.clone();
         let mut decide = Box::pin(carried(async move {
@@ -317,15 +321,15 @@ impl DocumentWork {
                 }
                 Err(problem) => failed(None, problem),
             };
-            // A long document stays as long after it is prepared, so its memory counts until it is decided. An answer
-            // needs none of it while it waits for its turn and for the client.
+            // A long document is still long after it is prepared, so its memory counts until it is decided. A document
+            // that already has its answer needs none of this memory while it waits for its turn and for the client.
             let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
             cpu::let_others_run();
             (ready, room)
         };
         let task = AbortOnDropHandle::new(threads.spawn(carried(task)));
         async move {
-            // A panic over one document fails only that document.
+            // A panic during the work on one document fails only that document.
             let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);
             let (ready, room) = task.await.unwrap_or_else(spoilt);
             ReadyDocument { tag, ready, room, answer_bytes_max, answer }
@@ -422,7 +426,7 @@ impl DocumentWork {
             let answer = durable.map(|verdict| stored(id, verdict.map(|verdict| Verdict { page, ..verdict }.into())));
             return DecidedInTurn { json_bytes, waiting: answer.boxed() };
         };
-        // The decision is made, and becomes durable meanwhile.
+        // The decision is made, and becomes durable while the other collections are asked.
         let left = bytes_max.saturating_sub(json_bytes);
         let elsewhere = Box::pin(several.elsewhere(others, asked.elsewhere(payload_digest), left)).await;
         json_bytes += elsewhere.bytes();
@@ -436,7 +440,7 @@ impl DocumentWork {
 
 /// A decided document. Its answer may still wait for the disk.
 struct DecidedInTurn {
-    /// The most bytes of the answer's JSON.
+    /// An upper bound of the size of the answer as JSON, in bytes.
     json_bytes: usize,
     waiting: BoxFuture<'static, DocumentAnswer>,
 }
@@ -473,7 +477,7 @@ fn deleted_bytes(id: &DocId) -> usize {
     64 + id.json_bytes()
 }
 
-/// How many documents are worked on at once: enough to keep all cores busy while the first one is long.
+/// Returns how many documents are worked on at once: enough to keep all cores busy while the first document is long.
 pub(crate) fn ahead() -> usize {
     2 * cpu::cores()
 }

@@ -1,7 +1,8 @@
 //! The lines of a bulk answer -> its body.
 //! Lines that the client does not read are kept up to a limit. At the limit the writer waits, and after a while it
-//! returns [`Stalled`]. Lines are handed to the connection in groups: it runs on another thread, which goes before the
-//! one that makes the lines, and to wake it for each line costs as much as a third of a short check.
+//! returns [`Stalled`]. Lines are handed to the connection in groups. The connection runs on another thread, which has
+//! priority over the thread that makes the lines. Waking it for each line would cost a third of the time of a short
+//! check.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -20,26 +21,26 @@ use super::answer_line::{AnswerLine, VERDICT};
 use crate::http::answer::{LineRoom, PIECE_BYTES};
 use crate::telemetry::names::{self, label};
 
-/// The most bytes of lines that wait to be handed to the connection.
+/// The most bytes of lines that may wait to be handed to the connection.
 const GROUP_BYTES_MAX: usize = 16 * 1024;
-/// How long they may wait.
+/// The longest time that they may wait.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Writes lines into the answer's body.
 pub(super) struct LineWriter {
     groups: mpsc::UnboundedSender<Vec<Unread>>,
-    /// The lines that are not handed to the connection yet, and their bytes.
+    /// The lines that have not been handed to the connection yet, and the number of their bytes.
     group: Mutex<(Vec<Unread>, usize)>,
     held: Arc<UnreadBytes>,
     held_max: usize,
     stall_timeout: Duration,
-    /// More time for a long line: it must be taken at this rate.
+    /// The rate at which the client must take a long line. A long line gets more time accordingly.
     bytes_per_second_min: u64,
-    /// Counts lines with verdicts. To find it by its label for each line would take longer than to count.
+    /// Counts lines with verdicts. Stored, because looking the counter up by its label takes longer than counting.
     verdicts: Counter,
 }
 
-/// A line that the connection has not taken, with its memory.
+/// A line that the connection has not taken, with the memory reserved for it.
 type Unread = (Bytes, Option<LineRoom>);
 
 /// The number of bytes that the connection has not taken.
@@ -77,8 +78,8 @@ fn lines_of(kind: &'static str) -> Counter {
     metrics::counter!(names::HTTP_BULK_LINES, label::KIND => kind)
 }
 
-/// Copies the first lines into one piece. Short lines are joined, so that a thousand of them are not a thousand chunks.
-/// A long line is split, so that it does not stay in memory whole until its end is taken.
+/// Copies the first lines into one piece. Short lines are joined, so that they do not become a chunk each. A long line
+/// is split, so that its beginning can leave memory before its end is taken.
 fn joined(unread: &mut VecDeque<Unread>) -> Bytes {
     let bytes: usize = unread.iter().map(|(line, _)| line.len()).sum();
     let mut piece = BytesMut::with_capacity(bytes.min(PIECE_BYTES));
@@ -100,14 +101,14 @@ impl LineWriter {
         self.groups.closed().await;
     }
 
-    /// Adds the last line without waiting, however many are held.
+    /// Adds the last line without waiting, even if the limit on held bytes is exceeded.
     pub(super) fn push(&self, line: &AnswerLine, room: Option<LineRoom>) {
         self.add(line, room);
         self.flush();
     }
 
-    /// Waits for `next`, which leads to the next line. Lines that wait for others are handed to the connection if that
-    /// takes long.
+    /// Waits for `next`, after which the next line can be made. If that takes long, the lines that wait for a group are
+    /// handed to the connection.
     pub(super) async fn until<T>(&self, next: impl Future<Output = T>) -> T {
         let mut next = pin!(next);
         let waits = !self.group.lock().0.is_empty();
@@ -134,7 +135,7 @@ impl LineWriter {
             VERDICT => self.verdicts.increment(1),
             kind => lines_of(kind).increment(1),
         }
-        // Allocates the longest that the line can be, so that a long line is not copied while it grows.
+        // Allocates the largest size that the line can have, so that a long line is not copied while it grows.
         let mut bytes = Vec::with_capacity(room.as_ref().map_or(0, LineRoom::json_bytes_max).clamp(256, 1 << 30));
         serde_json::to_writer(&mut bytes, line).expect("an answer is always JSON");
         bytes.push(b'\n');
@@ -146,8 +147,8 @@ impl LineWriter {
         group.0.push((bytes.into(), room));
     }
 
-    /// Adds a line, then waits while too many bytes are held. The `last` line for now is handed to the connection at
-    /// once, with those before it.
+    /// Adds a line, and then waits while too many bytes are held. If no other line will follow soon (`last`), the line
+    /// is handed to the connection at once, together with the lines before it.
     pub(super) async fn write(&self, line: &AnswerLine, room: Option<LineRoom>, last: bool) -> Result<(), Stalled> {
         self.add(line, room);
         let bytes = self.group.lock().1;
@@ -160,7 +161,7 @@ impl LineWriter {
         }
         let taken = async {
             while self.held.bytes.load(Ordering::Acquire) > self.held_max {
-                // notify_one stores a permit, so a wake-up between the load and this await is not lost.
+                // notify_one stores a permit, so a wake-up between the load and this await is not missed.
                 self.held.taken.notified().await;
             }
         };

@@ -1,4 +1,4 @@
-//! The shares of addresses without a valid key. Knows nothing of proxies and headers.
+//! The shares of addresses from which requests without a valid key come. Knows nothing of proxies and headers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::keys::KeyLimits;
 pub(super) struct Addresses(Bounded<IpAddr>);
 
 impl Addresses {
-    /// Returns `None` if there are no limits.
+    /// Returns `None` if addresses have no limits.
     pub(super) fn new(limits: AddressLimits) -> Option<Self> {
         if limits == AddressLimits::default() {
             return None;

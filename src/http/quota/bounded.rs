@@ -1,4 +1,4 @@
-//! The shares of clients that name themselves, such as addresses: a bounded number of them.
+//! The shares of clients that choose their own names, such as addresses. The number of shares is bounded.
 //! In: the name of a client. Out: its share. Knows nothing of what clients are.
 
 use std::borrow::Borrow;
@@ -12,11 +12,12 @@ use parking_lot::Mutex;
 use super::bucket::Nanos;
 use super::share::Share;
 
-/// Maps with a lock each, so that clients do not wait for each other.
+/// The number of maps. Each map has its own lock, so that clients seldom wait for each other.
 const PARTS: usize = 16;
-/// The clients of one map. All others share one more entry, so that a client with many names gains little.
+/// The most clients in one map. All further clients share one more entry, so that a client with many names gains
+/// little.
 const CLIENTS_MAX: usize = 4096;
-/// The pause between two searches for entries that are not used, each of which reads a whole map.
+/// The least time between two searches of a map for unused entries. A search reads the whole map.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 
 /// The share of each client.
@@ -89,8 +90,7 @@ mod tests {
         let answered: Vec<_> = (0..200_000).filter_map(|number| clients.share(&number).begin().ok()).collect();
         let kept: usize = clients.parts.iter().map(|part| part.lock().shares.len()).sum();
         assert_eq!(kept, PARTS * CLIENTS_MAX);
-        // Each client that is kept has one request in flight, and so has the entry that all other clients of a map
-        // share.
+        // Each kept client has one request in flight. So has the entry that all other clients of a map share.
         assert_eq!(answered.len(), kept + PARTS);
     }
 }

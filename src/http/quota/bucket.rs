@@ -1,22 +1,22 @@
-//! A rate -> whether work may begin now, and if not, how long to wait.
+//! A rate -> whether work may begin now; if not, how long to wait.
 //!
-//! A bucket fills with `rate` units a second and holds what one second brings, at least one unit. Work may begin if
-//! there is a unit. It takes as many units as it needs, even more than there are: the bucket is then in debt, and later
-//! work waits until the debt is paid. So a batch of 1,000 documents begins at once at 100 documents a second, and is
-//! paid off in 10 s.
+//! A bucket fills with `rate` units a second, and holds the units of one second, at least one unit. Work may begin if
+//! there is a unit. It takes as many units as it needs, even more than there are. The bucket is then in debt, and later
+//! work waits until the debt is paid. So at 100 documents a second, a batch of 1,000 documents begins at once, and its
+//! debt is paid in 10 s.
 //!
-//! The crate `governor` has no debt: it refuses a batch that is larger than its burst for ever, and cannot count bytes
-//! after they have arrived. So this is its algorithm (GCRA) with these two. The state is one number, the moment at
-//! which the bucket was last empty, so that no lock is needed.
+//! The crate `governor` has no debt. It always refuses a batch that is larger than its burst, and cannot count bytes
+//! after they have arrived. So this is the same algorithm (GCRA) with debt. The state is one number, the time at which
+//! the bucket was last empty, so no lock is needed.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const SECOND: u64 = 1_000_000_000;
-/// The age of the clock at its first reading, so that no time before it is negative.
+/// The value of the clock at its first reading. It is so large that no earlier time is negative.
 const CLOCK_BEGINS: u64 = 10 * SECOND;
-/// No debt is longer, so that no sum overflows.
+/// The longest debt, in nanoseconds. The bound keeps sums from overflowing.
 const DEBT_MAX: u64 = 10 * 365 * 86_400 * SECOND;
 
 /// Nanoseconds of a clock that begins with the process.
@@ -30,43 +30,43 @@ impl Nanos {
     }
 }
 
-/// One rate and its rest.
+/// The bucket of one rate.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     /// Units a second; 0: no limit.
     rate: AtomicU64,
-    /// When it was last empty. In the future while it is in debt.
+    /// The time at which the bucket was last empty. It is in the future while the bucket is in debt.
     empty_at: AtomicU64,
 }
 
 impl Bucket {
-    /// Sets the rate; `None`: no limit. A debt stays, in seconds.
+    /// Sets the rate; `None`: no limit. A debt keeps its length in seconds.
     pub(super) fn set_rate(&self, rate: Option<u64>) {
         let rate = rate.unwrap_or(0);
-        // Only a change is written, so that processors need not pass the value around.
+        // Only a change is written, so that processors do not have to pass the cache line around.
         if self.rate.load(Ordering::Relaxed) != rate {
             self.rate.store(rate, Ordering::Relaxed);
         }
     }
 
-    /// The units a second; `None`: no limit.
+    /// Returns the rate in units a second; `None`: no limit.
     pub(super) fn rate(&self) -> Option<u64> {
         Some(self.rate.load(Ordering::Relaxed)).filter(|&rate| rate > 0)
     }
 
-    /// The time that `units` take to come in.
+    /// Returns the time in which the bucket gains `units`, in nanoseconds.
     fn time(&self, units: u64) -> u64 {
         let Some(rate) = self.rate() else { return 0 };
         let time = u128::from(units) * u128::from(SECOND) / u128::from(rate);
         u64::try_from(time).unwrap_or(DEBT_MAX).min(DEBT_MAX)
     }
 
-    /// When it was empty, if nothing that overflowed had ever been in it.
+    /// Returns the time at which the bucket was last empty, without counting units that overflowed.
     fn empty_at(&self, now: Nanos) -> u64 {
         self.empty_at.load(Ordering::Relaxed).max(now.0 - SECOND)
     }
 
-    /// Returns how long it takes until there is a unit; 0 if there is one.
+    /// Returns how long it takes until there is a unit; zero if there is one.
     pub(super) fn wait(&self, now: Nanos) -> Duration {
         if self.rate().is_none() {
             return Duration::ZERO;
@@ -74,13 +74,13 @@ impl Bucket {
         Duration::from_nanos((self.empty_at(now) + self.time(1)).saturating_sub(now.0))
     }
 
-    /// The whole units that are left.
+    /// Returns the number of whole units that are left.
     pub(super) fn left(&self, now: Nanos) -> u64 {
         let since = now.0.saturating_sub(self.empty_at(now));
         (u128::from(since) * u128::from(self.rate().unwrap_or(0)) / u128::from(SECOND)) as u64
     }
 
-    /// Whether the bucket is full: all units that were taken are there again.
+    /// Whether the bucket is full, because all units that were taken have come back.
     pub(super) fn is_full(&self, now: Nanos) -> bool {
         self.empty_at.load(Ordering::Relaxed) <= now.0 - SECOND
     }
@@ -101,7 +101,7 @@ impl Bucket {
         taken.map(drop).map_err(|_| self.wait(now).max(Duration::from_nanos(1)))
     }
 
-    /// Takes `units`, whether there are any or not.
+    /// Takes `units`, even if there are fewer.
     pub(super) fn charge(&self, units: u64, now: Nanos) {
         let charge = |empty_at: u64| Some(self.later(empty_at.max(now.0 - SECOND), units, now));
         let _ = self.empty_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, charge);
@@ -145,13 +145,14 @@ mod tests {
         assert!(bucket.take(1, at(19_009)).is_err() && bucket.take(1, at(19_010)).is_ok());
     }
 
-    /// A client that always takes as soon as it may gets the rate in the long run, whatever the size of its pieces.
+    /// In the long run, a client that always takes as soon as it may gets exactly the rate. The size of its pieces does
+    /// not matter.
     #[test]
     fn the_long_run_has_the_rate() {
         for (rate, piece) in [(1, 1), (3, 7), (100, 1000), (1000, 1), (5_000_000, 300_000), (1 << 40, 1 << 30)] {
             let (bucket, mut taken) = (of_rate(rate), 0);
             for ms in 0..60_000 {
-                // At most a millisecond's worth of pieces at once, or this would not end.
+                // Takes at most the pieces of one millisecond at once, because the loop would otherwise not end.
                 for _ in 0..=rate / 1000 / piece {
                     taken += bucket.take(piece, at(ms)).map_or(0, |()| piece);
                 }

@@ -1,7 +1,7 @@
-//! A client's limits and their rests -> the fields `RateLimit-Policy` and `RateLimit` of its answer, as defined by
-//! draft-ietf-httpapi-ratelimit-headers-11 (May 2026).
+//! A client's limits, and how much of each is left -> the fields `RateLimit-Policy` and `RateLimit` of the answer, as
+//! defined by draft-ietf-httpapi-ratelimit-headers-11 (May 2026).
 //!
-//! Each limit is a policy, named after its setting. The draft registers no unit for documents; ours is called
+//! Each limit is a policy, named after its setting. The draft registers no unit for documents, so this uses
 //! `documents`.
 
 use std::fmt::Write;
@@ -26,7 +26,7 @@ fn parameters(limit: Limit) -> &'static str {
     }
 }
 
-/// Adds the fields. Without limits there are none.
+/// Adds the fields. If the client has no limits, adds none.
 pub(crate) fn write(share: &Share, headers: &mut HeaderMap) {
     let (mut policies, mut left) = (String::new(), String::new());
     let mut item = |limit: Limit, quota: u64, rest: u64, seconds: Option<u64>| {
@@ -45,7 +45,7 @@ pub(crate) fn write(share: &Share, headers: &mut HeaderMap) {
         let Some((bucket, rate)) = share.bucket(limit).and_then(|bucket| Some((bucket, bucket.rate()?))) else {
             continue;
         };
-        // What is left is for at least a second, or until the debt is paid.
+        // The units that are left apply for at least one second, or until the debt is paid.
         let seconds = retry_after::seconds(bucket.wait(now));
         item(limit, rate, bucket.left(now), Some(seconds));
     }

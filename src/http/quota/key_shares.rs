@@ -11,12 +11,12 @@ use super::share::{Owner, Share};
 use crate::keys::{Key, KeyLimits};
 use crate::telemetry::{names::label, recorder};
 
-/// The share of each key name that was used or is valid. The keys file bounds their number.
+/// The share of each key name that was used or is valid. The keys file limits how many there are.
 #[derive(Default)]
 pub(super) struct KeyShares(ArcSwap<HashMap<String, Arc<Share>>>);
 
 impl KeyShares {
-    /// Returns the share of a name, with these limits from now on.
+    /// Returns the share of a name, and sets its limits.
     pub(super) fn share(&self, name: &str, limits: &KeyLimits) -> Arc<Share> {
         let share = match self.0.load().get(name) {
             Some(share) => Arc::clone(share),
@@ -29,7 +29,7 @@ impl KeyShares {
     fn add(&self, name: &str) -> Arc<Share> {
         recorder::admit(label::KEY, name);
         let share = Arc::new(Share::new(Owner::Key(name.to_owned()), Meters::of_key(name)));
-        // Another request may add the same name at the same time; the first one counts.
+        // Another request may add the same name at the same time. The share that was added first is used.
         let before = self.0.rcu(|shares| {
             let mut shares = HashMap::clone(shares);
             shares.entry(name.to_owned()).or_insert_with(|| Arc::clone(&share));

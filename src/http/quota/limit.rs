@@ -1,4 +1,4 @@
-//! The limits by name: as a setting, and in words.
+//! The names of the limits: as settings, and in words.
 
 /// One of the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,15 @@
-//! The metrics of one key name. Its handles are made once, so that a request looks nothing up.
+//! The metrics of one key name. The handles of the metrics are made once, so that no request has to look them up.
 
 use metrics::{Counter, counter};
 
 use super::limit::Limit;
 use crate::telemetry::names::{self, label};
 
-/// Counts the work of one key name. Addresses have none: a client chooses them.
+/// Counts the work of one key name. Addresses have no such metrics, because a client can choose its address.
 pub(super) struct Meters {
-    /// In the order of [`Limit::RATES`].
+    /// The counters in the order of [`Limit::RATES`].
     taken: [Counter; 3],
-    /// In the order of [`Limit::ALL`].
+    /// The counters in the order of [`Limit::ALL`].
     refused: [Counter; 4],
     slowed: Counter,
 }
@@ -21,7 +21,7 @@ impl Meters {
         Self { taken: [0; 3].map(noop), refused: [0; 4].map(noop), slowed: Counter::noop() }
     }
 
-    /// Returns the meters that all sources share: there may be very many of them.
+    /// Returns the meters that all sources share, because there may be very many sources.
     pub(super) fn of_sources() -> Self {
         let refused = |limit| match limit {
             Limit::Documents => counter!(names::SOURCE_RATE_REFUSED),
@@ -30,7 +30,7 @@ impl Meters {
         Self { refused: Limit::ALL.map(refused), slowed: counter!(names::SOURCE_RATE_SLOWED), ..Self::none() }
     }
 
-    /// Returns the meters of a key name. All its series exist from now on.
+    /// Returns the meters of a key name. All its time series exist from now on.
     pub(super) fn of_key(name: &str) -> Self {
         let key = || name.to_owned();
         let taken = [names::KEY_REQUESTS, names::KEY_BYTES, names::KEY_DOCUMENTS];

@@ -1,6 +1,6 @@
-//! Limits of clients: of each key name, of each address without a valid key, and of each source of documents.
-//! A request takes from its client's [`Share`](share::Share) before work on it begins, or is answered 429. Work
-//! that has begun waits instead. `docs/rate-limits.md` has the rules.
+//! The limits of clients: of each key name, of each address without a valid key, and of each source of documents.
+//! Before work on a request begins, the request takes from its client's [`Share`](share::Share), or the answer is 429.
+//! Work that has begun waits instead. `docs/rate-limits.md` has the rules.
 
 mod addresses;
 mod bounded;

@@ -1,5 +1,5 @@
-//! A request's handle on what its client may still do, for the code that reads bodies and works on documents.
-//! Without limits and without a key name it does nothing.
+//! A request's handle on the share of its client, for the code that reads bodies and works on documents.
+//! If the client has no limits and no key name, the handle does nothing.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::limit::Limit;
 use super::share::Share;
 use crate::http::error::Problem;
 
-/// The longest sleep of a slowed stream, so that it learns of other limits.
+/// The longest sleep of a slowed stream. After each sleep, the stream sees changed limits.
 const NAP_MAX: Duration = Duration::from_secs(1);
 
 /// The share of the request's client, attached to the request.
@@ -30,22 +30,22 @@ impl Quota {
         extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// Takes documents before any work on them; 429 if the limit is reached. All are taken, or none.
+    /// Takes documents before any work on them; 429 if the limit is reached. Takes either all of them or none.
     pub(crate) fn take_documents(&self, documents: usize) -> Result<(), Problem> {
         self.0.as_ref().map_or(Ok(()), |share| share.take(Limit::Documents, documents as u64))
     }
 
-    /// Counts documents of work that has begun.
+    /// Counts documents of work that has already begun.
     pub(crate) fn charge_documents(&self, documents: usize) {
         self.charge(Limit::Documents, documents as u64);
     }
 
-    /// Counts the documents of work that has begun with one of them taken.
+    /// Counts the documents of work that has already begun, except the one that was taken before.
     pub(crate) fn charge_rest(&self, documents: u64) {
         self.charge(Limit::Documents, documents.saturating_sub(1));
     }
 
-    /// Counts bytes of a stream that has begun.
+    /// Counts bytes of a stream that has already begun.
     pub(crate) fn charge_bytes(&self, bytes: usize) {
         self.charge(Limit::Bytes, bytes as u64);
     }
@@ -79,7 +79,7 @@ impl Quota {
         }
     }
 
-    /// Begins to count the bytes of a body.
+    /// Begins counting the bytes of a body.
     pub(crate) fn arriving(&self) -> Arriving {
         Arriving { quota: self.clone(), bytes: 0 }
     }
@@ -93,7 +93,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Quota {
     }
 }
 
-/// The bytes of a body that has arrived in part. They count even if the body is given up.
+/// The bytes of a body that has partly arrived. They count even if the body is given up.
 pub(crate) struct Arriving {
     quota: Quota,
     bytes: u64,
@@ -110,7 +110,7 @@ impl Arriving {
         self.quota.0.as_ref().map_or(Ok(()), |share| share.take(Limit::Bytes, bytes))
     }
 
-    /// Counts the bytes so far, and waits until more may be read. Calls `waiting` before each sleep.
+    /// Counts the bytes so far, and waits until more bytes may be read. Calls `waiting` before each sleep.
     pub(crate) async fn more_due(&mut self, waiting: impl FnMut()) {
         self.quota.charge(Limit::Bytes, std::mem::take(&mut self.bytes));
         self.quota.due(Limit::Bytes, waiting).await;

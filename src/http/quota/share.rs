@@ -1,5 +1,5 @@
-//! The share of one client, that is one key name, one address or one source: what its limits allow it. Requests take from
-//! it before they are worked on. Knows nothing of headers, and not where its limits come from.
+//! The share of one client: the work that its limits allow. A client is one key name, one address or one source.
+//! Requests take from the share before they are worked on. Knows nothing of headers, or of where the limits come from.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use super::meters::Meters;
 use crate::http::error::{Code, Problem};
 use crate::keys::KeyLimits;
 
-/// How long a client with too many requests in flight should wait. Nothing tells when one of them will end.
+/// How long a client with too many requests in flight is told to wait. It is not known when one of them will end.
 const PLACE_WAIT: Duration = Duration::from_secs(1);
 
-/// The owner of the limits, for the text of a refusal.
+/// The owner of the limits, as named in a refusal.
 #[derive(Clone, Debug)]
 pub(super) enum Owner {
     Key(String),
@@ -23,13 +23,13 @@ pub(super) enum Owner {
     Source,
 }
 
-/// The buckets and places of one client. All its requests share it.
+/// The buckets and places of one client. All requests of the client share them.
 pub(crate) struct Share {
     owner: Owner,
     /// In the order of [`Limit::RATES`].
     rates: [Bucket; 3],
     in_flight: AtomicU64,
-    /// 0: no limit.
+    /// The most requests in flight; 0: no limit.
     in_flight_max: AtomicU64,
     meters: Meters,
 }
@@ -61,18 +61,19 @@ impl Share {
         self.rates.get(at)
     }
 
-    /// The most requests in flight, and how many more there may be; `None`: no limit.
+    /// Returns the most requests in flight, and how many more may begin; `None`: no limit.
     pub(super) fn places(&self) -> Option<(u64, u64)> {
         let max = Some(self.in_flight_max.load(Ordering::Relaxed)).filter(|&max| max > 0)?;
         Some((max, max.saturating_sub(self.in_flight.load(Ordering::Relaxed))))
     }
 
-    /// Whether no request is in flight and no bucket has been used for a second, so that nothing is lost with it.
+    /// Whether no request is in flight and no bucket has been used for a second. Removing the share then loses nothing.
     pub(super) fn is_unused(&self, now: Nanos) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0 && self.rates.iter().all(|bucket| bucket.is_full(now))
     }
 
-    /// Takes a request and its place; 429 if there is none, or if the bytes of earlier requests are not paid for.
+    /// Takes a request and its place. Returns 429 if none is left, or if the bytes of earlier requests are not paid
+    /// for.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<Place, Problem> {
         let place = self.place()?;
         let (now, bytes) = (Nanos::now(), &self.rates[1]);
@@ -105,7 +106,7 @@ impl Share {
         Ok(())
     }
 
-    /// Takes `units` of work that has begun.
+    /// Takes `units` for work that has already begun.
     pub(super) fn charge(&self, limit: Limit, units: u64) {
         if let Some(bucket) = self.bucket(limit) {
             bucket.charge(units, Nanos::now());
@@ -113,12 +114,12 @@ impl Share {
         self.meters.count(limit, units);
     }
 
-    /// Returns how long work that has begun must wait.
+    /// Returns how long work that has already begun must wait.
     pub(super) fn wait(&self, limit: Limit) -> Duration {
         self.bucket(limit).map_or(Duration::ZERO, |bucket| bucket.wait(Nanos::now()))
     }
 
-    /// Counts that work which has begun had to wait.
+    /// Counts a wait of work that has already begun.
     pub(super) fn slowed(&self) {
         self.meters.slowed();
     }
@@ -146,7 +147,7 @@ impl Share {
     }
 }
 
-/// The place of one request among those in flight. Given back when it is dropped.
+/// The place of one request among the requests in flight. It is given back when this is dropped.
 pub(crate) struct Place(Arc<Share>);
 
 impl Drop for Place {

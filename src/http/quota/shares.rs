@@ -28,7 +28,7 @@ impl Shares {
         &self.sources
     }
 
-    /// Returns the share of a key name, with these limits from now on.
+    /// Returns the share of a key name, and sets its limits.
     pub(crate) fn of_key(&self, name: &str, limits: &KeyLimits) -> Arc<Share> {
         self.keys.share(name, limits)
     }
@@ -38,7 +38,7 @@ impl Shares {
         self.addresses.as_ref().map(|addresses| addresses.share(address))
     }
 
-    /// Makes the metrics of these keys, and removes those of all others.
+    /// Makes the metrics of these keys, and removes the metrics of all others.
     pub(crate) fn keep_keys(&self, valid: &[Arc<Key>]) {
         self.keys.keep(valid);
     }

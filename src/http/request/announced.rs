@@ -1,4 +1,4 @@
-//! The parts of a document request that come before the body.
+//! The parts of a document request that arrive before the body.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -25,11 +25,11 @@ pub(super) enum Form {
     Page(PageType),
 }
 
-/// The parts of a document request that come before the body.
+/// The parts of a document request that arrive before the body.
 pub(super) struct Announced {
     pub(super) form: Form,
     pub(super) id: Option<DocId>,
-    /// The capture of a raw body.
+    /// The capture of the document, if the body is raw.
     pub(super) capture: Capture,
     pub(super) invalid: Invalid,
     pub(super) query: Query,
@@ -41,12 +41,12 @@ impl Form {
         match self {
             Self::Json => None,
             Self::Text => Some(invalid),
-            // A byte of another charset can become three of UTF-8.
+            // A byte of another charset can become three bytes of UTF-8.
             Self::Page(_) => Some(Invalid::Replace),
         }
     }
 
-    /// Makes a document of a whole body. `id` and `capture` are those of the query.
+    /// Makes a document from a whole body. `id` and `capture` are from the query.
     pub(super) fn document(
         self,
         bytes: Bytes,

@@ -14,13 +14,13 @@ use crate::http::query::Query;
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
 
-/// One document: JSON, or a raw text with its id in the query.
+/// One document: JSON, or a raw text or page with its id in the query.
 pub struct DocumentBody {
     pub document: DocumentInput,
     pub query: Query,
-    /// Whether the work on it waits if the pool is full.
+    /// Whether the work on the document waits if the pool is full.
     pub when_full: WhenFull,
-    /// The memory reserved for its text; given back when the request is over.
+    /// The memory reserved for the document's text; given back when the request is over.
     pub(crate) room: Room,
 }
 

@@ -10,11 +10,11 @@ use crate::http::error::Problem;
 use crate::http::media_type::expect;
 use crate::http::state::AppState;
 
-/// A JSON body that is valid UTF-8 and not parsed yet.
+/// A JSON body that is valid UTF-8 and has not been parsed yet.
 pub struct JsonText {
     text: String,
     when_full: WhenFull,
-    /// Given back when the request is over.
+    /// The memory reserved for the text; given back when the request is over.
     room: Room,
 }
 
@@ -44,7 +44,7 @@ impl FromRequest<AppState> for BatchText {
 }
 
 impl JsonText {
-    /// Whether the work on it waits if the pool is full.
+    /// Whether the work on the body waits if the pool is full.
     pub(crate) fn when_full(&self) -> WhenFull {
         self.when_full
     }
@@ -54,7 +54,7 @@ impl JsonText {
         (self.text, self.when_full, self.room)
     }
 
-    /// Parses the text with `read`, off the async threads if it is long, and gives its memory back.
+    /// Parses the text with `read`, and gives its memory back. A long text is parsed off the async threads.
     pub(crate) async fn parse<T: Send + 'static>(
         self,
         state: &AppState,

@@ -1,4 +1,4 @@
-//! A page in a request for its text.
+//! The page in a request for the text of a page.
 
 use axum::extract::{FromRequest, Request};
 
@@ -16,11 +16,11 @@ use crate::types::{Content, Extract, Html};
 /// A page: raw, or the field `html` of a JSON document.
 pub struct PageInput {
     pub html: Html,
-    /// The text to extract, if not that of the collection.
+    /// The text to extract; `None`: the text that the collection extracts.
     pub extract: Option<Extract>,
-    /// Whether the work on it waits if the pool is full.
+    /// Whether the work on the page waits if the pool is full.
     pub when_full: WhenFull,
-    /// The memory reserved for it; given back when the request is over.
+    /// The memory reserved for the page; given back when the request is over.
     pub(crate) room: Room,
 }
 
@@ -43,7 +43,7 @@ impl FromRequest<AppState> for PageInput {
         let Content::Html(html) = document.content else {
             return Err(Problem::invalid("html", "is required; only pages are extracted"));
         };
-        // The page, its text in the order of the page, and the text that is left of it.
+        // Memory for the page, for its text in the order of the page, and for the part of the text that is kept.
         room.fit(3 * html.markup.len())?;
         Ok(Self { html, extract, when_full: after_parsing(len), room })
     }

@@ -1,4 +1,4 @@
-//! The bytes of a body -> their meaning, off the async threads if that takes long.
+//! The bytes of a body -> a parsed value. Long bodies are parsed off the async threads.
 
 use std::str::Utf8Error;
 
@@ -8,7 +8,7 @@ use crate::cpu::{CpuPool, WhenFull};
 use crate::http::dto::document::BYTE_ORDER_MARK;
 use crate::http::error::Problem;
 
-/// Longer texts are parsed off the async threads.
+/// Texts longer than this are parsed off the async threads.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Returns the text of a JSON body, without its byte order mark.
@@ -17,7 +17,7 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     Ok(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
 }
 
-/// Returns the same as a `String`. The bytes are copied if something else has them too.
+/// Returns the text as a `String`. The bytes are copied if they are shared.
 pub(super) fn into_utf8(bytes: Bytes) -> Result<String, Problem> {
     let mut text = String::from_utf8(bytes.into()).map_err(|error| ill_formed(error.utf8_error()))?;
     if text.starts_with(BYTE_ORDER_MARK) {
@@ -26,7 +26,7 @@ pub(super) fn into_utf8(bytes: Bytes) -> Result<String, Problem> {
     Ok(text)
 }
 
-/// 422 for a text that is not UTF-8.
+/// Returns 422 for a text that is not UTF-8.
 pub(crate) fn ill_formed(error: Utf8Error) -> Problem {
     Problem::invalid("body", format!("is not valid UTF-8 at byte {}", error.valid_up_to()))
 }
@@ -44,8 +44,8 @@ pub(crate) async fn parse<T: Send + 'static>(
     cpu.place(when_full).await?.run_uncut(bytes, work).await?
 }
 
-/// For the work after parsing `bytes` bytes. If parsing already had a place in the pool, a refusal now would waste that
-/// work.
+/// Returns how work continues after `bytes` bytes were parsed. If parsing already had a place in the pool, a refusal
+/// now would waste that work.
 pub(super) fn after_parsing(bytes: usize) -> WhenFull {
     if bytes <= INLINE_BYTES_MAX { WhenFull::Refuse } else { WhenFull::Wait }
 }

@@ -10,7 +10,7 @@ use crate::http::refusals::Reason;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
 
-/// All collections; 503 until they are known.
+/// All collections. The answer is 503 until they are known.
 pub struct OpenCollections(pub Collections);
 
 impl OpenCollections {
@@ -27,7 +27,7 @@ impl FromRequestParts<AppState> for OpenCollections {
     }
 }
 
-/// The collection's name in the path; 422 if it is not valid, 403 if the key is not for it.
+/// The collection's name in the path; 422 if the name is not valid, 403 if the key may not use the collection.
 pub struct PathName(pub CollectionName);
 
 impl FromRequestParts<AppState> for PathName {
@@ -38,7 +38,7 @@ impl FromRequestParts<AppState> for PathName {
             Some(name) => CollectionName::new(name)?,
             None => encoded_name(parts, state).await?,
         };
-        // No handler gets the name, or the collection, in another way.
+        // Every handler gets the name and the collection from here, so this check is enough.
         if let Err(problem) = caller_of(&parts.extensions).require_use(&name) {
             state.refusals().note(&parts.extensions, Reason::Forbidden);
             return Err(problem);
@@ -61,7 +61,7 @@ async fn encoded_name(parts: &mut Parts, state: &AppState) -> Result<CollectionN
     Ok(CollectionName::new(name)?)
 }
 
-/// The collection named in the path; 404 if there is none.
+/// The collection that the path names; 404 if it does not exist.
 pub struct Target(pub Collection);
 
 impl FromRequestParts<AppState> for Target {

@@ -1,4 +1,4 @@
-//! Reads a request's whole body, and then takes the request's place among the concurrent ones.
+//! Reads a request's whole body, and then takes the request's place among the concurrent requests.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -23,7 +23,7 @@ pub(super) async fn read(parts: &Parts, body: Body, raw: Option<Invalid>, state:
     let mut whole = whole.await?;
     arriving.take()?;
     notes.turn().take()?;
-    // The parsed value is in memory together with the body.
+    // The memory must hold the body together with the parsed value.
     let bytes = match raw {
         Some(invalid) => body::text_bytes(whole.bytes.len(), invalid),
         None => body::json_bytes(&whole.bytes).await,

@@ -1,4 +1,4 @@
-//! The body of a request that looks at one document and does not store it.
+//! The body of a request that looks at one document but does not store it.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -30,27 +30,27 @@ pub struct Subject {
     pub(crate) content: SubjectContent,
 }
 
-/// The content of such a document.
+/// The content of the document.
 pub(crate) enum SubjectContent {
     Whole {
         content: Content,
-        /// Whether the work on it waits if the pool is full.
+        /// Whether the work on the content waits if the pool is full.
         when_full: WhenFull,
-        /// The memory reserved for it.
+        /// The memory reserved for the content.
         room: Room,
     },
     /// A raw text that is still arriving.
     Streamed(Box<StreamedText>),
 }
 
-/// A raw text that is too long to be read whole first.
+/// A raw text that is too long to be read whole before the work begins.
 pub(crate) struct StreamedText {
     first: Slice,
     rest: Slices,
     invalid: Invalid,
     place: StreamPlace,
     notes: Notes,
-    /// Its limit if it must be read whole.
+    /// The limit on the text's length if it must be read whole.
     whole_bytes_max: usize,
     cpu: CpuPool,
 }
@@ -63,7 +63,7 @@ impl FromRequest<AppState> for Subject {
         let Announced { form, id, capture, invalid, query } = Announced::of(&mut parts, state).await?;
         let quota = Quota::of(&parts.extensions);
         if let Form::Text = form {
-            // In a box, so that requests with JSON reserve no memory for it.
+            // In a box, so that requests with JSON do not take room for it.
             let content = Box::pin(raw_text(&parts, body, invalid, state, &quota)).await?;
             return Ok(Self { id, payload_digest: capture.digest, query, content });
         }
@@ -78,7 +78,7 @@ impl FromRequest<AppState> for Subject {
     }
 }
 
-/// Reads the first part of a raw text, or all of a short one.
+/// Reads the first part of a raw text, or the whole text if it is short.
 async fn raw_text(
     parts: &Parts,
     body: Body,
@@ -94,14 +94,14 @@ async fn raw_text(
     rest.begin()?;
     quota.take_documents(1)?;
     match first {
-        // It is signed at once, on this thread, like JSON of this length.
+        // A short text is signed immediately on this thread, like JSON of this length.
         Slice::Last(bytes) if bytes.len() <= LONG_BYTES_MIN => {
             notes.turn().take()?;
             let content = document::from_raw(None, bytes.into(), invalid)?.content;
             Ok(SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() })
         }
         first => {
-            // Such a request may last for hours, and must not take all places that others need.
+            // Such a request may last for hours, and must not hold a place that other requests need.
             let place = state.text_stream_place()?;
             let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
             Ok(SubjectContent::Streamed(Box::new(StreamedText {
@@ -118,8 +118,8 @@ async fn raw_text(
 }
 
 impl SubjectContent {
-    /// Prepares it for a lookup, with its `ranks` if requested, and then gives its memory back. A text whose shingles
-    /// will be compared is read whole first, because the shingles may take as much memory as the text.
+    /// Prepares the content for a lookup, with its `ranks` if requested, and then gives back its memory. A text whose
+    /// shingles will be compared is read whole first, because the shingles may take as much memory as the text.
     pub(crate) async fn prepare(
         self,
         collection: &Collection,
@@ -135,7 +135,7 @@ impl SubjectContent {
         }
     }
 
-    /// Prepares it for a lookup in several collections.
+    /// Prepares the content for a lookup in several collections.
     pub(crate) async fn prepare_for_all(self, asked: &AskedCollections) -> Result<Vec<Prepared>, Problem> {
         let purpose = Purpose::Check;
         match self {
@@ -199,7 +199,7 @@ impl StreamedText {
                     return Ok(signer.finish(bytes).await?);
                 }
             }
-            // The request gives up its place while it waits for the client.
+            // The request gives its place back while it waits for the client.
             drop(piece);
             slice = rest.next().await?;
             piece = turn.piece().await;

@@ -1,4 +1,4 @@
-//! The collection of the path, and those of `?collections=`, which a request asks besides it.
+//! The collection of the path, and the other collections that the request asks (`?collections=`).
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,8 +12,8 @@ use crate::http::quota::Quota;
 use crate::http::refusals::Reason;
 use crate::http::state::AppState;
 
-/// The collections of a request. For the others: 422 if the list is not valid, 403 if the key is not for one of them, 404
-/// if one does not exist.
+/// The collections of a request. For the other collections, the answer is 422 if the list is not valid, 403 if the key
+/// may not use one of them, and 404 if one does not exist.
 pub struct Targets {
     /// The collection of the path.
     pub own: Collection,
@@ -29,9 +29,9 @@ struct Named {
 }
 
 impl Others {
-    /// Returns all collections that the request asks, `own` first; `None` if it asks no others. The lookups of so many
-    /// documents in the others count as documents too. The documents themselves have been taken from the client's limits,
-    /// so the request is accepted, and is not refused for these.
+    /// Returns all collections that the request asks, `own` first; `None` if it asks no others. The lookups of
+    /// `documents` documents in the other collections count as documents too. The documents themselves are already
+    /// counted, so the request is accepted, and its lookups cannot lead to a refusal.
     pub(crate) fn asked(self, own: &Collection, documents: usize) -> Option<AskedCollections> {
         let Named { collections, quota } = *self.0?;
         quota.charge_documents(documents * collections.len());
@@ -44,7 +44,7 @@ impl FromRequestParts<AppState> for Targets {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let Target(own) = Target::from_request_parts(parts, state).await?;
-        // The handler, or the extractor of the body, takes the parameters later.
+        // The parameters are only read here: the handler, or the extractor of the body, takes them later.
         let others = match parts.extensions.get::<Query>().and_then(|query| query.get("collections")) {
             Some(listed) => Some(Box::new(named(listed, &own, parts, state).await?)),
             None => None,
@@ -55,7 +55,7 @@ impl FromRequestParts<AppState> for Targets {
 
 async fn named(listed: &str, own: &Collection, parts: &Parts, state: &AppState) -> Result<Named, Problem> {
     let names = AskedCollections::names(listed, own.name())?;
-    // Before any is looked for, so that the answer does not tell which of those exist that the key is not for.
+    // Checked before any collection is looked up, so that the answer does not tell which of the forbidden ones exist.
     let caller = caller_of(&parts.extensions);
     if let Some(problem) = names.iter().find_map(|name| caller.require_use(name).err()) {
         state.refusals().note(&parts.extensions, Reason::Forbidden);

@@ -1,6 +1,6 @@
-//! The body of an archived HTTP response -> the bytes of its content: chunks are joined, and content encodings undone. Some
-//! archives keep a body decoded and its header as it was, so a body that is plainly not encoded is taken as it is. Knows
-//! nothing of records and documents.
+//! The body of an archived HTTP response -> the bytes of its content: chunks are joined, and content encodings are
+//! undone. Some archives store a decoded body with the original header. A body that is clearly not encoded is therefore
+//! used unchanged. Knows nothing of records and documents.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
 use super::header::Header;
 
-/// Encodings of one body, one around the other. Servers hardly ever use more than one.
+/// The largest number of encodings that are applied to one body. Servers hardly ever use more than one.
 const ENCODINGS_MAX: usize = 3;
 /// Memory that a zstd frame may ask for: browsers take 8 MiB (RFC 8878, section 3.1.1.1.2).
 const WINDOW_LOG_MAX: u32 = 23;
@@ -35,8 +35,8 @@ pub(super) fn content<'a>(header: &Header, body: &'a [u8], bytes_max: usize) -> 
     Ok(content)
 }
 
-/// Joins the chunks of a body (RFC 9112, section 7.1). Returns nothing if it has no chunks: the first line of a text may look
-/// like the size of one, so the bytes behind the first chunk decide.
+/// Joins the chunks of a body (RFC 9112, section 7.1). Returns nothing if the body has no chunks. The first line of a
+/// text may look like the size of a chunk, so the bytes after the first chunk decide.
 fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let mut content = Vec::with_capacity(body.len());
     let mut rest = body;
@@ -56,7 +56,7 @@ fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let (chunk, after) = rest.split_at(size.min(rest.len()));
         content.extend_from_slice(chunk);
         let end = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n"));
-        // Servers end the line of a size with CRLF, also if the body was cut inside the chunk.
+        // Servers end the line of a size with CRLF, even if the body was cut inside the chunk.
         let is_chunk = end.is_some() || after.is_empty() && line.ends_with(b"\r");
         if is_first && !is_chunk {
             return Ok(None);
@@ -66,7 +66,7 @@ fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(content))
 }
 
-/// Bytes, and whether more of them were wanted.
+/// Bytes that end early, and whether more of them were requested.
 struct Ending<'a> {
     rest: &'a [u8],
     is_over: &'a Cell<bool>,
@@ -85,7 +85,7 @@ fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u
     let is_over = Cell::new(false);
     let decoder: Box<dyn Read + '_> = match encoding {
         "gzip" | "x-gzip" if body.starts_with(&[0x1F, 0x8B]) => Box::new(GzDecoder::new(body)),
-        // It should have a zlib header, but some servers leave it out (RFC 9110, section 8.4.1.2).
+        // The data should have a zlib header, but some servers leave it out (RFC 9110, section 8.4.1.2).
         "deflate" if has_zlib_header(body) => Box::new(ZlibDecoder::new(body)),
         "deflate" => Box::new(DeflateDecoder::new(body)),
         "br" => Box::new(brotli_decompressor::Decompressor::new(Ending { rest: body, is_over: &is_over }, 4096)),
@@ -104,7 +104,7 @@ fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u
     let ends_early = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof || is_over.get();
     match read {
         Ok(_) if content.len() <= bytes_max => Ok(Some(content)),
-        // These two have no magic number that a decoded body lacks.
+        // Data in these two encodings has no magic number by which it differs from a decoded body.
         _ if ["br", "deflate"].contains(&encoding) && std::str::from_utf8(body).is_ok() => Ok(None),
         Err(error) if ends_early(&error) && !content.is_empty() => Ok(Some(content)),
         Ok(_) => Err(format!("the body has more than {bytes_max} bytes after decompression, the most that is read")),
@@ -112,7 +112,7 @@ fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u
     }
 }
 
-/// RFC 1950, section 2.2.
+/// Checks the header as described in RFC 1950, section 2.2.
 fn has_zlib_header(body: &[u8]) -> bool {
     matches!(body, [method, flags, ..] if method & 0x0F == 8 && (u16::from(*method) * 256 + u16::from(*flags)).is_multiple_of(31))
 }
@@ -152,7 +152,8 @@ mod tests {
             ("Content-Encoding: gzip", TEXT.to_vec()),
             ("Content-Encoding: deflate", TEXT.to_vec()),
             ("Content-Encoding: br", TEXT.to_vec()),
-            // An uncompressed block and an empty last one (RFC 7932, section 9.2).
+            // The first bytes are an uncompressed block, and the last byte is an empty last block (RFC 7932, section
+            // 9.2).
             ("Content-Encoding: br", [&[0x8B, 0x14, 0x80], TEXT, &[0x03]].concat()),
         ] {
             assert_eq!(of(fields, &body).as_deref(), Ok(TEXT), "{fields} {body:?}");
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(of("Content-Encoding: gzip", &whole[..whole.len() - 2]).as_deref(), Ok(TEXT), "without its sum");
         let brotli = [&[0x8B, 0x14, 0x80], TEXT, &[0x03]].concat();
         assert_eq!(of("Content-Encoding: br", &brotli[..23]).as_deref(), Ok(&TEXT[..20]));
-        // Damage at the beginning, with all bytes in the decoder's buffer.
+        // The damage is at the beginning, and all bytes fit into the decoder's buffer.
         assert!(of("Content-Encoding: br", &[&[0xFF; 20], TEXT].concat()).unwrap_err().contains("not valid br"));
     }
 }

@@ -1,15 +1,16 @@
-//! The bytes of a text -> its characters. The label may be wrong or absent, and never makes it fail. Knows
+//! The bytes of a text -> its characters. The label may be wrong or absent, but this never causes an error. Knows
 //! nothing of records.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use crate::extract::is_utf8;
 
-/// Decodes by the byte order mark, else the label, else as UTF-8 if it is valid, else as windows-1252, as browsers do.
+/// Decodes the text by its byte order mark. Without one, it uses the label. Without a label, it uses UTF-8 if the bytes
+/// are valid, and otherwise windows-1252, as browsers do.
 pub(super) fn decoded(bytes: &[u8], label: Option<&str>) -> String {
     let labelled = label.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = labelled.unwrap_or_else(|| if is_utf8(bytes) { UTF_8 } else { WINDOWS_1252 });
-    // A byte order mark comes before all that.
+    // `decode` uses a byte order mark in preference to `encoding`.
     encoding.decode(bytes).0.into_owned()
 }
 
@@ -22,7 +23,7 @@ mod tests {
         for (bytes, label, expected) in [
             (b"caf\xC3\xA9".as_slice(), None, "café"),
             (b"caf\xE9", None, "café"),
-            // Cut inside a character.
+            // The text is cut inside a character.
             (b"caf\xC3\xA9 \xE2\x82", None, "café \u{FFFD}"),
             (b"caf\xE9", Some("ISO-8859-1"), "café"),
             (b"\x8D\x60", Some("Shift_JIS"), "港"),

@@ -1,8 +1,9 @@
-//! The lines of a header -> its fields. WARC records and archived HTTP responses have the same kind of header (ISO 28500,
-//! section 4; RFC 9112, section 5). It is lenient, because archives keep what servers sent.
+//! The lines of a header -> its fields. WARC records and archived HTTP responses have the same kind of header (ISO
+//! 28500, section 4; RFC 9112, section 5). The parser is lenient, because archives store headers exactly as servers
+//! sent them.
 
-/// The bytes of a header that are read, which is more than servers send. A record may have a longer one, and its fields would
-/// take many times as much memory.
+/// The number of bytes of a header that are read. Servers send fewer. A record may have a longer header, and its fields
+/// would take many times as much memory.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// The fields of a header, in their order.
@@ -10,8 +11,8 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 pub(super) struct Header(Vec<(String, String)>);
 
 impl Header {
-    /// Reads the lines after the first one. A line that begins with white space continues the one before it; a line
-    /// without a colon is left out, and so is everything after [`READ_BYTES_MAX`].
+    /// Reads the lines after the first one. A line that begins with white space continues the line before it. A line
+    /// without a colon is left out, and so are all bytes after [`READ_BYTES_MAX`].
     pub(super) fn parse(lines: &[u8]) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();
         for line in lines[..lines.len().min(READ_BYTES_MAX)].split(|&byte| byte == b'\n').skip(1) {
@@ -32,7 +33,7 @@ impl Header {
     }
 }
 
-/// A media type, in lower case, without its parameters, and the `charset` among them.
+/// Returns a media type in lower case without its parameters, and the parameter `charset` if it has one.
 pub(super) fn media_type(value: &str) -> (String, Option<String>) {
     let mut parts = value.split(';');
     let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -1,9 +1,10 @@
 //! A WARC file (ISO 28500) -> its pages, as documents in the form of the API. In: units of a file. Out: for each record
-//! a document, or the reason why there is none. Only the records that are damaged are lost: reading goes on with the
-//! next gzip member, or the next line that begins with `WARC/`. Memory is bounded: a record is at most
-//! [`RECORD_BYTES_MAX`], and so is its page after decompression. It must never know how documents are sent.
+//! a document, or the reason why there is none. Only damaged records are lost: reading continues with the next gzip
+//! member, or the next line that begins with `WARC/`. Memory is bounded: a record has at most [`RECORD_BYTES_MAX`], and
+//! so has its page after decompression. It must never know how documents are sent.
 //!
-//! The crate `warc` (0.4) holds whole records of any length, and reads nothing after the first damaged one.
+//! The crate `warc` (0.4) reads whole records of any length into memory, and reads nothing after the first damaged
+//! record.
 
 mod body;
 mod charset;
@@ -20,19 +21,20 @@ use header::Header;
 use page::Outcome;
 use stream::{Fault, Stream};
 
-/// The longest record whose page is read, and the longest page. The server takes no longer documents by default.
+/// The longest record whose page is read, and the longest page. By default, the server refuses longer documents.
 const RECORD_BYTES_MAX: usize = 16 << 20;
-/// The beginning of a longer record, by which it is told whether it has a page.
+/// The beginning of a longer record. It shows whether the record has a page.
 const HEAD_BYTES: usize = 64 << 10;
 
 /// One record.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Its number in the file, from 1. A damaged part of the file counts as one record.
+    /// The number of the record in the file, from 1. A damaged part of the file counts as one record.
     pub(super) number: u64,
-    /// The offset in the file at which it begins; in a compressed file, that of its gzip member or zstd frame.
+    /// The offset at which the record begins in the file; in a compressed file, the offset of its gzip member or zstd
+    /// frame.
     pub(super) offset: u64,
-    /// Its document; nothing if it has no page.
+    /// The document of the record; nothing if the record has no page.
     pub(super) document: Result<Option<Vec<u8>>, String>,
 }
 

@@ -13,8 +13,8 @@ use crate::types::{CaptureDate, PayloadDigest};
 
 /// Kinds of records that have pages.
 const KINDS: [&str; 3] = ["response", "resource", "conversion"];
-/// The longest page as JSON, in which a control character has six bytes. Servers take 16 MiB unless they are told
-/// otherwise, and a request with a longer one might be refused with all the pages in it.
+/// The longest page as JSON, in which a control character has six bytes. By default, servers accept 16 MiB. A request
+/// with a longer page might be refused together with all its other pages.
 const JSON_BYTES_MAX: usize = 32 << 20;
 /// The longest value of a record's header that is kept with its document.
 const KEPT_BYTES_MAX: usize = 256;
@@ -28,17 +28,17 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-/// The content of a page, found by its headers.
+/// The content of a page, as its headers describe it.
 struct Page<'a> {
     is_html: bool,
     charset: Option<String>,
-    /// The header of the HTTP response, or none: then the body is not encoded.
+    /// The header of the HTTP response. It is empty if there is none; then the body is not encoded.
     header: Header,
     body: &'a [u8],
 }
 
-/// Whether a record with this header, whose block begins with `head`, has a page. A block that cannot be understood
-/// counts as one, because it is reported.
+/// Whether a record has a page. `header` is its header, and its block begins with `head`. A block that cannot be
+/// understood counts as a page, because it is reported.
 pub(super) fn is_page(header: &Header, head: &[u8]) -> bool {
     !matches!(page(header, head), Ok(None))
 }
@@ -56,7 +56,7 @@ fn page<'a>(record: &Header, block: &'a [u8]) -> Result<Option<Page<'a>>, String
     if !record.get("warc-type").is_some_and(|kind| KINDS.contains(&kind.to_ascii_lowercase().as_str())) {
         return Ok(None);
     }
-    // wget keeps its arguments and its log as resources of its own scheme.
+    // wget stores its arguments and its log as resources with an address of its own scheme.
     if uri(record).is_some_and(|uri| uri.starts_with("metadata:")) {
         return Ok(None);
     }
@@ -102,7 +102,7 @@ fn response(block: &[u8]) -> Result<Response<'_>, String> {
     Ok(Response { status, header: Header::parse(head), body })
 }
 
-/// The address of the page. Old versions of wget write it in angle brackets.
+/// Returns the address of the page. Old versions of wget write it in angle brackets.
 fn uri(record: &Header) -> Option<&str> {
     let uri = record.get("warc-target-uri")?;
     let uri = uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri);
@@ -131,8 +131,8 @@ enum Content {
     Html(String),
 }
 
-/// The date and the digest of the record's header, if they are not as WARC says. The API takes no such, so that they stay
-/// with the document in this way.
+/// The date and the digest of the record's header, if they are not valid in WARC. The API refuses such values, so they
+/// are stored as metadata of the document.
 #[derive(Serialize)]
 struct Metadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +161,7 @@ fn line(record: &Header, page: &Page<'_>, bytes_max: usize) -> Result<Vec<u8>, S
     Ok(json)
 }
 
-/// Returns the value of a field of the header: first if it is valid, or second if not.
+/// Returns the value of a field of the header: first in the pair if it is valid, otherwise second.
 fn apart<'a>(record: &'a Header, name: &str, is_valid: fn(&str) -> bool) -> (Option<&'a str>, Option<&'a str>) {
     match record.get(name) {
         Some(value) if is_valid(value) => (Some(value), None),
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(made(&identified, b"HTTP/1.1 200\r\n\r\n<p>")["html"], "<p>");
     }
 
-    // One such record made a request too long for the server, which ended the import.
+    // One such record made a request too long for the server, and this ended the import.
     #[test]
     fn a_page_that_is_too_long_as_json_is_left_out() {
         let fields = "WARC-Type: resource\nContent-Type: text/html\nWARC-Target-URI: http://a.example/";

@@ -1,5 +1,5 @@
-//! Units -> headers and blocks of records, and the next record after damage. It remembers no more than one record, and
-//! gives bytes back if a record was shorter than its header says. Knows nothing of pages.
+//! Units -> headers and blocks of records, and the next record after damage. It stores at most one record. If a record
+//! was shorter than its header says, it returns the bytes after it to the stream. Knows nothing of pages.
 
 use std::io;
 
@@ -13,17 +13,17 @@ pub(super) const RECORD: &[u8] = b"WARC/";
 const BLANK_BYTES: usize = 4;
 /// The longest header of a record.
 const HEADER_BYTES_MAX: usize = 64 << 10;
-/// The beginning of a record, with the end of the blank line before it. A page may contain it, so a record begins there only
-/// after damage.
+/// The beginning of a record, with the end of the blank line before it. A page may contain these bytes, so they begin a
+/// record only after damage.
 const NEXT_RECORD: &[u8] = b"\nWARC/1.";
-/// The length of that with the whole blank line.
+/// The length of `NEXT_RECORD` with the whole blank line.
 const NEXT_RECORD_BYTES: usize = NEXT_RECORD.len() + 3;
-/// The bytes behind a block that tell whether it ends there.
+/// The number of bytes after a block that show whether the block ends there.
 const END_BYTES: usize = BLANK_BYTES + RECORD.len();
-/// The bytes of a long block that are kept, because its length may be wrong.
+/// The number of bytes of a long block that are kept, because the length in its header may be wrong.
 const INSIDE_BYTES_MAX: usize = 16 << 20;
 
-/// How reading a header or a block ended, other than well.
+/// The reason why reading a header or a block failed.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The file cannot be read.
@@ -44,11 +44,11 @@ impl From<UnitError> for Fault {
 /// The decompressed bytes of a WARC file.
 pub(super) struct Stream {
     units: Units,
-    /// Bytes that were read, and belong to the next records.
+    /// Bytes that were read, but belong to the next records.
     back: Vec<u8>,
     /// The place in `back`.
     at: usize,
-    /// Whether a record was damaged, so that the next one must be looked for.
+    /// Whether a record was damaged. If so, the next record must be looked for.
     lost: bool,
 }
 
@@ -62,18 +62,18 @@ impl Stream {
         self.units.taken()
     }
 
-    /// The offset in the file of the next byte; in a compressed file, of its gzip member or zstd frame.
+    /// The offset of the next byte in the file; in a compressed file, the offset of its gzip member or zstd frame.
     pub(super) fn offset(&self) -> u64 {
         let ahead = if self.units.are_compressed() { 0 } else { (self.back.len() - self.at) as u64 };
         self.units.offset() - ahead
     }
 
-    /// Goes to the beginning of the next record. Returns false at the end of the file. Without damage, there are only
-    /// blank lines between two records.
+    /// Goes to the beginning of the next record. Returns false at the end of the file. If nothing is damaged, there are
+    /// only blank lines between two records.
     pub(super) fn next_record(&mut self) -> Result<bool, Fault> {
         loop {
             match self.look_for_record() {
-                // The damaged record was reported, and this is the same damage. The next unit follows.
+                // The damaged record was already reported, and this is the same damage. The next unit follows.
                 Err(Fault::Damaged(_)) if self.lost => {}
                 found => return found,
             }
@@ -103,7 +103,7 @@ impl Stream {
         }
     }
 
-    /// Reads the lines up to the next blank one. If this fails, the next record must be looked for.
+    /// Reads the lines up to the next blank line. If this fails, the next record must be looked for.
     pub(super) fn header(&mut self) -> Result<Vec<u8>, Fault> {
         self.lost = true;
         if !self.peek(RECORD.len())?.starts_with(RECORD) {
@@ -147,18 +147,19 @@ impl Stream {
         self.peek(count)
     }
 
-    /// Makes the next record one that must be looked for, because the end of this one is unknown.
+    /// Marks the end of this record as unknown, so that the next record must be looked for.
     pub(super) fn lose(&mut self, reason: &str) -> Fault {
         self.lost = true;
         Fault::Damaged(reason.to_owned())
     }
 
-    /// Reads the next `length` bytes into `block`. If a record turns out to be shorter than that, it fails, and the next
-    /// record is the one that begins inside.
+    /// Reads the next `length` bytes into `block`. It fails if the record turns out to be shorter. Then the next record
+    /// is the one that begins inside these bytes.
     pub(super) fn block(&mut self, length: usize, block: &mut Vec<u8>) -> Result<(), Fault> {
         block.clear();
         self.lost = true;
-        // These bytes were read for a longer record, whose length was wrong. So this one's may be wrong too.
+        // These bytes were read for an earlier, longer record, whose length was wrong. The length of this record may be
+        // wrong too.
         if let Some(end) = next_record(self.given_back(length as u64)) {
             self.consume(end);
             return Err(shorter(length as u64, end as u64));
@@ -179,8 +180,8 @@ impl Stream {
         self.end_of_record(length, block)
     }
 
-    /// Skips a block that is too long to be kept. A record that seems to begin inside may be a part of a page, so the next
-    /// record begins there only if this one does not end where its header says.
+    /// Skips a block that is too long to be kept. A record that seems to begin inside it may be a part of a page.
+    /// Therefore the next record begins there only if this block does not end where its header says.
     pub(super) fn skip(&mut self, length: u64) -> Result<(), Fault> {
         self.lost = true;
         let ends_well = self.ends_well(length);
@@ -221,21 +222,22 @@ impl Stream {
         self.end()
     }
 
-    /// Whether the block that begins here ends where its header says. Returns nothing if only reading it tells.
+    /// Whether the block that begins here ends where its header says. Returns nothing if this is not known before the
+    /// block is read.
     fn ends_well(&self, length: u64) -> Option<bool> {
-        // With the last byte of the block: if there is none, the file ends earlier.
+        // The last byte of the block is included: if it is missing, the file ends earlier.
         let bytes = self.units.ahead(self.offset().checked_add(length - 1)?, END_BYTES + 1)?;
         Some(bytes.split_first().is_some_and(|(_, bytes)| is_end(bytes)))
     }
 
-    /// Goes back to the record that seems to begin inside a block, if its bytes were kept.
+    /// Goes back to the record that seems to begin inside a block, if the bytes of that record were kept.
     fn inside_or(&mut self, inside: Option<Inside>, length: u64, fault: impl FnOnce() -> Fault) -> Fault {
         let Some(Inside { end, kept: Some(mut kept) }) = inside else { return fault() };
         self.unread(&mut kept);
         shorter(length, end)
     }
 
-    /// Looks at the bytes behind a block.
+    /// Checks the bytes after a block.
     fn end_of_record(&mut self, length: usize, block: &mut Vec<u8>) -> Result<(), Fault> {
         if !self.is_end()? {
             return Err(self.block_or(length, block, || goes_on(length as u64)));
@@ -248,21 +250,21 @@ impl Stream {
         self.peek(END_BYTES).map(is_end)
     }
 
-    /// Goes behind the end of a record. If the unit ends here, it must be whole.
+    /// Goes to the byte after the end of a record. If the unit ends here, the unit must be intact.
     fn end(&mut self) -> Result<(), Fault> {
         let blank = blank(self.peek(BLANK_BYTES)?);
         self.consume(blank);
-        // The checksum of a gzip member or a zstd frame is behind its last byte.
+        // The checksum of a gzip member or a zstd frame comes after its last byte.
         self.fill()?;
         self.lost = false;
         Ok(())
     }
 
-    /// Goes back to the first record that begins inside `block`: the record is shorter than its header says, and a part of
-    /// the next ones was read for it. If there is none, `fault` says why the record ends badly.
+    /// Goes back to the first record that begins inside `block`: this record is shorter than its header says, and a
+    /// part of the next records was read for it. If no record begins there, `fault` says why the record ends badly.
     fn block_or(&mut self, length: usize, block: &mut Vec<u8>, fault: impl FnOnce() -> Fault) -> Fault {
         let read = block.len();
-        // The next record may begin across the end of the block.
+        // The next record may begin inside the block and continue after its end.
         let more = self
             .peek(NEXT_RECORD_BYTES)
             .map_or(Vec::new(), |bytes| bytes[..bytes.len().min(NEXT_RECORD_BYTES)].to_vec());
@@ -277,10 +279,10 @@ impl Stream {
         shorter(length as u64, end as u64)
     }
 
-    /// Goes back by these bytes, the last ones that were consumed.
+    /// Goes back by these bytes, which are the last ones that were consumed.
     fn unread(&mut self, bytes: &mut Vec<u8>) {
-        // All of these came from `back`: the unit is read only when `back` is empty. To copy the rest of `back` for each
-        // record that is too short would take quadratic time.
+        // All of these came from `back`, because the unit is read only if `back` is empty. Copying the rest of `back`
+        // for each record that is too short would take quadratic time.
         if !self.back.is_empty() && bytes.len() <= self.at {
             self.at -= bytes.len();
             return;
@@ -289,7 +291,7 @@ impl Stream {
         (self.back, self.at) = (std::mem::take(bytes), 0);
     }
 
-    /// Whether the record goes on in the next unit. If a record begins there, it does not.
+    /// Whether the record continues in the next unit. It does not if another record begins there.
     fn continues(&mut self) -> Result<bool, Fault> {
         Ok(self.units.next(RECORD)? && !self.units.peek(RECORD.len())?.starts_with(RECORD))
     }
@@ -306,20 +308,20 @@ impl Stream {
         }
     }
 
-    /// The first of the bytes that were given back, at most `count`.
+    /// The first of the bytes in `back`, at most `count`.
     fn given_back(&self, count: u64) -> &[u8] {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         &self.back[self.at..self.back.len().min(self.at.saturating_add(count))]
     }
 
-    /// Returns the next bytes of the unit, and none only at its end.
+    /// Returns the next bytes of the unit. They are empty only at its end.
     fn fill(&mut self) -> Result<&[u8], Fault> {
         self.peek(1)
     }
 
     fn peek(&mut self, count: usize) -> Result<&[u8], Fault> {
         if self.at < self.back.len() && self.back.len() - self.at < count {
-            // A few bytes of `back` are left, and the rest is in the unit.
+            // `back` has a few bytes left, and the other bytes are in the unit.
             let more = self.units.peek(count)?;
             let taken = more.len().min(count);
             let more = more[..taken].to_vec();
@@ -346,9 +348,9 @@ impl Stream {
 
 /// A record that seems to begin inside a long block.
 struct Inside {
-    /// The bytes of the block before it.
+    /// The number of bytes of the block before this record.
     end: u64,
-    /// The bytes of the block from there on, unless they are too many.
+    /// The bytes of the block from this record on; absent if they are too many.
     kept: Option<Vec<u8>>,
 }
 
@@ -367,12 +369,12 @@ impl Inside {
     }
 }
 
-/// The length of the line ends at the beginning of these bytes, at most [`BLANK_BYTES`].
+/// Returns the length of the line ends at the beginning of these bytes, at most [`BLANK_BYTES`].
 fn blank(bytes: &[u8]) -> usize {
     bytes.iter().take(BLANK_BYTES).take_while(|byte| b"\r\n".contains(byte)).count()
 }
 
-/// Whether a record may end before these bytes. The next one may follow without a blank line.
+/// Whether a record may end before these bytes. The next record may follow without a blank line.
 fn is_end(bytes: &[u8]) -> bool {
     let blank = blank(bytes);
     let after = &bytes[blank..];
@@ -391,7 +393,7 @@ fn shorter(length: u64, end: u64) -> Fault {
     Fault::Damaged(format!("its Content-Length is {length}, but the next record begins after {end} bytes"))
 }
 
-/// Returns the end of the record after which the next one begins inside these bytes.
+/// Returns the first place in these bytes at which a record ends and another record begins.
 fn next_record(bytes: &[u8]) -> Option<usize> {
     memmem::find_iter(bytes, NEXT_RECORD).find_map(|at| match &bytes[..at] {
         [before @ .., b'\r', b'\n', b'\r'] => Some(before.len()),

@@ -4,7 +4,7 @@ use std::io::{Cursor, Seek as _, Write};
 
 use super::*;
 
-/// A record with a text, and the blank line behind it.
+/// A record with a text, and the blank line after it.
 fn page(uri: &str, text: &str) -> Vec<u8> {
     record(&format!("WARC-Type: conversion\r\nWARC-Target-URI: {uri}\r\nContent-Type: text/plain"), text.as_bytes())
 }
@@ -34,12 +34,12 @@ fn noise(count: usize) -> String {
     (0..count).map(|_| char::from(b'a' + (random.next_u64() % 26) as u8)).collect()
 }
 
-/// Returns a line for each record: its number and offset, and its id or why there is none.
+/// Returns a line for each record: its number, its offset, and its id or the reason why it has none.
 fn read(bytes: &[u8]) -> Vec<String> {
     read_units(Units::open(Box::new(Cursor::new(bytes.to_vec())), 27).unwrap(), bytes.len())
 }
 
-/// The same from a file on the disk, whose bytes can be read in any order.
+/// Does the same with a file on the disk, whose bytes can be read in any order.
 fn read_file(bytes: &[u8]) -> Vec<String> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
@@ -90,7 +90,7 @@ fn records_have_their_numbers_and_offsets() {
         let wanted = [format!("1 @{} a 5", at[0]), format!("2 @{} b 3000", at[1]), format!("3 @{} c 5", at[2])];
         assert_eq!(read(&packed.concat()), wanted);
     }
-    // All records in one member, as plain gzip makes it.
+    // All records are in one member, as plain gzip writes them.
     assert_eq!(read(&gzip(&pages().concat())), ["1 @0 a 5", "2 @0 b 3000", "3 @0 c 5"]);
 }
 
@@ -117,7 +117,7 @@ fn a_damaged_member_costs_its_record_alone() {
         let packed = pages().map(|page| pack(&page));
         let at = offsets(&packed);
         let (first, third) = (format!("1 @{} a 5", at[0]), |at: usize| format!("3 @{at} c 5"));
-        // In the middle of the data, in its magic number, and in the checksum.
+        // The damage is in the middle of the data, in the magic number, and in the checksum.
         let middle = at[1] + packed[1].len() / 2;
         for place in [middle, at[1] + 1, at[2] - 6] {
             let mut damaged = packed.concat();
@@ -147,7 +147,7 @@ fn a_record_may_go_on_in_the_next_member() {
     let packed = [gzip(&first), gzip(head), gzip(tail), gzip(&third)];
     let read = read(&packed.concat());
     assert_eq!((read.len(), &read[1][read[1].len() - 7..]), (3, " b 3000"), "{read:?}");
-    // Its end is missing.
+    // The end of the record is missing.
     let packed = [gzip(&first), gzip(head), gzip(&third)];
     let read = self::read(&packed.concat());
     assert_eq!((read.len(), &read[2][read[2].len() - 4..]), (3, " c 5"), "{read:?}");
@@ -209,20 +209,20 @@ fn many_lies_about_lengths_take_linear_time() {
     let begun = std::time::Instant::now();
     let read = read(&lie.repeat(100_000));
     assert_eq!(read.len(), 100_000);
-    // Each would copy the 4 MB behind it, if it could.
+    // It would take longer if each record copied the 4 MB after it.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
 
-/// The lines without their numbers and offsets.
+/// Returns the lines without their numbers and offsets.
 fn told(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.splitn(3, ' ').last().unwrap()).collect()
 }
 
-// Anyone whose page is archived could add pages of others to the archive.
+// Anyone whose page is archived could otherwise add pages of others to the archive.
 #[test]
 fn a_page_that_looks_like_records_hides_no_record_in_it() {
     let fake = [b"\r\n\r\n".as_slice(), &page("https://victim.example/", "fake")].concat();
-    // Before and behind the place from which on the bytes are kept.
+    // The place is before and after the place from which the bytes are kept.
     for before in [10, RECORD_BYTES_MAX] {
         let mut body = vec![b'x'; RECORD_BYTES_MAX + 2_000_000];
         body[before..before + fake.len()].copy_from_slice(&fake);
@@ -256,7 +256,7 @@ fn a_wrong_length_of_a_long_record_costs_that_record() {
         }
     }
     assert_eq!(told(&read_file(&file(far))), ["a 5", &lies(far), "b 6", "c 5", &last]);
-    // From a stream, all that the record claims is lost.
+    // In a stream, all bytes that the record claims are lost.
     let lines = read(&file(far));
     assert_eq!((lines.len(), told(&lines)[0]), (2, "a 5"), "{lines:?}");
     let short = body.len() - 5;
@@ -272,6 +272,6 @@ fn many_records_that_begin_across_the_ends_of_others_take_linear_time() {
     let lies = [lie, b"WARC/1.0\r\nContent-Length: 5\r\n\r\n\r\n\r\n".repeat(400_000)].concat();
     let begun = std::time::Instant::now();
     assert!(read(&lies).len() > 200_000);
-    // Each would copy the 14 MB behind it, if it could.
+    // It would take longer if each record copied the 14 MB after it.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }

@@ -32,7 +32,7 @@ use crate::types::Seq;
 const DOCUMENT_SUM: usize = DOCUMENT_COLUMN_COUNT - 1;
 /// The number of steps of SQLite's virtual machine between two checks for a cancellation.
 const STEPS: i32 = 10_000;
-/// The approximate bytes of a row of `signature` without the signature.
+/// The approximate size of a row of `signature` without the signature.
 const SIGNATURE_ROW_BYTES: usize = 64;
 /// The number of rows between two progress reports.
 const PROGRESS_ROWS: u64 = 1024;
@@ -56,8 +56,8 @@ fn read_head(connection: &Connection, path: &Path) -> Result<(Opened, Ledger)> {
     Ok((opened, ledger))
 }
 
-/// Checks every row. If a record is damaged, the error names it. Reads at the pace of the backup, except for SQLite's own
-/// check, which does not tell how far it is.
+/// Checks every row. If a record is damaged, the error names it. Reads at the pace of the backup. Only SQLite's own
+/// check runs at full speed, because it does not report its progress.
 pub(super) fn every_row(path: &Path, bytes: u64, stage: &Stage, pace: &Pace) -> Result<Opened> {
     let name = name_of(path);
     let mut connection = connect(path, Role::Reader)?;
@@ -107,7 +107,7 @@ pub(super) fn every_row(path: &Path, bytes: u64, stage: &Stage, pace: &Pace) -> 
 struct Rows<'a> {
     name: &'a str,
     total: u64,
-    /// The bytes of the file for each row, on average.
+    /// The average number of bytes of the file for each row.
     row_bytes: u64,
     seen: u64,
     stage: &'a Stage,

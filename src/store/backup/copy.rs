@@ -1,8 +1,8 @@
-//! Copies a collection's file as of one moment, at a bounded rate, while its writer works.
-//! `VACUUM INTO` reads the whole file in one read transaction. (SQLite's backup API starts over with each commit of
-//! another connection, so next to a writer a throttled backup would never end.) As long as the transaction lasts, the
-//! writer's log cannot restart, so it grows. Past half of its limit the copy no longer pauses; past the limit the copy
-//! is given up.
+//! Copies a collection's file as of one moment, at a bounded rate, while its writer works. `VACUUM INTO` reads the
+//! whole file in one read transaction. (SQLite's backup API starts over with each commit of another connection, so next
+//! to a writer a throttled backup would never end.) As long as the transaction lasts, the writer's log cannot restart,
+//! so it grows. If the log has grown by more than half of `log_bytes_max`, the copy no longer pauses. If it has grown
+//! by more than `log_bytes_max`, the copy fails.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::store::format::version::check_format;
 /// The number of steps of SQLite's virtual machine between two checks, about 20 rows.
 const STEPS: i32 = 100;
 const CACHE_KIB: i64 = 256;
-/// The shortest time between two checks of the log and for a cancellation. Also the longest pause without a check.
+/// The shortest time between two checks of the log and of a cancellation. Also the longest pause without such a check.
 const LOOK: Duration = Duration::from_millis(10);
 /// After this many bytes the copy is synced. A single sync at the end would delay the writer's own fsync.
 const SYNC_BYTES: u64 = 8 << 20;
@@ -56,7 +56,8 @@ pub(super) fn copy(source: &Path, target: &Path, limits: CopyLimits, gone: Gone,
     let mut connection = connect(source, Role::Reader)?;
     let copying = |error| StoreError::from_sqlite(&label, "copying it", error);
     check_format(&connection, source)?;
-    // The cache can hold as much unwritten data again, so keep it small: the rate is measured by the size of the file.
+    // Keep the cache small: the rate is measured by the size of the file, which does not include unwritten data in the
+    // cache.
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(copying)?;
     connection.progress_handler(STEPS, Some(move || watch.step())).map_err(copying)?;
     let copied = connection.execute("VACUUM main INTO ?1", [name]);
@@ -156,7 +157,7 @@ impl Watch {
         true
     }
 
-    /// Syncs early. An error here is ignored, because it comes again at the sync that counts.
+    /// Syncs early. An error is ignored here, because the last sync reports it again.
     fn sync(&mut self) {
         if self.file.is_none() {
             self.file = File::open(&self.target).ok();

@@ -8,7 +8,8 @@ use crate::store::data_dir::files;
 
 /// The marker of a backup. The manifest has this name until the backup is complete.
 pub(super) const PARTIAL: &str = "manifest.json.partial";
-/// The name of the manifest while it is written. Until it is complete, the marker says whose the directory is.
+/// The name of the manifest while it is written. Until it is complete, the marker shows that the directory belongs to a
+/// backup.
 pub(super) const WRITING: &str = "manifest.json.partial.new";
 /// The file that SQLite keeps next to a database that it creates.
 const JOURNAL: &str = ".sqlite-journal";

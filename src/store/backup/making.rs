@@ -80,8 +80,9 @@ impl Backup {
         Ok(self)
     }
 
-    /// Copies one collection's file as of now, and checks every row of the copy. Returns when the collection was
-    /// created; `None` if `gone` said that it was dropped meanwhile, so that the backup is without it.
+    /// Copies one collection's file as of now, and checks every row of the copy. Returns the time at which the
+    /// collection was created. `None` if `gone` said that the collection was dropped meanwhile; the backup then does
+    /// not contain it.
     pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<Option<TimestampMs>> {
         let label = name_of(source);
         let file = format!("{label}{}", files::SUFFIX);
@@ -101,7 +102,7 @@ impl Backup {
         synced.map_err(failed("writing it"))?;
         let stage = self.progress.stage(units);
         let pace = Pace::new(self.limits.bytes_per_second_max, self.progress.clone());
-        // Before the other checks: they find in memory what was just read.
+        // This comes before the other checks, which then find the file in the system's page cache.
         let (bytes, sum) = manifest::sum_of(&target, &pace).map_err(failed("reading it"))?;
         let Opened { meta, last_seq, documents } = check::every_row(&target, bytes, &stage, &pace)?;
         if let Some(detail) = meta.other_than(&label) {

@@ -37,7 +37,7 @@ pub struct Manifest {
     series: Option<String>,
     /// The collections, sorted by name.
     pub collections: Vec<ManifestEntry>,
-    /// The checksum of all of the above, as written.
+    /// The checksum of the manifest as it is written, with an empty text in this field.
     xxh3_128: String,
 }
 
@@ -60,7 +60,7 @@ pub struct ManifestEntry {
 }
 
 impl ManifestEntry {
-    /// Returns an error if the file at `path`, with this length and checksum, is not the one of the backup.
+    /// Returns an error if this length and this checksum of the file at `path` differ from those in the manifest.
     pub(super) fn compare(&self, path: &Path, (bytes, sum): &(u64, String)) -> Result<()> {
         if (*bytes, sum) == (self.bytes, &self.xxh3_128) {
             return Ok(());
@@ -124,8 +124,8 @@ impl Manifest {
             return Err(damaged("its checksum differs"));
         }
         for entry in &this.collections {
-            // A checksum shows that the manifest is undamaged, but not that hapax wrote it. So no file name may lead
-            // elsewhere.
+            // A checksum shows that the manifest is undamaged, but not that hapax wrote it. No file name may lead out
+            // of the directory.
             let named = CollectionName::new(&entry.name).is_ok();
             if !named || entry.file != format!("{}{}", entry.name, files::SUFFIX) {
                 return Err(damaged(&format!("`{}` is not the file of a collection", entry.file)));

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::error::BackupError;
 use super::progress::Progress;
 
-/// The longest pause without a look for a cancellation.
+/// The longest pause without a check for a cancellation.
 const LOOK: Duration = Duration::from_millis(10);
 /// The bytes that may be read between two pauses.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -22,7 +22,7 @@ pub(super) struct Pace {
     read: Mutex<Read>,
 }
 
-/// The bytes that were read since a moment.
+/// The number of bytes that were read since a moment.
 #[derive(Debug)]
 struct Read {
     since: Instant,
@@ -40,7 +40,7 @@ impl Pace {
         read.bytes += bytes;
         if read.bytes >= PIECE_BYTES.min(self.bytes_per_second_max.unwrap_or(PIECE_BYTES) / 16) {
             self.pause(&read);
-            // Time that was not used is not made up for.
+            // Unused time is not saved for later reads.
             *read = Read { since: Instant::now(), bytes: 0 };
         }
         drop(read);

@@ -1,4 +1,5 @@
-//! The progress of a backup or a restore, shared by the thread that works, and those that show or cancel it.
+//! The progress of a backup or a restore. The thread that works shares it with the threads that show or cancel the
+//! work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -9,8 +9,8 @@ use super::folder::{PARTIAL, WRITING, entries, is_ours};
 use super::manifest::{self, Manifest, copy_summed};
 use crate::store::data_dir::files::{make_dir, sync_dir, sync_parent};
 
-/// Moves a backup to a directory that [is free](is_free). If that is on another file system, copies the files, the
-/// manifest last, compares each with the manifest, and leaves the original. If the copy fails, nothing of it stays.
+/// Moves a backup to a directory that [is free](is_free). If the directory is on another file system, copies the files
+/// (the manifest last), compares each file with the manifest, and leaves the original. A copy that fails is removed.
 pub fn relocate(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
     let failed = |source| moving(to, source);
     make_dir(to).map_err(failed)?;
@@ -46,8 +46,8 @@ fn moving(to: &Path, source: io::Error) -> BackupError {
 
 fn copy(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
     let failed = |source| moving(to, source);
-    // The manifest has the name of the marker until all files are copied. If the move is interrupted, the result is
-    // known as an unfinished backup.
+    // The manifest has the name of the marker until all files are copied. If the move is interrupted, the directory is
+    // therefore recognised as an unfinished backup.
     let mark = || {
         let mut marker = File::create_new(to.join(WRITING))?;
         // Locked until the end, so that no other process takes these files for leftovers.

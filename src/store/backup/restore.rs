@@ -23,7 +23,7 @@ use crate::store::format::creation::finish_new;
 
 /// The directory from which collections are served.
 const COLLECTIONS: &str = "collections";
-/// Its name until it is complete.
+/// The name of that directory until it is complete.
 const RESTORING: &str = "collections.restoring";
 /// Many file systems have this directory at their root, and a data directory may be such a root.
 const LOST_AND_FOUND: &str = "lost+found";
@@ -45,7 +45,7 @@ pub fn restore(dir: &Path, data_dir: &Path, progress: &Arc<Progress>) -> Result<
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(&restoring).map_err(failed("creating a directory"))?;
-    // Sync this directory's name before the first file: it marks the restore as incomplete.
+    // Sync the name of this directory before the first file is written: the name marks the restore as incomplete.
     sync_dir(data_dir).map_err(failed("creating a directory"))?;
     let restored = manifest.collections.iter().try_for_each(|entry| restore_one(dir, &restoring, entry, progress));
     if let Err(error) = restored {
@@ -89,8 +89,8 @@ fn restore_one(dir: &Path, restoring: &Path, entry: &ManifestEntry, progress: &A
     give_log(&to).map_err(|error| StoreError::from_sqlite(&entry.name, "restoring it", error).into())
 }
 
-/// Lets a file have a write-ahead log from now on. Copies have none, and a server would change that with a rollback
-/// journal next to a file that it serves.
+/// Switches a file to a write-ahead log. A copy does not use one. Without this step, a server would make the switch,
+/// with a rollback journal next to a file that it serves.
 fn give_log(path: &Path) -> rusqlite::Result<()> {
     let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     finish_new(Connection::open_with_flags(path, access)?)

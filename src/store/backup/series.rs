@@ -1,8 +1,8 @@
 //! Backups that follow each other under one name. A backup of the series `nightly` is named
-//! `nightly-2026-11-21T020000Z`. When a new one is complete, the oldest are removed.
-//! A backup is removed only if it says itself that it belongs to the series: in its manifest if it is complete, else in
-//! its marker. A removal begins by renaming the manifest. If it is interrupted, the rest is no longer a backup, and
-//! goes the next time.
+//! `nightly-2026-11-21T020000Z`. When a new one is complete, the oldest are removed. A backup is removed only if it
+//! says itself that it belongs to the series: in its manifest if it is complete, else in its marker. A removal begins
+//! by renaming the manifest. If the removal is interrupted, the rest is no longer a backup, and the next removal
+//! deletes it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use crate::types::TimestampMs;
 
 /// The format of the time in the name of a directory, after the name of the series and a dash.
 const TIME: &str = "%Y-%m-%dT%H%M%SZ";
-/// The most bytes that a directory's name has beyond the name of the series: a dash, the time, a number.
+/// The maximum number of bytes after the name of the series in a directory's name: a dash, the time, a number.
 pub const SUFFIX_BYTES_MAX: usize = 1 + 18 + 4;
 
 /// Returns a free name in `dir` for the next backup of the series. If several are made in one second, each gets a
@@ -36,8 +36,8 @@ pub fn dated(dir: &Path, series: &str, at: TimestampMs) -> String {
 }
 
 /// Removes the oldest complete backups of the series in `dir` until `keep` are left, but never `newest`. Also removes
-/// its interrupted backups. If `keep` is 0, all complete ones stay. Returns the names of the complete ones that were
-/// removed. If one cannot be removed, it stays and a warning is logged.
+/// the interrupted backups of the series. If `keep` is 0, all complete backups stay. Returns the names of the complete
+/// backups that were removed. If a backup cannot be removed, it stays and a warning is logged.
 pub fn prune(dir: &Path, series: &str, keep: usize, newest: &str) -> Vec<String> {
     let mut whole = Vec::new();
     for name in entries(dir).unwrap_or_default() {
@@ -93,7 +93,7 @@ pub fn remove(folder: &Path, manifest: &Manifest) -> io::Result<bool> {
     if !entries(folder)?.iter().all(known) {
         return Ok(false);
     }
-    // From here on this is no backup any longer, even after a crash.
+    // From here on, this is no longer a backup, even after a crash.
     fs::rename(folder.join(manifest::FILE), folder.join(PARTIAL))?;
     sync_dir(folder)?;
     remove_marked(folder)?;
@@ -110,7 +110,7 @@ fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
         return Ok(true);
     }
     if there == [WRITING] {
-        // A move that was interrupted at its beginning.
+        // A move was interrupted at its beginning.
         fs::remove_file(folder.join(WRITING))?;
         fs::remove_dir(folder)?;
         return Ok(true);
@@ -124,8 +124,8 @@ fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
         return Ok(true);
     }
     let marked: Option<serde_json::Value> = serde_json::from_reader(&marker).ok();
-    // A lone and empty marker: the backup was interrupted before it could write the series. There is nothing else to
-    // lose.
+    // If an empty marker is the only file, the backup was interrupted before it could write the series. No other file
+    // can be lost.
     let just_begun = there.len() == 1 && marker.metadata()?.len() == 0;
     if !just_begun && marked.and_then(|marked| Some(marked.get("series")?.as_str()? == series)) != Some(true) {
         return Ok(false);

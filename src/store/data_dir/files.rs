@@ -46,7 +46,7 @@ pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
     Ok(names)
 }
 
-/// Creates a directory and its missing parents, readable only by their owner, so that they survive a power failure.
+/// Creates a directory and its missing parents, readable only by their owner, and syncs them.
 pub fn make_dir(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         // An earlier run that was interrupted may have created it without this sync. If reading the parent is not
@@ -89,7 +89,7 @@ pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(strangers)
 }
 
-/// Returns the collection that this log, or another file that SQLite keeps next to a database, belongs to.
+/// If a file is a log, or another file that SQLite keeps next to a database, returns the collection that it belongs to.
 pub fn log_without_database(stranger: &Path) -> Option<CollectionName> {
     let name = stranger.file_name()?.to_str()?;
     COMPANIONS.into_iter().find_map(|companion| collection_of(name.strip_suffix(companion)?))
@@ -201,14 +201,14 @@ pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     File::open(&temporary)?.sync_all()?;
     fs::rename(&temporary, path)?;
     sync_dir(parent(path)).inspect_err(|_| {
-        // Without the sync of the directory, a crash may lose the name, and with it every write that was acknowledged.
-        // So the file is removed, and the creation fails.
+        // If the directory is not synced, a crash may lose the name, and with it every write that was acknowledged.
+        // Therefore the file is removed, and the creation fails.
         let _ = fs::remove_file(path);
     })
 }
 
-/// Copies a file whose log or journal is damaged, with both, for SQLite to work on. Remove the copy with
-/// [`discard_copy`].
+/// Copies a file whose log or journal is damaged, together with its log and its journal. SQLite then works on the copy.
+/// Remove the copy with [`discard_copy`].
 pub(in crate::store) fn copy_to_recover(path: &Path) -> io::Result<PathBuf> {
     discard_copy(path)?;
     let copy = with_suffix(path, RECOVERING);
@@ -252,15 +252,15 @@ pub(in crate::store) fn records_of(kept_as: &Path) -> PathBuf {
     with_suffix(kept_as, RECORDS)
 }
 
-/// Removes what a failed repair wrote.
+/// Removes the files that a failed repair wrote.
 pub(in crate::store) fn discard_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
     discard_copy(path)?;
     remove_with_companions(path, CREATING)?;
     remove_if_there(&records_of(kept_as))
 }
 
-/// Replaces the damaged file with the new one, and keeps the damaged one as `kept_as`. The new file has the name of
-/// [`creating`] and is closed.
+/// Replaces the damaged file with the new one, and keeps the damaged one as `kept_as`. The new file is closed, and has
+/// the name that [`creating`] returns.
 pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
     let temporary = creating(path);
     File::open(&temporary)?.sync_all()?;
@@ -279,8 +279,8 @@ fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
         }
     }
     sync_dir(parent(path))?;
-    // SQLite would replay an old log into the new file. So the log is gone for certain before the new file gets its
-    // name.
+    // SQLite would replay an old log into the new file. Therefore the log is removed, and its removal is synced, before
+    // the new file gets its name.
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;
     }
@@ -303,7 +303,7 @@ fn keep(path: &Path, kept_as: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether two names are those of one file.
+/// Returns whether two names belong to the same file.
 fn is_same(path: &Path, other: &Path) -> bool {
     matches!((fs::metadata(path), fs::metadata(other)), (Ok(one), Ok(two)) if are_of_one_file(&one, &two))
 }
@@ -317,8 +317,8 @@ pub(in crate::store) fn remove(path: &Path) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
-/// Removes the rest of a dropped collection. The marker goes last: as long as it exists, a log left at `path` is known
-/// to belong to the dropped collection.
+/// Removes the rest of a dropped collection. The marker is removed last: as long as it exists, a log left at `path` is
+/// known to belong to the dropped collection.
 fn finish_drop(path: &Path) -> io::Result<()> {
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;

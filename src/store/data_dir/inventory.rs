@@ -1,6 +1,6 @@
 //! The list of the collections that a data directory should have. It shows if a file disappeared while no server ran.
 //! In: the names that exist, are created or are dropped. Out: the names that are listed but missing. The list follows
-//! the files and decides nothing: if it cannot be written, a loss may go unnoticed later.
+//! the files and decides nothing. If it cannot be written, a later loss may stay unnoticed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -99,7 +99,7 @@ mod tests {
         inventory.remove(&b).unwrap();
         inventory.add(&c).unwrap();
         assert_eq!(missing(&[a.clone(), c]), []);
-        // A list that is damaged reports fewer collections as missing, and does no other harm.
+        // A damaged list reports fewer collections as missing, and does no other harm.
         fs::write(dir.path().join(FILE), b"\xff\x00\na\n../x\n").unwrap();
         assert_eq!(missing(&[b]), [a]);
     }

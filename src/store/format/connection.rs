@@ -9,7 +9,8 @@ use rusqlite::{Connection, OpenFlags};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 
-/// The size of the log at which the writer waits until all of it is in the database. The file is cut back to this size.
+/// At this size of the log, the writer waits until the whole log is in the database. A larger log file is cut back to
+/// this size.
 pub(in crate::store) const LOG_BYTES_MAX: u64 = 64 << 20;
 /// How long a connection retries while another one holds a lock of SQLite. Locks are held for microseconds, but the
 /// recovery of a log after a crash may take a while.
@@ -51,10 +52,10 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(32);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Only `Writer::close` checkpoints on close: after a failed fsync nothing may try again.
+    // Only `Writer::close` checkpoints on close, because nothing may be synced again after a failed fsync.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // Otherwise each new value of a parameter makes SQLite prepare the statement again, because it might decide whether a
-    // partial index can be used: reading a record took twice as long.
+    // Otherwise each new value of a parameter makes SQLite prepare the statement again, because the value might decide
+    // whether a partial index can be used. Reading a record took twice as long.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
@@ -72,7 +73,7 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Stops syncing on this connection: later writes survive no crash of the system.
+/// Stops syncing on this connection: a crash of the system may lose later writes.
 pub(in crate::store) fn never_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "off")
 }

@@ -28,8 +28,8 @@ pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
     files::finish_creation(path).map_err(io)
 }
 
-/// Creates a file with its settings and no records. It is written without a log: a log would take the same space again,
-/// and SQLite ignores it if moving the log into the file fails on closing.
+/// Creates a file with its settings and no records. It is written without a log. A log would take the same space again,
+/// and on closing, SQLite ignores a failure to move the log into the file.
 pub(in crate::store) fn begin_new(path: &Path, meta: &Meta) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_with_flags(
         path,

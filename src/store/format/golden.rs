@@ -1,5 +1,5 @@
-//! The golden set: labelled pairs of texts, in rows of their own. Its line of the ledger is written with the set, never
-//! with documents.
+//! The golden set: labelled pairs of texts, in rows of their own. The line of the set in the ledger is written with the
+//! set, never with documents.
 
 use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -43,7 +43,7 @@ fn look_at_rows(connection: &Connection, looked: &mut GoldenRows) -> rusqlite::R
     let mut last = 0;
     while let Some(row) = rows.next()? {
         let number = integer(row, 0).unwrap_or_default();
-        // A broken tree may lead in circles.
+        // The pages of a damaged B-tree may form a cycle.
         if number <= last {
             looked.flaws.push((number, OUT_OF_ORDER));
             break;
@@ -71,14 +71,15 @@ pub(in crate::store) struct GoldenRows {
     pub(in crate::store) pairs: Vec<GoldenPair>,
     /// The damaged pairs, by number, each with its flaw.
     pub(in crate::store) flaws: Vec<(i64, Flaw)>,
-    /// Whether the intact pairs are not those that the ledger counts.
+    /// Whether the intact pairs differ from those that the ledger counts.
     differs: bool,
-    /// Why the rest could not be read.
+    /// The error that prevented reading the rest.
     broken: Option<rusqlite::Error>,
 }
 
 impl GoldenRows {
-    /// Returns everything that is wrong with the set. An error that says nothing about the file is returned as such.
+    /// Returns everything that is wrong with the set. An error that says nothing about the file is returned as an
+    /// error.
     pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
         let mut complaints: Vec<String> =
             self.flaws.iter().map(|(pair, flaw)| format!("pair {pair}: {flaw}")).collect();

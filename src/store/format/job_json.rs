@@ -1,5 +1,5 @@
-//! A job <-> the JSON in its row, and the report of a merge -> that in its row. Both can be read in any SQLite shell, and
-//! clients get reports as they are stored.
+//! A job <-> the JSON in its row. The report of a merge -> the JSON in its row. Both can be read in any SQLite shell,
+//! and clients get reports as they are stored.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ pub(super) fn to_json(job: &Job) -> String {
     serde_json::to_string(&json).expect("numbers and strings always serialise")
 }
 
-/// `None`: this is not the JSON of a job.
+/// Returns `None` if the text is not the JSON of a job.
 pub(super) fn from_json(number: Seq, text: &str) -> Option<Job> {
     match serde_json::from_str(text).ok()? {
         Json::DeleteLabel { label, accepted_ms, ended_ms, documents, removed } => {

@@ -1,6 +1,6 @@
-//! The jobs of a collection, in rows of their own: `job` has their states, `doomed` the documents that deletions by label
-//! have yet to remove, and `merged` the reports of merges. Each of the three tables has a line in the ledger that
-//! documents do not touch.
+//! The jobs of a collection, in rows of their own: `job` has their states, `doomed` has the documents that deletions by
+//! label must still remove, and `merged` has the reports of merges. Each of the three tables has a line in the ledger
+//! that documents do not touch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use super::side_tables::{Flawed, set_tally, tally_of};
 use crate::store::error::{Result, StoreError};
 use crate::types::{Job, LabelDeletion, Merged, Seq, TimestampMs};
 
-/// The documents in a row of `doomed`, which leave the disk in one transaction.
+/// The maximum number of documents in a row of `doomed`. One transaction removes all of them from the disk.
 const PART_DOCUMENTS: usize = 512;
 
 const SELECT_JOBS: &str = "SELECT number, job, sum FROM job ORDER BY number";
 const SELECT_DOOMED: &str = "SELECT first, deletion, seqs, sum FROM doomed ORDER BY first";
 const SELECT_MERGED: &str = "SELECT place, merge, source, report, sum FROM merged ORDER BY place";
 
-/// Documents that a deletion has yet to remove, in order of `seq`. Never empty.
+/// Documents that a deletion must still remove, in order of `seq`. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoomedPart {
     /// The number of the deletion.
@@ -73,8 +73,8 @@ pub(in crate::store) fn begin_deletion(
     set_tally(connection, "doomed", tally)
 }
 
-/// Notes that the documents of a part are removed; the caller removes them in the same transaction. Returns the deletion
-/// as it is then, which has ended at `now` if this was its last part. `None` if a row is damaged or gone.
+/// Notes that the documents of a part are removed; the caller removes them in the same transaction. Returns the new
+/// state of the deletion: it has ended at `now` if this was its last part. `None` if a row is damaged or gone.
 pub(in crate::store) fn removed(
     connection: &Connection,
     part: &DoomedPart,
@@ -109,7 +109,7 @@ pub(in crate::store) fn merged(connection: &Connection, merged: &Merged) -> rusq
     Ok(true)
 }
 
-/// Stores a job that is not stored.
+/// Stores a job. No row may exist for it yet.
 pub(in crate::store) fn put(connection: &Connection, job: &Job) -> rusqlite::Result<()> {
     let (number, json) = (job.number(), to_json(job));
     let sum = job_sum(number, &json);
@@ -120,7 +120,8 @@ pub(in crate::store) fn put(connection: &Connection, job: &Job) -> rusqlite::Res
     set_tally(connection, "job", tally)
 }
 
-/// Takes a job out, to change it. `None` if there is none, or its row is damaged.
+/// Removes the row of a job and returns the job, so that the caller can store it again with changes. `None` if there is
+/// no such job, or if its row is damaged.
 pub(in crate::store) fn take(connection: &Connection, number: Seq) -> rusqlite::Result<Option<Job>> {
     let mut taken = connection.prepare_cached("DELETE FROM job WHERE number = ?1 RETURNING number, job, sum")?;
     let mut rows = taken.query([number.0 as i64])?;
@@ -135,7 +136,8 @@ pub(in crate::store) fn take(connection: &Connection, number: Seq) -> rusqlite::
             Ok(Some(job))
         }
         Some(Err(_)) => {
-            // The checksum that the ledger counts for this row is not known, but those of the others are.
+            // The checksum that the ledger counts for this row is unknown, but the checksums of the other rows are
+            // known.
             let mut tally = Tally::default();
             let mut others = connection.prepare_cached("SELECT sum FROM job")?;
             others
@@ -147,8 +149,8 @@ pub(in crate::store) fn take(connection: &Connection, number: Seq) -> rusqlite::
     }
 }
 
-/// Forgets up to `reports_max` reports of a job that has ended, and the job itself once it has none left. Returns whether
-/// it is forgotten.
+/// Forgets up to `reports_max` reports of a job that has ended, and the job itself once it has none left. Returns
+/// whether the job is forgotten.
 pub(in crate::store) fn forget(connection: &Connection, number: Seq, reports_max: usize) -> rusqlite::Result<bool> {
     let sql = "DELETE FROM merged WHERE place IN (SELECT place FROM merged WHERE merge = ?1 LIMIT ?2) RETURNING sum";
     let mut forget = connection.prepare_cached(sql)?;
@@ -163,7 +165,7 @@ pub(in crate::store) fn forget(connection: &Connection, number: Seq, reports_max
     take(connection, number).map(|_| true)
 }
 
-/// Copies the intact reports of a file to a new one, for a repair: those of the merges that were copied before.
+/// Copies intact reports to the new file of a repair, if their merges were copied before.
 pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusqlite::Result<()> {
     let mut merges = new.prepare("SELECT number FROM job")?;
     let merges: BTreeSet<i64> = merges.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -190,8 +192,8 @@ pub(in crate::store) fn copy_reports(old: &Connection, new: &Connection) -> rusq
 
 // Reading.
 
-/// Reads the jobs, as far as they are intact, and the reports of merges if `with_reports`, which may be many. Returns what
-/// is wrong with the others.
+/// Reads the intact jobs. If `with_reports`, also checks the reports of merges, of which there may be many. Returns the
+/// flaws of all damaged rows.
 pub(in crate::store) fn look(connection: &Connection, with_reports: bool) -> (StoredJobs, Flawed) {
     let (StoredJobs { mut jobs, mut doomed }, mut flawed) = Default::default();
     flawed = Flawed::look(flawed, connection, ("job", SELECT_JOBS), |row| {
@@ -211,13 +213,13 @@ pub(in crate::store) fn look(connection: &Connection, with_reports: bool) -> (St
     (StoredJobs { jobs, doomed }, flawed)
 }
 
-/// Returns how many reports of merges there are, by the ledger.
+/// Returns the number of reports of merges, according to the ledger.
 pub(in crate::store) fn reports_counted(connection: &Connection) -> rusqlite::Result<u64> {
     tally_of(connection, "merged").map(|tally| tally.rows)
 }
 
-/// Returns everything that is wrong with the jobs that [`look`] found. An error that says nothing about the file is
-/// returned as such.
+/// Returns a sentence for each flaw in the jobs that [`look`] found. An error that says nothing about the file is
+/// returned as an error.
 pub(in crate::store) fn complaints((jobs, flawed): (&StoredJobs, Flawed), collection: &str) -> Result<Vec<String>> {
     let miscounted = if flawed.is_nothing() { jobs.miscounted() } else { Vec::new() };
     let mut complaints = flawed.complaints(collection)?;
@@ -226,7 +228,7 @@ pub(in crate::store) fn complaints((jobs, flawed): (&StoredJobs, Flawed), collec
 }
 
 impl StoredJobs {
-    /// Returns the documents that each deletion has yet to remove, in order of `seq`.
+    /// Returns the documents that each deletion must still remove, in order of `seq`.
     pub fn doomed_of_each(&self) -> BTreeMap<Seq, Vec<Seq>> {
         let mut of_each = BTreeMap::<Seq, Vec<Seq>>::new();
         for part in &self.doomed {
@@ -235,7 +237,8 @@ impl StoredJobs {
         of_each
     }
 
-    /// Returns what is wrong with the deletions that do not have as many documents left as they say.
+    /// Returns a sentence for each deletion if the number of its remaining documents is not the one that its job
+    /// states.
     pub(in crate::store) fn miscounted(&self) -> Vec<String> {
         let of_each = self.doomed_of_each();
         let left = |number| of_each.get(number).map_or(0, |seqs| seqs.len() as u64);
@@ -262,14 +265,14 @@ pub(in crate::store) fn read(connection: &Connection, collection: &str, with_rep
     }
 }
 
-/// Returns how many documents deletions by label have yet to remove.
+/// Returns the number of documents that deletions by label must still remove.
 pub(in crate::store) fn left(connection: &Connection, collection: &str) -> Result<u64> {
     let sql = "SELECT coalesce(sum(length(seqs) / 8), 0) FROM doomed";
     let left = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     left.map(|left| left as u64).map_err(|error| StoreError::from_sqlite(collection, "reading its jobs", error))
 }
 
-/// Reads up to `limit` reports of a merge on documents after `after`, in their order.
+/// Reads up to `limit` reports of a merge, in the order of their documents, from the first document after `after`.
 pub(in crate::store) fn reports(
     connection: &Connection,
     collection: &str,

@@ -34,7 +34,7 @@ impl Tally {
         self.sum = self.sum.wrapping_sub(sum);
     }
 
-    /// Subtracts a row that may have been lost. If it was, its checksum is not known and stays, so that a check of the file
+    /// Subtracts a row. If the row was lost, its checksum is unknown and stays in the sum. A check of the file then
     /// still finds the loss.
     pub(in crate::store) fn subtract_known(&mut self, sum: Option<u64>) {
         self.subtract(sum.unwrap_or(0));

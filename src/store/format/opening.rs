@@ -48,8 +48,8 @@ pub(in crate::store) fn peek(path: &Path) -> Result<Opened> {
     opened(&connection, meta, &ledger)
 }
 
-/// Reads the settings. A file that was copied or renamed has those of another collection: served under both names, the
-/// two could not be told apart.
+/// Reads the settings. A file that was copied or renamed has the settings of another collection. That is an error: if
+/// both were served, they could not be told apart.
 fn read_own_meta(connection: &Connection, path: &Path) -> Result<Meta> {
     let label = name_of(path);
     let meta = read_meta(connection, &label)?;
@@ -59,7 +59,7 @@ fn read_own_meta(connection: &Connection, path: &Path) -> Result<Meta> {
     }
 }
 
-/// Returns what a file says of itself.
+/// Returns the settings and the counts of a file.
 pub(in crate::store) fn opened(connection: &Connection, meta: Meta, ledger: &Ledger) -> Result<Opened> {
     let doomed = jobs::left(connection, meta.name.as_str())?;
     Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows.saturating_sub(doomed) })

@@ -10,9 +10,9 @@ use crate::store::log::look::{self, Condition};
 /// The first bytes of every SQLite database.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Checks the files before SQLite opens them. SQLite would take the rest of a damaged log for all of it. It would take
-/// a database that was truncated to nothing for a new one, and throw away its log. A last transaction that is
-/// incomplete is no error: it is dropped, and logged as a warning, or rolled back if it has a rollback journal.
+/// Checks the files before SQLite opens them. SQLite would use the intact beginning of a damaged log as if it were the
+/// whole log. It would treat a database that was truncated to zero bytes as a new one, and throw away its log. An
+/// incomplete last transaction is no error: it is dropped with a warning, or rolled back if it has a rollback journal.
 pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     let io = |doing, source: std::io::Error| StoreError::Io { collection: name_of(path), doing, source: source.into() };
     match files::begins_with(path, SQLITE_MAGIC) {
@@ -39,8 +39,8 @@ pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
 }
 
 /// Rolls back a transaction that a crash interrupted in a file that does not use a write-ahead log yet: the copy that a
-/// backup made, or one that an early version wrote. SQLite does this when the file is first read, but not for a
-/// connection that only reads.
+/// backup made, or one that an early version wrote. SQLite does this when the file is first read, but not on a
+/// read-only connection.
 fn roll_back(path: &Path) -> Result<()> {
     let connection = connect(path, Role::Writer)?;
     let read = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));

@@ -1,5 +1,5 @@
-//! The shingles or the text that a collection keeps of a document, in a row of their own. Read only if two documents
-//! are compared exactly. This file does not know the meaning of the bytes.
+//! The shingles or the text that a collection keeps of a document, in a row of their own. The row is read only if two
+//! documents are compared exactly. This file does not know the meaning of the bytes.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
@@ -11,7 +11,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::settings::Meta;
 use crate::types::{Keep, Payload, PayloadKind, Seq};
 
-/// Returns the number of a kind on disk.
+/// Returns the number that is stored for a kind.
 fn number_of(kind: PayloadKind) -> u8 {
     match kind {
         PayloadKind::Shingles => 1,
@@ -24,8 +24,8 @@ pub(in crate::store) fn kind_of(number: i64) -> Result<PayloadKind, Flaw> {
     kinds.into_iter().find(|&kind| i64::from(number_of(kind)) == number).ok_or("its payload has an unknown kind")
 }
 
-/// Computes the checksum over the whole row, and the one over its first columns. The second one makes the size
-/// trustworthy without the bytes, which may be on pages far behind it.
+/// Computes the checksum over the whole row, and the one over its first columns. The second checksum verifies the size
+/// without reading the bytes, which may be on other pages.
 pub(in crate::store) fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: &[u8]) -> (u64, u64) {
     let mut buffer = Vec::with_capacity(17 + bytes.len());
     buffer.extend_from_slice(&seq.0.to_le_bytes());
@@ -66,7 +66,7 @@ pub(in crate::store) fn read_row(row: &Row<'_>) -> Result<(u64, u64), Flaw> {
     Ok((sum as u64, bytes.len() as u64))
 }
 
-/// Checks that each document has a payload, or none if the collection keeps none.
+/// Checks that there is one payload per document, or no payload if the collection keeps none.
 pub(in crate::store) fn check_count(meta: &Meta, ledger: &Ledger) -> Result<()> {
     let expected = if meta.keep == Keep::Signature { 0 } else { ledger.signatures.rows };
     let payloads = ledger.payloads.rows;

@@ -52,7 +52,7 @@ pub struct SignatureRow<'a> {
     pub given: bool,
     /// The packed slots.
     pub bytes: &'a [u8],
-    /// The cluster of the document; `Seq(0)` if it founded one itself.
+    /// The cluster of the document; `Seq(0)` if the document is the founder.
     pub cluster: Seq,
     /// When the document was last seen. 0 in rows of format 1, which did not store this.
     pub seen: TimestampMs,
@@ -90,7 +90,7 @@ impl<'a> SignatureRow<'a> {
         buffer.extend_from_slice(&self.content_prefix.to_le_bytes());
         buffer.push(self.flags());
         buffer.extend_from_slice(self.bytes);
-        // Rows of format 1 have neither, and their checksum does not cover them.
+        // Rows of format 1 have neither a cluster nor a last-seen time, and their checksum does not cover them.
         if (self.cluster, self.seen) != (Seq(0), TimestampMs(0)) {
             buffer.extend_from_slice(&self.cluster.0.to_le_bytes());
             buffer.extend_from_slice(&self.seen.0.to_le_bytes());
@@ -190,7 +190,7 @@ impl<'a> DocumentRow<'a> {
             buffer.extend_from_slice(&id_first_seen_ms.to_le_bytes());
         }
         if let Some(PageMark { hash, extractor }) = self.page {
-            // A tag, because the time before it may be absent.
+            // The tag is needed because the time before it may be absent.
             buffer.push(1);
             buffer.extend_from_slice(&hash.to_be_bytes());
             buffer.extend_from_slice(&extractor.to_le_bytes());
@@ -204,7 +204,7 @@ impl<'a> DocumentRow<'a> {
         xxh3_64_with_seed(buffer, DOCUMENT_SEED)
     }
 
-    /// Returns the same row, but not as that of a link.
+    /// Returns the same row without the mark of a link.
     pub(in crate::store) fn unlinked(self) -> Self {
         Self { flags: self.flags & !LINKED, ..self }
     }
@@ -233,8 +233,8 @@ impl<'a> DocumentRow<'a> {
         self.head_within(&mut if with_metadata { Some(usize::MAX) } else { None }, false)
     }
 
-    /// Includes the metadata if it is requested and not longer than the bytes that are left, and subtracts its length
-    /// from them. If it is too long, no bytes are left for later records.
+    /// Includes the metadata if it is requested and fits into the remaining `metadata_bytes`, and subtracts its length
+    /// from them. If it does not fit, no bytes remain for later records.
     pub(in crate::store) fn head_within(
         &self,
         metadata_bytes: &mut Option<usize>,

@@ -1,5 +1,5 @@
-//! The tables that are not about single documents. Each has a line in the ledger that documents do not touch, which is
-//! changed with its rows.
+//! The tables that are not about single documents. Each has a line of its own in the ledger. This line changes together
+//! with the rows of the table, and never with documents.
 
 use rusqlite::{Connection, Row, params};
 
@@ -22,15 +22,15 @@ pub(super) fn set_tally(connection: &Connection, table: &str, tally: Tally) -> r
 pub(in crate::store) struct Flawed {
     /// The damaged rows: table, key and flaw.
     rows: Vec<(&'static str, i64, Flaw)>,
-    /// The tables whose intact rows are not those that the ledger counts.
+    /// The tables whose intact rows differ from those that the ledger counts.
     differing: Vec<&'static str>,
-    /// Why the rest of a table could not be read.
+    /// The errors that prevented reading the rest of a table.
     broken: Vec<rusqlite::Error>,
 }
 
 impl Flawed {
-    /// Looks at each row of a table, in the order of its first column, which must grow. `read` returns the checksum of an
-    /// intact row.
+    /// Checks each row of a table, in the order of its first column. The values of this column must increase. `read`
+    /// returns the checksum of an intact row.
     pub(super) fn look(
         mut self,
         connection: &Connection,
@@ -47,7 +47,7 @@ impl Flawed {
         &self.rows
     }
 
-    /// Returns how many rows and tables are damaged.
+    /// Returns the number of damaged rows and tables.
     pub(in crate::store) fn count(&self) -> u64 {
         (self.rows.len() + self.differing.len() + self.broken.len()) as u64
     }
@@ -64,7 +64,7 @@ impl Flawed {
         let mut last = 0;
         while let Some(row) = rows.next()? {
             let key = integer(row, 0).unwrap_or_default();
-            // A broken tree may lead in circles.
+            // The pages of a damaged B-tree may form a cycle.
             if key <= last {
                 self.rows.push((table, key, OUT_OF_ORDER));
                 break;
@@ -85,7 +85,7 @@ impl Flawed {
         self.rows.is_empty() && self.differing.is_empty() && self.broken.is_empty()
     }
 
-    /// Returns it as sentences. An error that says nothing about the file is returned as such.
+    /// Returns a sentence for each flaw. An error that says nothing about the file is returned as an error.
     pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
         let named = |(table, key, flaw): &(&str, i64, Flaw)| format!("row {key} of `{table}`: {flaw}");
         let mut complaints: Vec<String> = self.rows.iter().map(named).collect();

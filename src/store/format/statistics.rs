@@ -15,7 +15,7 @@ const SELECT: &str = "SELECT place, label, counts, sum FROM statistics ORDER BY 
 /// The statistics of the documents with a label, or of all documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredStatistics {
-    /// Its row, from 1.
+    /// The number of its row, from 1.
     pub place: i64,
     /// `None` for all documents.
     pub label: Option<String>,
@@ -51,7 +51,7 @@ pub(in crate::store) fn put(connection: &Connection, rows: &[StoredStatistics]) 
     set_tally(connection, TABLE, tally)
 }
 
-/// Reads the statistics, as far as they are intact, and returns what is wrong with the others.
+/// Reads the intact statistics, and returns the flaws of the other rows.
 pub(in crate::store) fn look(connection: &Connection) -> (Vec<StoredStatistics>, Flawed) {
     let mut intact = Vec::new();
     let flawed = Flawed::default().look(connection, (TABLE, SELECT), |row| {

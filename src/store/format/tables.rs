@@ -1,7 +1,7 @@
 //! The tables of a collection's file, and the marks that identify such a file.
 //! A change here is a new format: raise [`FORMAT`], and teach `upgrade.rs` to convert the old one.
 
-/// "hapx": identifies our files among SQLite files, also to `file(1)`.
+/// The letters "hapx". They identify our files among SQLite files, also for `file(1)`.
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format that this version writes.
 pub(in crate::store) const FORMAT: i32 = 6;
@@ -88,8 +88,8 @@ CREATE TABLE golden (
 INSERT INTO ledger VALUES ('golden', 0, 0, 0);
 ";
 
-/// The tables and the rows that format 6 adds: jobs, the documents that deletions by label have yet to remove, and the
-/// reports of merges, and statistics. A row of `doomed` has up to 512 documents, and is named by the first.
+/// The tables and the rows that format 6 adds: jobs, the documents that deletions by label must still remove, the
+/// reports of merges, and statistics. A row of `doomed` has up to 512 documents, and the first of them is its key.
 pub(super) const TABLES_SINCE_6: &str = "
 CREATE TABLE job (
     number         INTEGER PRIMARY KEY,

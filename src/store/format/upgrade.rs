@@ -16,7 +16,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::settings::{Changeable, Meta};
 use crate::types::TimestampMs;
 
-/// Format 1 -> 2. Checksums stay valid, because they leave out the new columns while these have their defaults.
+/// Format 1 -> 2. Checksums stay valid, because they do not cover the new columns as long as these have their defaults.
 const UPGRADE_FROM_1: &str = "
 ALTER TABLE meta ADD COLUMN keep TEXT NOT NULL DEFAULT 'signature';
 ALTER TABLE meta ADD COLUMN verify TEXT NOT NULL DEFAULT 'estimate';
@@ -28,14 +28,14 @@ ALTER TABLE signature ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Format 2 -> 3. Checksums stay valid here, too: if `id_first_seen_ms` is absent, the id was first stored with this
-/// content, and the checksum leaves it out.
+/// content, and the checksum does not cover the column.
 const UPGRADE_FROM_2: &str = "
 ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 ";
 
-/// Format 4 -> 5. Checksums stay valid: older files hold no page, no labels and no capture, so they have the values that
-/// checksums leave out.
+/// Format 4 -> 5. Checksums stay valid: older files hold no page, no labels and no capture, and a checksum does not
+/// cover absent values.
 const UPGRADE_FROM_4: &str = "
 ALTER TABLE meta ADD COLUMN extract TEXT NOT NULL DEFAULT 'article';
 ALTER TABLE meta ADD COLUMN extractor INTEGER NOT NULL DEFAULT 1;
@@ -52,7 +52,7 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     upgrade_open(&mut connect(path, Role::Writer)?, path)
 }
 
-/// Upgrades the file of `connection`. In errors it is called `path`.
+/// Upgrades the file of `connection`. Errors name the file `path`.
 pub(in crate::store) fn upgrade_open(connection: &mut Connection, path: &Path) -> Result<()> {
     if format_of(connection, path)? == FORMAT {
         return Ok(());

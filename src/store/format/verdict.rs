@@ -1,4 +1,4 @@
-//! Converts the verdict of an insertion to and from the JSON in its record, which can be read in any SQLite shell.
+//! Converts the verdict of an insertion to and from the JSON in its record. Any SQLite shell can read that JSON.
 
 use std::borrow::Cow;
 
@@ -27,8 +27,8 @@ struct JsonMatch {
     /// The number of equal slots.
     matching: u32,
     exact: bool,
-    /// The numbers of distinct shingles: of both, of the judged document, of the match. Absent if only signatures were
-    /// compared.
+    /// Three numbers of distinct shingles: those in both documents, in the judged document, and in the match. Absent if
+    /// only signatures were compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     shingles: Option<[u64; 3]>,
 }

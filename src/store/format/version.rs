@@ -8,7 +8,7 @@ use super::tables::{APPLICATION_ID, FORMAT};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 
-/// Refuses a file of any other format than this version's.
+/// Refuses a file whose format is not the one of this version.
 pub(in crate::store) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
     match format_of(connection, path)? {
         FORMAT => Ok(()),

@@ -7,7 +7,7 @@ use crate::store::format::columns::integer;
 use crate::store::format::ledger::Tally;
 use crate::types::Seq;
 
-/// Returns a checksum for a document that joined a cluster. It is only added up, and stored nowhere.
+/// Returns a checksum for a document that joined a cluster. It is only added up, never stored.
 pub(in crate::store) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&cluster.0.to_le_bytes());
@@ -15,8 +15,8 @@ pub(in crate::store) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
     xxh3_64_with_seed(&bytes, 0)
 }
 
-/// Adds up the entries of the index, or returns the first entry that is out of order. If all entries are right and in
-/// order, SQLite finds each of them, because the inner pages of the index hold entries, too.
+/// Adds up the entries of the index, or returns the first entry that is out of order. If all entries are correct and in
+/// order, SQLite can find each of them: the inner pages of the index consist of entries, too.
 pub(in crate::store) fn index_of_clusters(connection: &Connection) -> rusqlite::Result<Result<Tally, Seq>> {
     let mut statement =
         connection.prepare("SELECT cluster, seq FROM signature INDEXED BY signature_by_cluster WHERE cluster <> 0")?;

@@ -20,9 +20,9 @@ use crate::store::format::version::format_of;
 use crate::store::format::{golden, jobs, statistics};
 use crate::types::{Keep, Seq};
 
-/// The most findings that are kept; more are only counted.
+/// The maximum number of findings that are kept. Further findings are only counted.
 const FINDINGS_MAX: usize = 10_000;
-/// The most complaints taken from SQLite's own check.
+/// The maximum number of complaints taken from SQLite's own check.
 const COMPLAINTS_MAX: u32 = 100;
 /// The share of the work that is done when all rows are read.
 const ROWS_SHARE: f64 = 0.6;
@@ -42,7 +42,7 @@ pub struct Finding {
 /// The result of [`inspect`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// The number of intact documents, without those that a deletion by label has yet to remove.
+    /// The number of intact documents, without those that a deletion by label must still remove.
     pub documents: u64,
     /// The number of damaged records.
     pub damaged: u64,
@@ -50,7 +50,7 @@ pub struct Inspection {
     pub findings: Vec<Finding>,
     /// The number of all flaws.
     pub findings_total: u64,
-    /// Whether the check got through the whole file.
+    /// Whether the check reached the end of the file.
     pub complete: bool,
 }
 
@@ -87,8 +87,8 @@ pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
 /// Checks a file that does not have its name yet.
 pub(super) fn inspect_as(path: &Path, label: &str, progress: &dyn Fn(f64)) -> Result<Inspection> {
     let mut inspection = Inspection::default();
-    // With a damaged log, SQLite would drop the transactions after the flaw, and the file that reveals it. So the
-    // database is not opened.
+    // The database is not opened, because with a damaged log, SQLite would drop the transactions after the flaw and
+    // remove the traces of the loss.
     if let Err(error) = check_files(path) {
         inspection.note("log", error)?;
         return Ok(inspection);
@@ -165,7 +165,7 @@ struct Seen {
     last: Seq,
 }
 
-/// Checks each row against its checksum and its neighbours. Calls `read` now and then with the number of documents
+/// Checks each row against its checksum and its neighbours. Calls `read` from time to time with the number of documents
 /// read.
 fn every_row(
     snapshot: &Connection,

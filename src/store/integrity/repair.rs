@@ -1,6 +1,7 @@
 //! Builds a new file from all intact documents of a damaged one, and writes the readable parts of the other documents
-//! to a file of JSON lines. The damaged file is kept under a name that is never opened as a collection.
-//! The caller holds the data directory's lock. After a crash, the collection is either the damaged or the repaired one.
+//! to a file of JSON lines. The damaged file is kept under a name that is never opened as a collection. The caller
+//! holds the data directory's lock. After a crash, the file of the collection is either the damaged or the repaired
+//! one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,8 +29,8 @@ use crate::store::settings::Meta;
 use crate::store::write::unlink;
 use crate::types::{CollectionName, Job, LabelDeletion, Seq, TimestampMs};
 
-/// The positions of the commit order to skip if the last assigned one is unknown: no number may ever name two
-/// documents.
+/// The number of positions in the commit order to skip if the last assigned position is unknown. No position may ever
+/// be used for two documents.
 const UNKNOWN_PLACES: u64 = 1 << 32;
 /// The operation in errors.
 const REPAIRING: &str = "repairing it";
@@ -39,13 +40,13 @@ const REPAIRING: &str = "repairing it";
 pub struct Repaired {
     /// The counts of the documents that the new file holds and of those that it lacks.
     pub rebuilt: Rebuilt,
-    /// The present path of the damaged file. Its log is next to it.
+    /// The new path of the damaged file. Its log is next to it.
     pub kept_as: PathBuf,
     /// The file with the damaged records: a line of JSON for each row.
     pub set_aside_in: PathBuf,
 }
 
-/// The fate of the documents of a damaged file.
+/// The numbers of documents of a damaged file that were copied, set aside or lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuilt {
     /// The number of documents in the new file.
@@ -54,17 +55,17 @@ pub struct Rebuilt {
     pub set_aside: u64,
     /// The number of damaged pairs of the golden set. Their readable parts are in `set_aside_in` too.
     pub pairs_set_aside: u64,
-    /// The number of damaged rows of jobs. Documents that only such a row deletes are back.
+    /// The number of damaged rows of jobs. A document is back if its deletion was recorded only in such a row.
     pub jobs_damaged: u64,
-    /// Whether the log was damaged or cut. All that its lost part did is undone.
+    /// Whether the log was damaged or cut. All changes in the lost part are undone.
     pub log_damaged: bool,
-    /// The number of documents that the old ledger counted but that are in neither file. Unknown without the ledger, and
-    /// if the log was damaged: the ledger may be as old as the rows then.
+    /// The number of documents that the old ledger counted but that are in neither file. `None` without the ledger, and
+    /// if the log was damaged, because the ledger may then be as old as the rows.
     pub lost: Option<u64>,
 }
 
 /// Builds the collection again from its intact documents. Returns an error if the settings are damaged, because then
-/// nothing can be repaired. After an error the collection is as it was.
+/// nothing can be repaired. An error leaves the collection unchanged.
 pub fn repair(path: &Path) -> Result<Repaired> {
     let label = name_of(path);
     let log_is_sound = match check_files(path) {
@@ -89,7 +90,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     Ok(Repaired { rebuilt, kept_as, set_aside_in })
 }
 
-/// Writes the new file, and the records that are set aside, and checks the new file.
+/// Writes the new file and the file of damaged records, and checks the new file.
 fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebuilt> {
     let label = name_of(path);
     let sqlite = |error| StoreError::from_sqlite(&label, REPAIRING, error);
@@ -123,7 +124,7 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
             let detail = "another program wrote to its new file".into();
             return Err(StoreError::Busy { collection: label.clone(), detail });
         }
-        // The counts of damaged rows begin again.
+        // Damaged rows are not copied, so their counts begin again at 0.
         statistics::put(&new, &statistics::look(&old).0).map_err(sqlite)?;
         pairs_set_aside = copy_golden(&old, &new, &mut aside).map_err(of)?;
         new.commit().map_err(sqlite)?;
@@ -139,8 +140,8 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
     Ok(Rebuilt { documents, set_aside, pairs_set_aside, jobs_damaged, log_damaged: !log_is_sound, lost })
 }
 
-/// Copies a file whose log is damaged. Lets SQLite replay what it can of the copied log, and upgrades the copy. The files
-/// themselves stay as they are: opening them would remove the traces of the damage.
+/// Copies a file whose log is damaged. SQLite replays the intact part of the copied log, and the copy is upgraded. The
+/// original files are not opened, because that would remove the traces of the damage.
 fn recover(path: &Path) -> Result<PathBuf> {
     let copied = files::copy_to_recover(path);
     let copy = copied.map_err(|error| StoreError::from_io(&name_of(path), REPAIRING, error))?;
@@ -158,7 +159,7 @@ fn check_made(made: &Path, label: &str) -> Result<()> {
     }
 }
 
-/// Returns the last assigned place in the commit order, or a later one if it is unknown.
+/// Returns the last assigned position in the commit order, or a later one if it is unknown.
 fn last_assigned(found: Seq, ledger: Option<&Ledger>, log_is_sound: bool) -> Seq {
     match ledger {
         Some(ledger) if log_is_sound => found.max(ledger.last_seq),
@@ -286,7 +287,7 @@ fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Asid
     Ok(())
 }
 
-/// Copies the intact pairs of the golden set, and returns how many of the others were set aside.
+/// Copies the intact pairs of the golden set. Returns the number of damaged pairs that were set aside.
 fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Result<u64, Stopped> {
     let looked = golden::look(old);
     golden::write(new, &looked.pairs)?;
@@ -305,13 +306,14 @@ fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Res
 
 /// The effects of a repair on jobs.
 struct Finished {
-    /// The documents that it removed.
+    /// The number of documents that the repair removed.
     removed: u64,
-    /// The damaged rows and tables, or the deletions that lost documents that they had yet to remove.
+    /// The number of damaged rows and tables, or of deletions whose list of documents to remove is incomplete,
+    /// whichever is larger.
     damaged: u64,
 }
 
-/// Finishes the deletions by label, which removes the documents that they had yet to remove, and copies all jobs.
+/// Finishes the deletions by label, that is, removes their remaining documents. Copies all jobs.
 fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Result<Finished, Stopped> {
     let (found, flawed) = jobs::look(old, true);
     let mut finished = Finished { removed: 0, damaged: flawed.count().max(found.miscounted().len() as u64) };
@@ -372,7 +374,7 @@ fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> R
     Ok(())
 }
 
-/// Turns each link that is now the first of its cluster into an ordinary document, as when its predecessor is deleted.
+/// Turns each link that is now the first of its cluster into an ordinary document, as a delete of its predecessor does.
 fn promote_the_first(new: &Connection) -> rusqlite::Result<()> {
     let mut firsts = new.prepare(
         "SELECT min(seq) FROM signature s WHERE cluster <> 0

@@ -208,7 +208,8 @@ fn ranges((first, last): (i64, i64), partitions: usize) -> Vec<RangeInclusive<i6
 fn bounds(readers: &Readers) -> Result<(i64, i64)> {
     let connection = readers.connect()?;
     let bound = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-    // Two queries: SQLite reads `min` and `max` from the ends of the tree only if each is alone.
+    // These are two queries, because SQLite reads `min` or `max` from an end of the tree only if it is alone in a
+    // query.
     let bounds = bound("SELECT min(seq) FROM signature")
         .and_then(|min| Ok((min.unwrap_or(0), bound("SELECT max(seq) FROM signature")?.unwrap_or(0))));
     let (first, last) = bounds.map_err(|error| scanning(readers, error))?;

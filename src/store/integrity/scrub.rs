@@ -1,4 +1,5 @@
-//! Reads a part of a collection again while others write, and so also checks rows that neither boot nor requests read.
+//! Reads a part of a collection again while documents are written. This also checks rows that neither boot nor requests
+//! read.
 
 use super::walk::walk;
 use crate::store::error::{Result, StoreError};
@@ -6,7 +7,8 @@ use crate::store::format::{golden, jobs, statistics};
 use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
-/// Reports of merges are read in one step, so more are left to backups and `hapax verify`.
+/// The maximum number of reports of merges to check here, because all are read in one step. If there are more, only
+/// backups and `hapax verify` check them.
 const REPORTS_MAX: u64 = 200_000;
 
 /// The result of scrubbing a part of a collection.
@@ -17,11 +19,12 @@ pub struct Scrubbed {
     pub bytes: u64,
     /// The damaged records, each with its flaw.
     pub damaged: Vec<(Seq, String)>,
-    /// The flaws of the golden set. It is read with the first records.
+    /// The flaws of the golden set, which is read with the first records.
     pub golden: Vec<String>,
-    /// The flaws of the jobs, which are read then too, with the reports of merges unless they are very many.
+    /// The flaws of the jobs, which are read with the first records, too. Up to `REPORTS_MAX` reports of merges are
+    /// included.
     pub jobs: Vec<String>,
-    /// The flaws of the statistics, which are read then too.
+    /// The flaws of the statistics, which are read with the first records, too.
     pub statistics: Vec<String>,
     /// The record after which the next part begins; `None` at the end.
     pub next: Option<Seq>,

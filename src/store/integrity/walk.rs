@@ -1,7 +1,7 @@
 //! Reads the rows of all three tables side by side, in order of `seq`. Checks each row against its own checksum, and
-//! the rows of a document against each other.
-//! In: one connection, with an open transaction that fixes the moment. Out: the rows of each document, and its flaws.
-//! This file does not know about the ledger, or about what is done with damage.
+//! the rows of a document against each other. In: one connection with an open transaction, so that all rows are as of
+//! one moment. Out: the rows of each document, and its flaws. This file does not know about the ledger, or how damage
+//! is handled.
 
 use rusqlite::{Connection, Row, Rows};
 
@@ -47,7 +47,7 @@ impl RecordTable {
     }
 }
 
-/// The content of an intact row, as far as a check needs it.
+/// The part of an intact row that a check needs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Sound {
     pub(in crate::store) sum: u64,
@@ -119,7 +119,7 @@ pub(in crate::store) struct Broken {
 }
 
 /// Calls `visit` with every document after `after` until it returns false. Returns the tables that could not be read to
-/// their end. Rows that would follow there are not reported as missing.
+/// their end. Rows after such an end are not reported as missing.
 pub(in crate::store) fn walk(
     connection: &Connection,
     keep: Keep,

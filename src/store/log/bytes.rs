@@ -30,7 +30,7 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
 }
 
-/// Fills `bytes` from the file. Returns false at the end of the file, even if some bytes were left.
+/// Fills `bytes` from the file. Returns false if the file ends before `bytes` is full.
 pub(super) fn fill(log: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(bytes) {
         Ok(()) => Ok(true),

@@ -79,8 +79,8 @@ impl Frames {
                 let right = sum == [word(&frame, 16), word(&frame, 20)];
                 if !right || !ours {
                     frames.bad = Some(at);
-                    // No checksum covers the salts. Frames from before the log was restarted have other checksums, so a
-                    // frame with the right checksum is ours.
+                    // No checksum covers the salts. Frames that were written before the log was restarted have other
+                    // checksums, so a frame with the right checksum is ours.
                     ours |= right;
                     // Without this, the frame that ended a transaction would count as part of the next one.
                     commits |= ours && !commits && header.has_lost_its_commit(before, &mut frame);
@@ -100,8 +100,8 @@ impl Frames {
 }
 
 /// Describes the damage if the header is invalid but frames of its log follow. With an invalid header, SQLite ignores
-/// the whole log. A crash leaves one only before the first frame of a restarted log is written; the frames in the file
-/// are then older, and their salts differ in both halves.
+/// the whole log. A crash leaves an invalid header only before the first frame of a restarted log is written. The
+/// frames in the file are then older, and both halves of their salts differ from the header.
 pub(super) fn foreign_frames(log: &mut impl Read, header: &[u8; HEADER_BYTES]) -> io::Result<Option<String>> {
     let mut frame = [0; FRAME_HEADER_BYTES];
     let there = fill(log, &mut frame)?;

@@ -1,15 +1,15 @@
 //! Checks the write-ahead log before SQLite opens it. SQLite replays a log up to its first bad frame and silently drops
-//! the rest, because a crash leaves such an end. But each commit is synced before the next one begins, so a crash can
-//! spoil only the last transaction. If two or more commits follow a bad frame, an acknowledged one was lost: the log is
-//! damaged.
+//! the rest, because a crash can leave a bad end. But each commit is synced before the next one begins, so a crash can
+//! damage only the last transaction. If two or more commits follow a bad frame, an acknowledged one was lost: the log
+//! is damaged.
 //!
 //! Within the last transaction, a torn write and a flipped bit look the same. Both are [`Condition::Torn`].
 //!
-//! A log that was cut short or lost does not show it. But a killed process leaves its `-shm` file next to the log, and
+//! The log itself does not show that it was cut short. But a killed process leaves its `-shm` file next to the log, and
 //! that file says how many frames were committed. SQLite writes it after the frames are synced, and recreates it when
 //! it opens the database, so this check must come before. If the `-shm` file is missing or invalid, a log that was cut
 //! looks like one that ended there. A power failure may leave an older `-shm` file next to a log that was emptied
-//! later; a note then says so (`moved.rs`).
+//! later. A note shows that this happened (`moved.rs`).
 //!
 //! The formats: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, <https://sqlite.org/walformat.html>.
 
@@ -35,8 +35,8 @@ pub(in crate::store) enum Condition {
 
 /// Checks a log against itself and against `shared`, its `-shm` file.
 pub(in crate::store) fn look(path: &Path, shared: &Path) -> io::Result<Condition> {
-    // Read this before the log: if another connection is recreating both files, the log is then at least as new as
-    // this.
+    // The `-shm` file is read before the log. If another connection is recreating both files, the log is then at least
+    // as new as the `-shm` file.
     let noted = Noted::read(shared)?;
     let moved = Moved::read(&moved::path_of(path))?;
     let gone = || gone(path, noted.as_ref(), moved.as_ref());
@@ -71,8 +71,8 @@ pub(in crate::store) fn look(path: &Path, shared: &Path) -> io::Result<Condition
     Ok(Condition::Sound)
 }
 
-/// Judges a log that is missing or empty. It is damaged if the `-shm` file counts frames that are not in the database,
-/// unless the note shows that this file is old.
+/// Judges a log that is missing or empty. The log is damaged if the `-shm` file counts frames that are not in the
+/// database, unless the note shows that the `-shm` file is old.
 fn gone(path: &Path, noted: Option<&Noted>, moved: Option<&Moved>) -> Condition {
     let covered = |noted: &Noted| moved.is_some_and(|moved| moved.covers(path, noted.salts, noted.frames));
     match noted {

@@ -1,5 +1,5 @@
-//! Reads the file of the write-ahead log before SQLite does, by SQLite's documentation of the format. It must not know
-//! about the tables of the database.
+//! Reads the file of the write-ahead log before SQLite does, according to SQLite's documentation of the format. It must
+//! not know about the tables of the database.
 
 mod bytes;
 mod frames;

@@ -1,8 +1,8 @@
-//! A note, written just before a log is emptied, that says that all of its frames are in the database.
-//! A power failure may leave a `-shm` file from before that moment, which then claims that frames are missing. The note
-//! shows that the file is old. The note does not cover a log that was lost after later commits, because that log has
-//! other salts or more frames. It also does not cover a database with another ledger, such as an older copy put in its
-//! place.
+//! A note that all frames of a log are in the database. It is written just before the log is emptied. A power failure
+//! may leave a `-shm` file from before that moment. Compared with the empty log, it seems that frames are missing. The
+//! note shows that the file is old. The note does not cover a log that was lost after later commits, because that log
+//! has other salts or more frames. It also does not cover a database with another ledger, such as an older copy put in
+//! its place.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -93,11 +93,11 @@ fn ledger_of(connection: &Connection) -> rusqlite::Result<u64> {
     Ok(xxh3_64(text.as_bytes()))
 }
 
-/// Hashes the ledger as the database has it without its log; `None` if it cannot be read.
+/// Hashes the ledger in the database, without the log; `None` if it cannot be read.
 fn ledger_without_log(log: &Path) -> Option<u64> {
     let path = log.to_str()?.strip_suffix("-wal")?;
     let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    // Immutable: SQLite replays no log and creates no file next to the database.
+    // `immutable` makes SQLite replay no log and create no file next to the database.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags).ok()?;
     ledger_of(&connection).ok()

@@ -14,7 +14,7 @@ const SHARED_FORMAT: u32 = 3_007_000;
 pub(super) struct Noted {
     /// The number of committed frames.
     pub(super) frames: u64,
-    /// The number of them that are on disk in the database.
+    /// The number of these frames that are on disk in the database.
     pub(super) moved: u64,
     pub(super) salts: [u8; 8],
 }
@@ -28,7 +28,7 @@ impl Noted {
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };
-        // The numbers are in the byte order of the machine. The last two of the header are its checksum.
+        // The numbers are in the byte order of the machine. The last two numbers of the header are its checksum.
         let number = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let header = &bytes[..SHARED_HEADER_BYTES];
         let sum =

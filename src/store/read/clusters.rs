@@ -1,7 +1,7 @@
-//! Reads clusters from disk, one page at a time. The document with the lowest `seq` represents its cluster.
-//! A cluster is named by the `seq` of its founder. The founder's own row has 0 as its cluster, the rows of the other
-//! members have the name, and the index `signature_by_cluster` lists them in order. Each answer is as of one moment.
-//! This file knows nothing about similarity.
+//! Reads clusters from disk, one page at a time. The document with the lowest `seq` represents its cluster. A cluster
+//! is named by the `seq` of its founder. In the founder's own row, the cluster is 0. In the rows of the other members,
+//! it is the name of the cluster. The index `signature_by_cluster` lists the members in order. Each answer is as of one
+//! moment. This file knows nothing about similarity.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use crate::store::format::rows::{
 use crate::store::record::Head;
 use crate::types::{ClusterPlace, Document, Seq};
 
-/// The number of clusters visited for one page. Clusters with only one document left are skipped, and there may be
-/// many.
+/// The number of clusters visited for one page. This bounds the work, because there may be many clusters with only one
+/// document left, which are skipped.
 const VISITED_MAX: usize = 2000;
 
 macro_rules! members_sql {
@@ -55,7 +55,7 @@ pub struct Stretch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterRows {
     pub stretch: Stretch,
-    /// The number of documents of the cluster. Counted only for its first page, because counting visits all of them.
+    /// The number of documents of the cluster. Present only on the first page, because counting visits all of them.
     pub documents: Option<u64>,
     /// The place where the next page begins.
     pub next: Option<ClusterPlace>,
@@ -162,7 +162,7 @@ fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
     Ok(count)
 }
 
-/// Returns the next cluster with members besides its founder. The founder itself may be gone.
+/// Returns the next cluster that has members other than its founder. The founder itself may be gone.
 fn cluster_after(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Seq>> {
     let sql = "SELECT cluster FROM signature WHERE cluster > ?1 AND cluster <> 0 ORDER BY cluster LIMIT 1";
     let found = snapshot.connection().prepare_cached(sql);
@@ -180,7 +180,7 @@ pub(in crate::store) fn representative(snapshot: &mut Snapshot<'_>, cluster: Seq
 fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Member>> {
     let mut members = Vec::new();
     if after < cluster {
-        // The name may come from a client, and may be that of a document that founded no cluster.
+        // The name of the cluster may come from a client, so it may be the `seq` of a document that founded no cluster.
         let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
         read_members(snapshot, (founder, &[bound(cluster)]), Seq(0), limit, &mut members)?;
     }
@@ -196,8 +196,8 @@ fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) 
     Ok(members)
 }
 
-/// Returns up to `limit` documents after a given one that joined a cluster and are not deleted by label. Such a deletion may
-/// hide millions, which are passed over in the index alone.
+/// Returns up to `limit` documents after a given one that joined a cluster and are not deleted by label. Such a
+/// deletion may hide millions of documents. They are skipped without reading more than the index.
 fn joined_and_there(snapshot: &Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Seq>> {
     let sql = "SELECT seq FROM signature WHERE cluster = ?1 AND cluster <> 0 AND seq > ?2 ORDER BY seq";
     let reading = |error| reading(snapshot.collection(), error);

@@ -1,4 +1,4 @@
-//! The documents that are deleted by label and still on disk. Reads that list documents pass over them.
+//! The documents that are deleted by label and still on disk. Reads that list documents skip them.
 
 use std::sync::Arc;
 

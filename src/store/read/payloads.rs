@@ -27,8 +27,8 @@ impl<T> Looked<T> {
     }
 }
 
-/// Returns how many bytes the payload of a document has; `None` if the document is gone. No checksum covers the length, so
-/// use it only to limit how much is read.
+/// Returns how many bytes the payload of a document has; `None` if the document is gone. No checksum covers the length,
+/// so use it only to limit how much is read.
 pub(in crate::store) fn bytes(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<usize>> {
     let collection = snapshot.collection();
     let bytes = snapshot

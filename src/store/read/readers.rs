@@ -1,4 +1,5 @@
-//! The read connections of one collection, at most [`READERS_MAX`] and one for its writer, lent to one reader at a time.
+//! The read connections of one collection, at most [`READERS_MAX`] and one for its writer, lent to one reader at a
+//! time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use super::snapshot::Snapshot;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
 
-/// The most connections that read one collection, each with up to 1 MiB of cached pages. Later readers wait for one.
+/// The maximum number of connections that read one collection, each with up to 1 MiB of cached pages. Further readers
+/// wait for a connection.
 const READERS_MAX: usize = 8;
 
 /// The read connections of one collection.
@@ -61,7 +63,7 @@ impl Readers {
         Arc::clone(&self.doomed.read())
     }
 
-    /// Changes which documents those are, for reads that begin from now on.
+    /// Changes the set of these documents for reads that begin from now on.
     pub(in crate::store) fn set_doomed(&self, change: impl FnOnce(&Doomed) -> Doomed) {
         let mut doomed = self.doomed.write();
         *doomed = Arc::new(change(&doomed));
@@ -75,7 +77,7 @@ impl Readers {
         connect(&self.path, Role::Reader)
     }
 
-    /// Lets no new read start. Reads that are running finish normally.
+    /// Prevents new reads. Running reads finish normally.
     pub(in crate::store) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -103,13 +105,14 @@ impl Readers {
         self.read_on(self.borrow(READERS_MAX)?, work)
     }
 
-    /// The same without a wait for other readers, for the one writer.
+    /// Like [`read`](Self::read), but without waiting for other readers. For the writer only.
     pub(in crate::store) fn read_at_once<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
         self.read_on(self.borrow(usize::MAX)?, work)
     }
 
     fn read_on<T>(&self, loan: Loan<'_>, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
-        // Before the snapshot is taken: documents are removed from the list after they are gone from the disk.
+        // Read this list before the snapshot is taken: documents are removed from the list after they are removed from
+        // the disk.
         let doomed = self.doomed();
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         let _moment =
@@ -139,12 +142,11 @@ impl Readers {
     }
 }
 
-/// A transaction, in which a connection sees the file as of one moment. It is not committed, because there is nothing to
-/// commit.
+/// A transaction in which a connection sees the file as of one moment. It only reads, so it is never committed.
 struct Moment<'a>(&'a Connection);
 
 impl<'a> Moment<'a> {
-    // The statements are kept: to parse them anew took a tenth of the time of a short read.
+    // The statements are cached, because preparing them again took a tenth of the time of a short read.
     fn fix(connection: &'a Connection) -> rusqlite::Result<Self> {
         connection.prepare_cached("BEGIN")?.execute([])?;
         Ok(Self(connection))
@@ -168,7 +170,7 @@ impl Drop for Loan<'_> {
         let mut state = self.readers.state.lock();
         state.lent -= 1;
         if !state.closed {
-            // A connection that is still in a transaction would show an old moment.
+            // A connection that is still in a transaction would show an old state of the file.
             state.idle.extend(self.connection.take().filter(Connection::is_autocommit));
         }
         self.readers.returned.notify_one();

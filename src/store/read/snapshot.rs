@@ -33,7 +33,7 @@ impl<'a> Snapshot<'a> {
         self.collection
     }
 
-    /// Returns the documents that are deleted by label, which are not listed although they are on disk.
+    /// Returns the documents that are deleted by label and still on disk. They must not be listed.
     pub(super) fn doomed(&self) -> Arc<Doomed> {
         Arc::clone(&self.doomed)
     }
@@ -43,8 +43,7 @@ impl<'a> Snapshot<'a> {
         &mut self.buffer
     }
 
-    /// Reads the only row of a document. If the row is missing but the signature is there, that is damage, not an
-    /// absence.
+    /// Reads the only row of a document. If the row is missing but the signature exists, the file is damaged.
     pub(super) fn one<T>(
         &mut self,
         seq: Seq,

@@ -1,4 +1,4 @@
-//! A copy made while a writer works is of one moment, and the log does not grow without end.
+//! A copy that is made while a writer works shows one moment, and the log does not grow without limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +64,7 @@ fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
     let dir = place.dir.path().join("backup");
     let limits = CopyLimits { bytes_per_second_max: Some(1 << 20), log_bytes_max: Some(1 << 20) };
     let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
-    // More than the limit in one step, so that the copy cannot avoid it by hurrying.
+    // One step exceeds the limit, so the copy cannot avoid that by hurrying.
     let (_, gone) = commits_between(&writer, 100, u64::MAX / 2);
     match backup.add(&place.path, gone).unwrap_err() {
         BackupError::LogGrew { collection, grown, max } => {
@@ -103,7 +103,7 @@ fn past_half_of_the_bound_the_copy_no_longer_rests() {
     backup.finish(TimestampMs(0)).unwrap();
 }
 
-/// A reader in the way once delayed every commit past the log's bound by ten seconds.
+/// Once, a reader in the way delayed every commit by ten seconds if the log was longer than its bound.
 #[test]
 fn a_reader_in_the_way_keeps_no_commit_waiting() {
     let (place, writer) = filled();
@@ -116,7 +116,7 @@ fn a_reader_in_the_way_keeps_no_commit_waiting() {
         writer.finish_log_at(0);
         writer.commit(&[insert(seq)], Seq(seq)).unwrap();
     }
-    // Forty waits with the patience for other locks would take minutes.
+    // Forty waits as long as for other locks would take minutes.
     assert!(began.elapsed().as_secs() < 60);
     // Without the reader the log restarts.
     drop(reader);
@@ -148,7 +148,7 @@ fn a_row_that_is_not_what_was_written_makes_no_backup() {
     }
 }
 
-/// A finished copy was once read three times at full speed.
+/// Once, a finished copy was read three times at full speed.
 #[test]
 fn a_copy_is_checked_at_the_rate_of_the_backup() {
     let (place, _writer) = filled();
@@ -163,7 +163,8 @@ fn a_copy_is_checked_at_the_rate_of_the_backup() {
         false
     };
     assert!(backup.add(&place.path, gone).unwrap().is_some());
-    // The copy asks to its end. It is a bit shorter than its source, and is read once for its hash and once for its rows.
+    // The copy asks until it ends. It is a bit shorter than its source, and is read once for its hash and once for its
+    // rows.
     let checked = asked.lock().elapsed();
     assert!(checked > Duration::from_millis(1500), "{checked:?}");
 }

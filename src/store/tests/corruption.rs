@@ -1,8 +1,8 @@
 //! Flips bits and cuts files at every kind of place. Each answer must stay the same, or be an error that names the
 //! collection; it must never be another answer.
 //!
-//! `HAPAX_FLIPS` sets the number of flipped bits over all states and files, and `HAPAX_CUT_EVERY` after how many bytes
-//! files are cut. `HAPAX_SEED` repeats a run.
+//! `HAPAX_FLIPS` sets the number of flipped bits in all states and files together. `HAPAX_CUT_EVERY` sets the distance
+//! between two cuts, in bytes. `HAPAX_SEED` repeats a run.
 #![allow(clippy::print_stdout)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,7 +55,7 @@ type Files = Vec<(&'static str, Vec<u8>)>;
 struct Base {
     files: Files,
     answers: Answers,
-    /// The answers before the last transaction, and the offset in the log at which that begins.
+    /// The answers before the last transaction, and the offset in the log at which that transaction begins.
     before: Option<(Answers, u64)>,
 }
 
@@ -84,8 +84,8 @@ fn quick_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Returns three states: closed; as a killed process leaves it, with a part of the log moved into the database; and the
-/// same with a log that restarted over the remains of an older one.
+/// Returns three states of a collection: closed; left by a killed process, with a part of the log moved into the
+/// database; and left in the same way, with a log that restarted over the remains of an older one.
 fn bases() -> [Base; 3] {
     let (closed, open) = bases_of(false);
     let (_, restarted) = bases_of(true);
@@ -201,7 +201,7 @@ enum Damage {
     Gone,
 }
 
-/// The end of a case.
+/// The outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Same,
@@ -281,7 +281,7 @@ fn sweep(flips: usize, cut_every: usize) {
     println!("HAPAX_SEED={seed} HAPAX_FLIPS={flips}");
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let bases = bases();
-    // In proportion to their sizes, but with a minimum for small files.
+    // The number of flips is in proportion to the sizes of the files, with a minimum for small files.
     let weight = |bytes: usize| bytes.max(20_000);
     let files = || bases.iter().enumerate().flat_map(|(at, base)| base.files.iter().map(move |file| (at, file)));
     let all: usize = files().map(|(_, (_, bytes))| weight(bytes.len())).sum();
@@ -325,7 +325,7 @@ fn damage_anywhere_is_refused_by_name_or_changes_no_answer() {
     sweep(set("HAPAX_FLIPS", 6000), set("HAPAX_CUT_EVERY", 512));
 }
 
-/// Flips every bit of the header of the frame that ends the last but one transaction. That transaction was
+/// Flips every bit of the header of the frame that ends the second to last transaction. That transaction was
 /// acknowledged, and so was the last one.
 #[test]
 fn a_flip_that_joins_two_transactions_is_no_torn_end() {
@@ -334,7 +334,7 @@ fn a_flip_that_joins_two_transactions_is_no_torn_end() {
     let header = *from as usize - (4096 + 24);
     let flips = (header..header + 24).flat_map(|at| (0..8).map(move |bit| Damage::Flip { at, bit }));
     let cases: Vec<_> = flips.map(|damage| (0, "-wal", damage)).collect();
-    // Without the `-shm` file, which would also reveal the loss.
+    // The `-shm` file is left out, because it would also reveal the loss.
     let alone = Base { files: base.files.iter().filter(|(suffix, _)| *suffix != "-shm").cloned().collect(), ..base };
     let ends = judge_all(&[alone], &cases);
     assert_eq!(ends, BTreeMap::from([(Outcome::RefusedToOpen, 192)]));

@@ -116,7 +116,7 @@ fn a_lost_document_row_is_an_error_and_not_an_absence() {
     assert_eq!(store.page(Seq(0), 100).unwrap().len(), 9);
 }
 
-/// A batch that met damage once disabled all writes until a restart, although it was rolled back.
+/// Once, a batch that met damage disabled all writes until a restart, although it was rolled back.
 #[test]
 fn a_batch_that_meets_damage_is_rolled_back_and_the_next_one_is_stored() {
     let place = filled(10);
@@ -175,8 +175,8 @@ fn a_bad_frame_with_commits_behind_it_is_refused() {
     }
 }
 
-/// The end of a torn commit may remain in the log behind the commits of the next session. If then a second commit is
-/// torn, these remains must not make it look like damage.
+/// The end of a torn commit may remain in the log behind the commits of the next session. If a second commit is torn
+/// later, these remains must not make the log look damaged.
 #[test]
 fn remains_of_two_torn_commits_add_up_to_no_damage() {
     let tear = |log: &Path, frame: u64| {
@@ -267,7 +267,7 @@ fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
     seq += 1;
     writer.commit(&[insert(seq)], Seq(seq)).unwrap();
     older.push(fs::read(&shm).unwrap());
-    // First the emptying at a start, and further down the one at a close.
+    // This tests the emptying at a start. The emptying at a close follows below.
     writer.restart_log().unwrap();
     drop((store, writer));
     let opens = |older: &[u8], log: Option<&[u8]>| {

@@ -1,4 +1,5 @@
-//! The changes that are refused, and the data that survives, if the disk is full or fails or another program writes.
+//! Tests which changes are refused, and which data survives, if the disk is full, if it fails, or if another program
+//! writes.
 
 use super::*;
 
@@ -55,8 +56,8 @@ fn a_second_writer_is_found_out() {
     one.commit(&[insert(3)], Seq(3)).unwrap();
 }
 
-/// An open transaction of an operator once poisoned the writer: no write was accepted until a restart, although nothing
-/// had been written whose state could be unclear.
+/// Once, an open transaction of an operator poisoned the writer: no write was accepted until a restart, although
+/// nothing had been written.
 #[test]
 fn a_file_held_by_another_program_refuses_one_batch_and_not_the_next() {
     let place = place();

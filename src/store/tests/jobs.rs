@@ -69,8 +69,8 @@ pub(super) fn statistics(places: i64) -> Vec<StoredStatistics> {
     (1..=places).map(|place| StoredStatistics { place, label: label(place), counts: counts(place) }).collect()
 }
 
-/// Makes a closed collection with ten records, of which 3 to 5 are deleted by label and still there, a merge with two
-/// reports, and statistics.
+/// Makes a closed collection with ten records, a merge with two reports, and statistics. Records 3 to 5 are deleted by
+/// label and still on disk.
 fn with_jobs() -> Place {
     let place = filled(10);
     let (_, mut writer, _) = Store::open(&place.path).unwrap();
@@ -222,7 +222,7 @@ fn a_repair_finishes_the_deletions_that_are_intact() {
         assert_eq!(opened.last_seq, Seq(12), "{sql}");
         let listed = store.page(Seq(0), 100).unwrap().len() as u64;
         assert_eq!((listed, opened.documents), (repaired.documents, repaired.documents), "{sql}");
-        // If the row of the doomed is intact, they are gone.
+        // If the row of the doomed documents is intact, they are gone.
         let intact = !(sql.contains("doomed SET") || sql.contains("FROM doomed"));
         assert_eq!(store.record(Seq(4)).unwrap().is_none(), intact, "{sql}");
         assert!(intact || repaired.jobs_damaged > 0, "{sql}: documents are back, and nobody says so");

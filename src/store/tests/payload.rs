@@ -77,7 +77,7 @@ fn a_payload_that_was_changed_or_lost_is_an_error_that_names_it() {
         let (store, _writer, _) = Store::open(&place.path).unwrap();
         let error = read(&store, 7..=9).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{sql}: {error}");
-        // A damaged size is refused, too; only the bytes and their checksum are not looked at.
+        // A damaged size is refused, too. Only the bytes and their checksum are not checked here.
         let unfit = store.payloads(&[Seq(8)], Err, |_, _| unreachable!("the size is enough"));
         assert_eq!(unfit.is_err(), !sql.contains("bytes") && !sql.contains("SET sum"), "{sql}: {unfit:?}");
         assert_eq!(read(&store, 1..=7).unwrap().len(), 7);
@@ -127,7 +127,7 @@ fn sums_of_payloads_and_verdicts_with_overlaps_are_frozen() {
 /// Spoils a file.
 type Damage<'a> = &'a dyn Fn(&Path);
 
-/// Lets the chain of pages that holds these bytes lead to a page that does not exist.
+/// Changes the chain of pages that holds these bytes, so that it leads to a page that does not exist.
 fn lead_astray(path: &Path, bytes: &[u8]) {
     const PAGE: usize = 4096;
     let mut file = fs::read(path).unwrap();
@@ -137,7 +137,7 @@ fn lead_astray(path: &Path, bytes: &[u8]) {
     fs::write(path, file).unwrap();
 }
 
-/// A document whose payload was lost or damaged once disabled all writes when it was deleted, again after each restart.
+/// Once, deleting a document with a lost or damaged payload disabled all writes, again after each restart.
 #[test]
 fn a_document_with_a_damaged_payload_can_be_removed_and_writes_go_on() {
     // Six pages, so that one of them is in the middle of the chain.

@@ -128,8 +128,8 @@ fn promote(model: &mut BTreeMap<u64, Record>, target: u64) -> Option<Seq> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Inserts, replaces, updates and deletes in random batches, and reopens the file now and then, with and without
-    /// closing it. The file must hold exactly what the model holds.
+    /// Inserts, replaces, updates and deletes in random batches, and reopens the file from time to time, with and
+    /// without closing it. The file must hold exactly what the model holds.
     #[test]
     fn the_file_holds_what_was_committed(steps in prop::collection::vec(any_step(), 1..60), close in any::<bool>()) {
         let place = place();

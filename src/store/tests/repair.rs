@@ -1,4 +1,4 @@
-//! A repair loses nothing that is whole, says what it does not know, and leaves everything as it was if it fails.
+//! A repair loses nothing that is whole, says what it does not know, and changes nothing if it fails.
 
 use super::damage::tamper;
 use super::*;
@@ -17,7 +17,7 @@ fn flip(path: &Path, at: usize) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A repair once said that 0 documents were lost, although commits of the log were.
+/// Once, a repair said that 0 documents were lost, although commits of the log were lost.
 #[test]
 fn what_a_damaged_log_cost_is_unknown() {
     let (place, log) = left_open(20);
@@ -43,11 +43,12 @@ fn what_a_damaged_log_cost_is_unknown() {
     assert_eq!((repaired.documents, repaired.log_damaged, repaired.lost), (10, false, None));
 }
 
-/// Opening the damaged files would remove the traces of the damage, and a later start would serve what is left.
+/// Opening the damaged files would remove the traces of the damage, and a later start would serve the incomplete rest.
 #[test]
 fn a_repair_that_fails_leaves_everything_as_it_was() {
     let (place, log) = left_open(20);
-    // With damaged settings nothing can be repaired. They are in the database, the documents in the log.
+    // If the settings are damaged, nothing can be repaired. The settings are in the database, the documents are in the
+    // log.
     let database = fs::read(&place.path).unwrap();
     flip(&place.path, database.windows(6).position(|window| window == b"a spec").unwrap());
     flip(&log, 32 + 20 * 4120);
@@ -62,7 +63,7 @@ fn a_repair_that_fails_leaves_everything_as_it_was() {
     assert!(last == before);
 }
 
-/// The number of the file with set-aside records was once taken again if the damaged file next to it was removed.
+/// Once, the number of a file with set-aside records was used again after the damaged file next to it was removed.
 #[test]
 fn a_later_repair_keeps_the_records_that_an_earlier_one_set_aside() {
     let place = filled(10);
@@ -99,7 +100,7 @@ fn an_interrupted_repair_is_finished_under_its_own_number() {
     }
 }
 
-/// A copy under another name was once served as a second collection with the same name.
+/// Once, a copy under another name was served as a second collection with the same name.
 #[test]
 fn a_file_that_was_copied_is_refused_until_it_is_repaired() {
     let place = filled(10);

@@ -1,5 +1,5 @@
 //! Files without a write-ahead log: copies from a backup, and files of early versions. If a crash interrupts the first
-//! transaction in such a file, a rollback journal stays next to it. Such a file could once not be opened again.
+//! transaction in such a file, a rollback journal stays next to it. Once, such a file could not be opened again.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn interrupt(place: &Place) {
     let connection = Connection::open(&place.path).unwrap();
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "delete", |row| row.get(0)).unwrap();
     assert_eq!(mode, "delete");
-    // With a cache that small, changed pages are written before the commit.
+    // With such a small cache, changed pages are written before the commit.
     connection.execute_batch("PRAGMA cache_size = 1; BEGIN; UPDATE document SET metadata = '{}', id = 'x'").unwrap();
     let crashed = [place.path.clone(), files::journal(&place.path)].map(|path| (fs::read(&path).unwrap(), path));
     connection.execute_batch("ROLLBACK").unwrap();

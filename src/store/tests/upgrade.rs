@@ -94,7 +94,7 @@ fn old_records(format: i32) -> Vec<Record> {
     }
 }
 
-/// Writes a file of format 2 with these records: one of format 3 without the additions of that.
+/// Writes a file of format 2 with these records: a file of format 3 without the additions of format 3.
 fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     write_format_3(path, meta, records);
     let connection = Connection::open(path).unwrap();
@@ -118,7 +118,7 @@ fn write_format_5(path: &Path, meta: &Meta, records: &[Record]) {
     connection.close().unwrap();
 }
 
-/// Writes a file of format 4 with these records: one of format 5 without the additions of that.
+/// Writes a file of format 4 with these records: a file of format 5 without the additions of format 5.
 fn write_format_4(path: &Path, meta: &Meta, records: &[Record]) {
     write_format_5(path, meta, records);
     let connection = Connection::open(path).unwrap();
@@ -131,7 +131,7 @@ fn write_format_4(path: &Path, meta: &Meta, records: &[Record]) {
     connection.close().unwrap();
 }
 
-/// Writes a file of format 3 with these records: one of format 4 without the additions of that.
+/// Writes a file of format 3 with these records: a file of format 4 without the additions of format 4.
 fn write_format_3(path: &Path, meta: &Meta, records: &[Record]) {
     write_format_4(path, meta, records);
     let connection = Connection::open(path).unwrap();
@@ -163,8 +163,8 @@ fn opens_and_goes_on(format: i32) {
     let records = old_records(format);
 
     let peeked = Store::peek(&place.path).unwrap();
-    // Format 3 says whether the banding was chosen by hand. These tests use no real spec, so the older ones have no
-    // default banding for it.
+    // Format 3 stores whether the banding was chosen by hand. In older files, only a default banding counts as not
+    // chosen by hand, and there is none here, because these tests use no real spec.
     let changeable = Changeable { banding_by_hand: format < 3, ..meta().changeable };
     assert_eq!(peeked.meta, Meta { seen_floor: peeked.meta.seen_floor, changeable, ..meta() });
     assert_eq!(peeked.meta.seen_floor > TimestampMs(0), format == 1);
@@ -288,7 +288,7 @@ fn a_banding_counts_as_set_by_hand_unless_it_was_the_default() {
     }
 }
 
-/// The file was once refused, because only an opened file is upgraded, and a damaged log kept it from being opened.
+/// Once, such a file was refused: only an opened file is upgraded, and a damaged log prevented the opening.
 #[test]
 fn a_file_of_an_older_format_with_a_damaged_log_can_be_repaired() {
     let place = place();

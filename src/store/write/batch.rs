@@ -18,7 +18,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Wraps `connection`, which must have an open transaction. `ledger` is what its file holds.
+    /// Wraps `connection`, which must have an open transaction. `ledger` is the ledger in the file.
     pub(super) fn new(
         connection: &'a Connection,
         readers: &'a Readers,

@@ -80,16 +80,16 @@ fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     )
 }
 
-/// The rows that a file had of a document.
+/// Tells which rows of a removed document the file had.
 enum Removed {
     Whole,
-    /// All but the row of this table, or more.
+    /// The row of this table was missing, and perhaps others.
     Without(&'static str),
     Nothing,
 }
 
-/// Removes a document as part of the change at `seq`. If it has lost a row, the others are removed: damage that its
-/// removal did not have to read must not keep other documents from being written.
+/// Removes a document as part of the change at `seq`. If the document has lost a row, the other rows are removed. Such
+/// damage must not prevent the writes of other documents.
 pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()> {
     match remove_rows(batch, target)? {
         Removed::Whole => Ok(()),
@@ -106,8 +106,8 @@ pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()>
     }
 }
 
-/// Removes what the file has of a document, of which damage may have cost a row. Returns whether one was missing. A
-/// document that is not there at all is passed over.
+/// Removes the remaining rows of a document that may have lost a row by damage. Returns whether a row was missing.
+/// Skips a document without any row.
 pub(super) fn remove_what_is_left(batch: &mut Batch<'_>, target: Seq) -> Result<bool> {
     Ok(matches!(remove_rows(batch, target)?, Removed::Without(_)))
 }
@@ -129,14 +129,15 @@ fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<Removed> {
     Ok(lost.map_or(Removed::Whole, |(_, row)| Removed::Without(row)))
 }
 
-/// Removes the payload of a document and returns its checksum. Leaves a damaged one in the file: its pages may belong to
-/// another row, so they must not be freed. It is read through another connection, because a page that cannot be read
-/// would end the transaction.
+/// Removes the payload of a document and returns its checksum. A damaged payload stays in the file: its pages may
+/// belong to another row, so they must not be freed. The payload is read through another connection, because an
+/// unreadable page would end the transaction.
 fn take_payload(batch: &Batch<'_>, target: Seq) -> Result<Option<u64>> {
     let read = |snapshot: &mut Snapshot<'_>| payload_of(snapshot, target, &mut |_| Ok(()), &mut |_, _| Ok(()));
     match batch.readers().read_at_once(read) {
         Err(StoreError::Damaged { .. }) => Ok(None),
-        // Other errors are none of the file. A document of this batch is not there yet for readers.
+        // Other errors say nothing about the file. `Ok` is also the result for a document of this batch, which readers
+        // do not see yet.
         Ok(_) | Err(_) => batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target),
     }
 }

@@ -1,26 +1,26 @@
 //! Decides by the length of the write-ahead log when to wake the checkpoint thread, and when the writer itself must
-//! finish a checkpoint. Only counts; touches no file.
+//! finish a checkpoint. This file only counts, and touches no file.
 
 use super::checkpoint::Checkpointed;
 use crate::store::format::connection::LOG_BYTES_MAX;
 
-/// The amount of log outside the database at which the thread is woken.
+/// The thread is woken when this many bytes of the log are not in the database yet.
 pub(in crate::store) const WAKE_BYTES: u64 = 4 << 20;
 
-/// The length of the log, and the lengths at which something is done about it.
+/// The length of the log, and the lengths at which the thread or the writer must act.
 #[derive(Debug)]
 pub(super) struct LogBound {
     page_bytes: u64,
     log_bytes: u64,
     /// The part of the log that is not in the database yet.
     behind_bytes: u64,
-    /// The length at which the thread is woken next. As long as a reader is in its way, waking it for each commit would
-    /// be useless.
+    /// The length at which the thread is woken next. As long as a reader is in the way, waking the thread for each
+    /// commit would be useless.
     wake_at_bytes: u64,
     /// The length at which the writer finishes the log next. It moves up if a reader is in the way, so that one slow
     /// reader does not make every commit wait.
     finish_at_bytes: u64,
-    /// The length at which the writer finishes it even if the thread is far behind.
+    /// The length at which the writer finishes the log even if the thread is far behind.
     finish_last_bytes: u64,
 }
 
@@ -38,8 +38,8 @@ impl LogBound {
 
     /// Returns whether the writer must finish the log before the next commit.
     pub(super) fn is_reached(&self) -> bool {
-        // The reader that was in the way, perhaps a backup, is still there. Or it has left the thread so much work that
-        // commits would wait long for it here.
+        // If this is true, the reader that was in the way, perhaps a backup, is still there. Or the reader has left so
+        // much work for the thread that commits would wait long here.
         let in_vain = self.behind_bytes > LOG_BYTES_MAX && self.log_bytes < self.finish_last_bytes;
         self.log_bytes >= self.finish_at_bytes && !in_vain
     }

@@ -7,8 +7,8 @@ use crate::store::error::Result;
 use crate::store::format::rows::{SignatureRow, signature_columns};
 use crate::types::{Seq, TimestampMs};
 
-/// Notes when `target` was last seen. Skips a document that is gone. Skips a damaged row, too, and logs it: its readers
-/// get the error, and a time is no reason to refuse all writes.
+/// Notes when `target` was last seen. Skips a document that is gone. Also skips a damaged row, and logs it: reads of
+/// the row return the error, and a last-seen time is no reason to refuse all writes.
 pub(super) fn touch(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> Result<()> {
     let sums = sums(batch, target, seen).map_err(|error| batch.failed(error))?;
     let Some((old, new)) = sums else { return Ok(()) };
@@ -18,7 +18,7 @@ pub(super) fn touch(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> Re
     Ok(())
 }
 
-/// Returns the checksum of the row as it is, and with the new time.
+/// Returns the present checksum of the row, and its checksum with the new time.
 fn sums(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> rusqlite::Result<Option<(u64, u64)>> {
     let (connection, collection) = (batch.connection(), batch.collection());
     let sql = concat!("SELECT ", signature_columns!(), " FROM signature s WHERE s.seq = ?1");

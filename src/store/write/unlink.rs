@@ -41,7 +41,7 @@ pub(super) fn promote(batch: &mut Batch<'_>, link: Option<Seq>, seq: Seq) -> Res
     let rows = match read_unlinked(batch.connection(), link, batch.buffer()) {
         Ok(rows) => rows,
         Err(Unread::Sqlite(error)) => return Err(batch.failed(error)),
-        // A damaged record must not keep others from being written, so it stays a link.
+        // A damaged record must not prevent other writes, so it stays a link.
         Err(Unread::Flaw(flaw)) => {
             tracing::error!(
                 collection = batch.collection(),

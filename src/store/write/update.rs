@@ -10,11 +10,11 @@ use crate::store::format::columns::Flaw;
 use crate::store::format::rows::{DocumentRow, SignatureRow, document_columns, signature_columns};
 use crate::types::{Capture, CaptureDate, Labels, Metadata, PayloadDigest, Seq};
 
-/// The checksum of a row as it is, and as it will be.
+/// The checksums of a row before and after the change.
 type Sums = (u64, u64);
 
-/// Changes what is stored with `target`, as the change at `seq`. A damaged row is an error, because the client will be
-/// told that its metadata and labels are stored.
+/// Changes the data that is stored with `target`, as the change at `seq`. A damaged row is an error, because an answer
+/// without an error says that the client's metadata and labels are stored.
 pub(super) fn update(batch: &mut Batch<'_>, target: Seq, additions: &Additions, seq: Seq) -> Result<()> {
     let sums = document_sums(batch, target, additions);
     let (old, new) = known(batch, sums, target, seq)?;

@@ -93,7 +93,7 @@ impl Writer {
         self.readers.clone()
     }
 
-    /// Stops syncing. Later commits survive no crash of the system, and perhaps none of the process.
+    /// Stops syncing. A crash of the system loses later commits, and a crash of the process may lose them, too.
     pub fn never_sync(&mut self) -> Result<()> {
         self.checkpointer.stop();
         never_sync(&self.connection)
@@ -103,12 +103,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes all changes durable, or none: they are on disk when this returns `Ok`. `last_seq` is the last position of
-    /// the commit order that was assigned so far; it is not below that of the last change.
+    /// Makes all changes durable, or none: they are on disk when this returns `Ok`. `last_seq` is the last assigned
+    /// position of the commit order. It must be at least the position of the last change.
     ///
     /// After an error that is not [uncertain](StoreError::is_uncertain), nothing of the batch is stored and the next
-    /// commit may succeed. After any other error the writer is poisoned: whether the batch is on disk turns out when the
-    /// file is opened again.
+    /// commit may succeed. After any other error the writer is poisoned, and it is unknown whether the batch is on disk
+    /// until the file is opened again.
     pub fn commit(&mut self, changes: &[Change], last_seq: Seq) -> Result<()> {
         self.check_order(changes, last_seq)?;
         self.finish_log()?;
@@ -143,9 +143,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes the documents of a part of a deletion by label, and returns the deletion as it is then. It has ended at `now`
-    /// if this was its last part. Rows that are not there are passed over: a repair may have set the document aside, or the
-    /// file is damaged. A deletion that could not go on would stop all writes.
+    /// Removes the documents of a part of a deletion by label, and returns the new state of the deletion. The deletion
+    /// has ended at `now` if this was its last part. Missing rows are skipped: a repair may have set the document
+    /// aside, or the file is damaged. If a deletion could not continue because of them, it would stop all writes.
     pub fn remove_doomed(&mut self, part: &DoomedPart, now: TimestampMs) -> Result<LabelDeletion> {
         self.finish_log()?;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -184,7 +184,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores another state of a job, durably.
+    /// Stores the new state of a job, durably.
     pub fn set_job(&mut self, job: &Job) -> Result<()> {
         self.transaction(|| {
             let set = jobs::take(&self.connection, job.number()).and_then(|_| jobs::put(&self.connection, job));
@@ -193,7 +193,7 @@ impl Writer {
     }
 
     /// Forgets up to `reports_max` reports of a job that has ended, and the job itself once it has none left. Returns
-    /// whether it is forgotten.
+    /// whether the job is forgotten.
     pub fn forget_job(&mut self, number: Seq, reports_max: usize) -> Result<bool> {
         self.finish_log()?;
         let forgotten = self.transaction(|| {
@@ -203,9 +203,9 @@ impl Writer {
         Ok(forgotten)
     }
 
-    /// Moves the log into the database and closes the file, to readers too: from now on every
-    /// [`Store`](crate::store::Store) of it returns [`StoreError::Closed`]. If a reader is still at work, the log stays
-    /// next to the file and remains part of the collection.
+    /// Moves the log into the database and closes the file, for readers, too: from now on, every
+    /// [`Store`](crate::store::Store) of the file returns [`StoreError::Closed`]. If a reader is still at work, the log
+    /// stays next to the file and remains part of the collection.
     pub fn close(mut self) -> Result<()> {
         self.readers.close();
         self.checkpointer.stop();
@@ -279,8 +279,8 @@ impl Writer {
         executed.map(drop).map_err(|error| committing(&self.collection, error))
     }
 
-    /// Checkpoints the log before the commit that would grow it past its bound. After the commit would be too late: its
-    /// callers have their answer by then.
+    /// Checkpoints the log before the commit that would grow it past its bound. After the commit, it would be too late
+    /// to report an error of the checkpoint, because the callers have their answers by then.
     fn finish_log(&mut self) -> Result<()> {
         if !self.log.is_reached() {
             return Ok(());
@@ -363,7 +363,7 @@ impl Writer {
         self.log.log_bytes()
     }
 
-    /// Makes the next commit finish the log first if it is at least this long.
+    /// Makes the next commit finish the log first if the log is at least this long.
     pub(in crate::store) fn finish_log_at(&mut self, log_bytes: u64) {
         self.log.finish_at(log_bytes);
     }

@@ -1,7 +1,7 @@
 //! The bound of the process's anonymous memory (`memory.max_bytes`), and whether it is reached. In: the memory that the
-//! process takes, looked at a few times a second. Out: whether work that takes more memory may begin. Budgets limit
-//! bodies, answers and the index. This bound also covers memory that no budget counts: connections, SQLite, the
-//! allocator's own.
+//! process takes, measured a few times a second. Out: whether work that takes more memory may begin. Budgets limit
+//! bodies, answers and the index. This bound also covers memory that no budget counts: connections, SQLite, and the
+//! allocator's own memory.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,18 +11,20 @@ use super::allocator::{give_back_free_pages, give_back_old_pages};
 use super::system::anonymous_bytes;
 use crate::telemetry::names::{self, label, value};
 
-/// Time between two looks at the process's memory.
+/// The time between two measurements of the process's memory.
 const LOOK: Duration = Duration::from_millis(200);
-/// The share of the bound above which free memory of the heaps is returned to the system, and how often.
+/// If more than this share of the bound is taken, free memory of the heaps is returned to the system, at most once per
+/// pause.
 const RETURN_PERCENT: u64 = 90;
 const RETURN_PAUSE: Duration = Duration::from_secs(2);
-/// The share above which the log warns. Below [`CALM_PERCENT`] the log says that it is over.
+/// If more than this share is taken, the log warns. If less than [`CALM_PERCENT`] is taken afterwards, the log says
+/// that the shortage is over.
 const WARN_PERCENT: u64 = 80;
 const CALM_PERCENT: u64 = 75;
-/// Memory is short from the bound on, until it is below this share of it.
+/// Memory is short from the moment the bound is reached until less than this share of it is taken.
 const ENOUGH_PERCENT: u64 = 95;
 
-/// The bound of a process, and what it takes.
+/// The bound of a process, and the memory that the process takes.
 #[derive(Debug, Default)]
 pub struct Bound {
     /// `None`: no bound.
@@ -58,17 +60,17 @@ impl Bound {
         Arc::new(Self { max, ..Self::default() })
     }
 
-    /// The bound in bytes; `None` if there is none.
+    /// The bound in bytes; `None` if there is no bound.
     pub fn max(&self) -> Option<u64> {
         self.max
     }
 
-    /// The anonymous memory that the process took at the last look; 0 before the first.
+    /// The anonymous memory that the process took at the last measurement; 0 before the first.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Whether the process takes as much as it may. Cheap enough for each request.
+    /// Whether the process takes as much memory as it may. The check is cheap enough for each request.
     pub fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
     }
@@ -78,8 +80,8 @@ impl Bound {
         metrics::counter!(names::MEMORY_SHORT_REFUSED, label::KIND => what.label()).increment(1);
     }
 
-    /// Looks at the process's memory from now on, on a thread of its own, until `self` is dropped. It also returns pages
-    /// that have been free for long.
+    /// Starts a thread that measures the process's memory until `self` is dropped. The thread also returns pages that
+    /// have been free for a long time.
     pub fn watch(self: &Arc<Self>) -> std::io::Result<()> {
         if let Some(max) = self.max {
             metrics::gauge!(names::MEMORY_MAX).set(max as f64);
@@ -94,7 +96,7 @@ impl Bound {
         std::thread::Builder::new().name("hapax-memory".into()).spawn(move || watch(&bound)).map(drop)
     }
 
-    /// Returns memory to the system if the bound is near, and notes how much the process takes.
+    /// Returns memory to the system if the bound is near, and records how much memory the process takes.
     fn look(&self, returned: &mut Option<Instant>) {
         let Some(mut taken) = anonymous_bytes() else { return };
         if self.max.is_some_and(|max| passes(taken, max, RETURN_PERCENT))
@@ -107,7 +109,7 @@ impl Bound {
         self.note(taken);
     }
 
-    /// Notes how much the process takes. [`watch`](Self::watch) calls it; tests call it instead.
+    /// Records how much memory the process takes. [`watch`](Self::watch) calls it. Tests call it directly.
     pub fn note(&self, taken: u64) {
         self.taken.store(taken, Ordering::Relaxed);
         metrics::gauge!(names::MEMORY_ANONYMOUS).set(taken as f64);

@@ -1,5 +1,5 @@
-//! The memory of this process: how much it may take, how much it takes, and how the allocator returns what is no longer
-//! needed. It must not know what the memory is for.
+//! The memory of this process: its limit, its use, and how the allocator returns memory that is no longer needed. It
+//! must not know the purpose of the memory.
 
 mod allocator;
 mod bound;

@@ -1,4 +1,4 @@
-//! What the system says about memory: how much this process may take, and how much it takes.
+//! The system's statements about memory: how much this process may take, and how much it takes.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ const GROUPS: [(&str, &[&str]); 3] = [
     ("/sys/fs/cgroup/memory", &["memory.limit_in_bytes"]),
 ];
 
-/// The most memory that the system grants.
+/// The largest amount of memory that the system grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Available {
     pub bytes: u64,
     pub source: Source,
 }
 
-/// The part of the system that limits memory.
+/// The part of the system that limits the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Machine,
@@ -38,7 +38,7 @@ fn available_in(root: &Path) -> Option<Available> {
     machine.map(of(Source::Machine)).into_iter().chain(group.map(of(Source::ControlGroup))).min_by_key(|one| one.bytes)
 }
 
-/// Returns the anonymous memory of this process, in memory and in swap; `None` if the system does not tell.
+/// Returns the anonymous memory of this process, in memory and in swap; `None` if the system does not report it.
 pub(super) fn anonymous_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     Some(kibibytes(&status, "RssAnon:")? + kibibytes(&status, "VmSwap:").unwrap_or(0))
@@ -52,8 +52,8 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
 }
 
 /// Returns the least limit of the process's control group and of the groups that contain it. `of` is the text of
-/// `/proc/self/cgroup`. In a container the group may be named by its path outside, which does not exist inside; the
-/// container's own group is then the root.
+/// `/proc/self/cgroup`. In a container, this text may name the group by its path outside the container, which does not
+/// exist inside. In this case the container's own group is the root.
 fn group_limit(of: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let mut paths = vec![""];
     for line in of.lines() {

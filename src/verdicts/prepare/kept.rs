@@ -27,7 +27,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Makes it from shingles alone: those of a set, or of a text that is only looked up.
+    /// Makes the data from shingles alone: those of a set, or of a text that is only looked up.
     pub(crate) fn of_shingles(set: ShingleSet, keep: Keep) -> Self {
         let payload = (keep != Keep::Signature).then(|| Payload {
             kind: PayloadKind::Shingles,
@@ -52,7 +52,7 @@ impl Kept {
         Self { set: Arc::clone(&self.set), payload: None }
     }
 
-    /// Returns the bytes of memory that it takes.
+    /// Returns the bytes of memory that the data takes.
     pub(crate) fn bytes(&self) -> usize {
         self.set.bytes() + self.payload.as_ref().map_or(0, |payload| payload.bytes.len())
     }
@@ -79,8 +79,7 @@ fn decompressed(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns the shingles of a payload. Those of a text are made by `pipeline`. `None`: the payload is not one that was
-/// stored.
+/// Returns the shingles of a payload. If it is a text, `pipeline` makes its shingles. `None`: the payload is damaged.
 pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<ShingleSet> {
     match payload.kind {
         PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),
@@ -90,14 +89,14 @@ pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<S
     }
 }
 
-/// Returns the distinct shingle hashes of a stored text. `None`: the payload is not one that was stored.
+/// Returns the distinct shingle hashes of a stored text. `None`: the payload is damaged.
 pub(super) fn hashes_of(pipeline: &Pipeline, payload: &Payload) -> Option<Vec<u64>> {
     let text = decompressed(&payload.bytes)?;
     Some(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text)))
 }
 
-/// Returns the text of a payload, if it has at most `bytes_max` bytes as JSON. No more memory than that is taken for it.
-/// `None`: the payload is not one that was stored.
+/// Returns the text of a payload, if it has at most `bytes_max` bytes as JSON. It takes no more memory than that.
+/// `None`: the payload is damaged.
 pub(crate) fn text_of(payload: &Payload, bytes_max: usize) -> Option<StoredText> {
     if payload.kind == PayloadKind::Shingles {
         return Some(StoredText::Absent);

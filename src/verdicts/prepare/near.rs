@@ -1,6 +1,6 @@
-//! A stored document -> near-duplicates of it at a known similarity, so that lookups can be tested with them. If there
-//! is a text, some of its shingles are replaced, and the result is signed. If no text is stored, slots of the signature
-//! are replaced instead: each stays with the probability with which it would stay in a text of this similarity.
+//! A stored document -> near-duplicates of it at a known similarity, for tests of lookups. If its text is stored, some
+//! of the text's shingles are replaced, and the result is signed. If not, slots of the signature are replaced. Each
+//! slot stays with the probability that it would have in a text of this similarity.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(crate) struct Original<'a> {
 
 impl Original<'_> {
     /// Makes a near-duplicate. Its similarity to the original is at least `jaccard`, and as near to it as the number of
-    /// shingles allows. `None` if the text is too short to be that similar and not equal, if the stored data is damaged, or
-    /// if the slots are not whole bytes.
+    /// shingles allows. `None` if the text is too short for a different text of this similarity, if the stored data is
+    /// damaged, or if the slots are not whole bytes.
     pub(crate) fn near(&self, jaccard: f64, random: &mut SplitMix64) -> Option<(Made, NearSource)> {
         let whole = |signature, set: Option<ShingleSet>| Made {
             signature,
@@ -75,8 +75,8 @@ impl Original<'_> {
     }
 }
 
-/// Returns how many of `shingles` can be replaced by others: `J = (n - d)/(n + d)`. `None` if none can, because the text
-/// is too short.
+/// Returns how many of `shingles` must be replaced for this similarity: `J = (n - d)/(n + d)`. `None` if none can be
+/// replaced, because the text is too short.
 fn replaced(shingles: u64, jaccard: f64) -> Option<u64> {
     let count = (shingles as f64 * (1.0 - jaccard) / (1.0 + jaccard)) as u64;
     (count > 0).then_some(count)
@@ -84,7 +84,7 @@ fn replaced(shingles: u64, jaccard: f64) -> Option<u64> {
 
 fn replace_some(hashes: &mut [u64], jaccard: f64, random: &mut SplitMix64) -> Option<()> {
     let count = replaced(hashes.len() as u64, jaccard)? as usize;
-    // Hashes are in order, so any stretch of them is a random choice.
+    // Hashes are sorted, so any contiguous part of them is a random choice.
     hashes.iter_mut().take(count).for_each(|hash| *hash = random.next_u64());
     Some(())
 }

@@ -1,4 +1,4 @@
-//! Metrics of pages: how their text was extracted, how long they are, and how long that takes.
+//! Metrics of pages: how their text was extracted, how long the pages are, and how long the extraction takes.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl PageMeters {
         }
     }
 
-    /// Counts a page of `bytes` bytes, for which `asked` was asked and `found` was found.
+    /// Counts a page of `bytes` bytes. `asked` is the requested kind of text, and `found` the kind that was extracted.
     pub(super) fn page(&self, asked: Extract, found: Extract, bytes: usize, took: Duration) {
         match (asked, found) {
             (_, Extract::Article) => &self.articles,

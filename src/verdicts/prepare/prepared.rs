@@ -9,16 +9,16 @@ use crate::types::{PageFacts, PageMark, content_prefix};
 /// Options of preparing a content.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrepareOptions {
-    /// The action for a long content if too many others wait for a processor.
+    /// The action for a long content if too many other contents wait for a processor.
     pub when_full: WhenFull,
-    /// Whether to keep the ranks. They can be merged, signatures cannot.
+    /// Whether to keep the ranks. Ranks can be merged, but signatures cannot.
     pub ranks: bool,
     /// The purpose of the document.
     pub purpose: Purpose,
 }
 
-/// The purpose of a prepared document. Data other than its signature takes time and memory, and is made only if it is
-/// needed.
+/// The purpose of a prepared document. Data in addition to its signature takes time and memory, so it is made only if
+/// it is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     Sign,
@@ -39,7 +39,7 @@ pub struct Prepared {
     ranks: Option<Vec<u64>>,
     empty_slots: Option<u32>,
     page: Option<Box<PageFacts>>,
-    /// The bytes of its content, as it was sent; 0 for a given signature.
+    /// The size of its content as it was sent, in bytes; 0 for a given signature.
     content_bytes: u64,
 }
 
@@ -96,7 +96,7 @@ impl Prepared {
         Self::new(made, self.shingles)
     }
 
-    /// Returns the document without shingles that nothing stores.
+    /// Returns the document without its shingles, which nothing stores.
     pub(crate) fn without_shingles(self) -> Self {
         Self { made: self.made.map(|made| Made { kept: None, ..made }), ..self }
     }
@@ -116,7 +116,7 @@ impl Prepared {
         self.made.as_ref().and_then(|made| made.content)
     }
 
-    /// Returns the bytes of its content, as it was sent; 0 for a given signature.
+    /// Returns the size of the content as it was sent, in bytes; 0 for a given signature.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
@@ -126,7 +126,8 @@ impl Prepared {
         self.shingles
     }
 
-    /// Returns the least rank in each slot, 2^64 - 1 for a slot without one; or `None` if the ranks were not requested.
+    /// Returns the least rank of each slot, with 2^64 - 1 for a slot without a rank. `None` if the ranks were not
+    /// requested.
     pub fn ranks(&self) -> Option<&[u64]> {
         self.ranks.as_deref()
     }

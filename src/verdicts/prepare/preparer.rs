@@ -14,14 +14,14 @@ use crate::extract::Page;
 use crate::types::{CollectionName, Content, Extract, Html, Keep, Verify};
 use crate::verdicts::error::Result;
 
-/// Contents up to this size are signed on the calling thread, which takes about ten microseconds for 2 KB: passing them
-/// to another thread and back would cost more. Larger ones would delay the other connections of an async thread.
+/// Contents up to this size are signed on the calling thread. This takes about ten microseconds for 2 KB, and passing
+/// them to another thread and back would cost more. Larger ones would delay the other connections of an async thread.
 const HERE_BYTES_MAX: usize = 16 * 1024;
-/// The same for pages: to extract their text takes ten times as long as to sign it.
+/// The largest page that is signed on the calling thread: extracting its text takes ten times as long as signing it.
 const PAGE_HERE_BYTES_MAX: usize = 1024;
 
 /// Prepares the documents of one collection. Cloning is cheap. It holds the settings that are frozen when a collection
-/// is made. `verify` can change, so each call gives it.
+/// is created. `verify` can change, so each call passes it.
 #[derive(Clone)]
 pub(crate) struct Preparer {
     signing: Arc<Signing>,
@@ -73,7 +73,7 @@ impl Preparer {
         if content.bytes() <= here_bytes_max {
             return self.signing.prepare(content, options, verify);
         }
-        // In a box, so that short contents do not take room for it.
+        // The future is boxed, so that short contents do not take room for it.
         Box::pin(self.prepare_long(content, options, verify)).await
     }
 
@@ -90,7 +90,7 @@ impl Preparer {
         }
     }
 
-    /// Extracts the text of a page, on the pool. `extract`: as it says, and not as the collection does.
+    /// Extracts the text of a page, on the pool. `extract` overrides the setting of the collection.
     pub(crate) async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
         let signing = Arc::clone(&self.signing);
         let (bytes, extract) = (html.markup.len(), extract.unwrap_or(signing.extracts()));
@@ -107,8 +107,8 @@ impl Preparer {
         TextSigner::new(&self.signing, &self.cpu, ill_formed, options, verify)
     }
 
-    /// Returns the most bytes of shingles that a text of this length needs while it is prepared, if its shingles are
-    /// stored or compared.
+    /// Returns the largest size that the shingles of a text of this length need in memory while it is prepared, if its
+    /// shingles are stored or compared.
     pub(crate) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         self.signing.shingle_bytes(purpose, text_bytes, verify)
     }

@@ -1,4 +1,4 @@
-//! Metrics of signing: its time, and the fill of sketches.
+//! Metrics of signing: its time, and the share of empty slots in sketches.
 
 use std::time::Duration;
 

@@ -91,7 +91,7 @@ impl Signing {
         })
     }
 
-    /// Returns the data that is needed of a text, other than its signature.
+    /// Returns which data of a text is needed in addition to its signature.
     pub(super) fn collect(&self, purpose: Purpose, verify: Verify) -> Collect {
         match purpose {
             Purpose::Sign => Collect::default(),
@@ -101,8 +101,8 @@ impl Signing {
         }
     }
 
-    /// Returns the most bytes of shingles that a text of this length needs while it is prepared, if its shingles are
-    /// stored or compared.
+    /// Returns the largest size that the shingles of a text of this length need in memory while it is prepared, if its
+    /// shingles are stored or compared.
     pub(super) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         let Collect { shingles, canonical } = self.collect(purpose, verify);
         // Each character begins a shingle, or each word; a word takes at least a letter and a space. Memory for
@@ -115,8 +115,8 @@ impl Signing {
         text_bytes * (each + usize::from(canonical))
     }
 
-    /// Ranks are whole hashes, and their mixing is public. From the ranks of a text with one word, anyone could compute
-    /// the keyed hash of that word, which the secret must hide.
+    /// Ranks are whole hashes, and the way in which they are mixed is public. From the ranks of a text with one word,
+    /// anyone could compute the keyed hash of that word. The secret must hide this hash.
     pub(super) fn check_ranks(&self, asked: bool) -> Result<()> {
         match &self.spec {
             Spec::Text(TextSpec { key: Some(_), .. }) if asked => Err(CollectionError::Invalid {
@@ -163,7 +163,7 @@ impl Signing {
         Ok(self.text("html", &text, options, verify)?.with_page(extract::mark(html), facts))
     }
 
-    /// Signs a text. `field`: the field of the document that it came from.
+    /// Signs a text. `field` is the field of the document that the text came from.
     fn text(&self, field: &'static str, text: &str, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         let pipeline = self.pipeline_for(field)?;
         Ok(SCRATCH.with_borrow_mut(|scratch| {
@@ -187,7 +187,7 @@ impl Signing {
         }))
     }
 
-    /// Returns the text that was signed last on `scratch`. Signing it took `took`.
+    /// Returns the document for the text that was signed last on `scratch`. Signing it took `took`.
     pub(super) fn signed(
         &self,
         pipeline: &Pipeline,
@@ -215,7 +215,7 @@ impl Signing {
         let k = self.shape.k;
         let oph = pipeline.spec().sketch == SketchKind::Oph;
         let Some(Signed { signature, content, shingles, empty_slots }) = signed else {
-            // The ranks of an empty document. Merging them with others changes nothing.
+            // The ranks of an empty document. A merge with them changes nothing.
             let ranks = ranks.then(|| vec![u64::MAX; k as usize]);
             return Prepared::new(None, Some(0)).with_ranks(ranks).with_empty_slots(oph.then_some(k));
         };
@@ -231,7 +231,7 @@ impl Signing {
         if purpose == Purpose::Insert { self.keep } else { Keep::Signature }
     }
 
-    /// Refuses a given signature if the collection needs more than that.
+    /// Refuses a given signature if the collection also needs other data.
     fn check_given(&self, options: PrepareOptions, verify: Verify) -> Result<()> {
         let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
         if options.ranks {
@@ -278,8 +278,8 @@ impl Signing {
                 format!("must have {k} slots of {bits} bits, which is {bytes} bytes; it has {given_bytes} bytes");
             return Err(CollectionError::Invalid { field: "signature", detail });
         }
-        // In a signature of nothing, all slots are equal. If it were accepted, all empty documents would be duplicates
-        // of each other.
+        // In the signature of an empty set, all slots are equal. If it were accepted, all empty documents would be
+        // duplicates of each other.
         let slot_bytes = (bits / 8) as usize;
         let empty = signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes]);
         let content = text.map(|text| text.content);

@@ -1,5 +1,5 @@
-//! Prepares a text that comes in pieces. A long text is signed slice by slice, so that others get their turn and the
-//! text is never in memory as a whole.
+//! Prepares a text that comes in pieces. A long text is signed slice by slice, so that other work gets its turn and the
+//! whole text is never in memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::cpu::{CpuPool, QueuePlace, WhenFull};
 use crate::types::Verify;
 use crate::verdicts::error::Result;
 
-/// Bytes of text that are signed at a stretch on a thread of the pool. Most take less than a millisecond, and then
-/// others get their turn. Text whose characters fold to eighteen each takes 20 ms.
+/// The bytes of text that are signed in one go on a thread of the pool. Most slices take less than a millisecond, and
+/// then other work gets its turn. If each character of the text folds to eighteen, a slice takes 20 ms.
 const SLICE_BYTES: usize = 64 * 1024;
-/// Scratches that are kept for later texts.
+/// The number of scratches that are kept for later texts.
 const SPARE_SCRATCHES_MAX: usize = 16;
 
 /// A text of any length that is given in pieces, cut anywhere. Each piece is signed on the pool. Between pieces the
@@ -32,7 +32,7 @@ pub struct TextSigner {
     collect: Collect,
     /// Whether a piece has been signed.
     begun: bool,
-    /// Bytes signed so far.
+    /// The number of bytes signed so far.
     bytes: usize,
     /// Time spent signing, without waiting.
     spent: Duration,
@@ -82,13 +82,13 @@ impl TextSigner {
         place.run_uncut(bytes, move || self.push_now(&rest)?.finish_now()).await?
     }
 
-    /// The work at the end that cannot be divided: sorting the shingles.
+    /// Returns the bytes of work at the end that cannot be divided: sorting the shingles.
     fn uncut_bytes(&self) -> usize {
         if self.collect.shingles { self.bytes } else { 0 }
     }
 
     async fn place(&self) -> Result<QueuePlace> {
-        // A text that was begun is not refused: the work on it would be lost.
+        // After its beginning, a text is not refused, because the work on it would be lost.
         let when_full = match self.options.when_full {
             WhenFull::Refuse if self.begun => WhenFull::Wait,
             when_full => when_full,
@@ -114,7 +114,8 @@ impl TextSigner {
     }
 }
 
-/// A scratch that moves between threads, so it cannot be thread-local. It is kept for the next text when it is dropped.
+/// A scratch that moves between threads, so it cannot be thread-local. When it is dropped, it is kept for the next
+/// text.
 struct Lent(Option<SignScratch>);
 
 static SPARE_SCRATCHES: Mutex<Vec<SignScratch>> = Mutex::new(Vec::new());
@@ -131,7 +132,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // If the text was given up, what was collected of it would stay, and nothing counts it.
+        // If the text was given up, its collected data is still here, and no limit counts it.
         self.scratch().forget();
         let mut spare = SPARE_SCRATCHES.lock();
         if spare.len() < SPARE_SCRATCHES_MAX {

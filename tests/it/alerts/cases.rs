@@ -1,11 +1,12 @@
-//! For each alert, what makes it fire and what does not: series, and their values minute by minute, as promtool writes them.
+//! For each alert, the series that make it fire and those that do not. Each has its values minute by minute, as
+//! promtool writes them.
 
 /// One alert.
 pub(super) struct Case {
     pub(super) alert: &'static str,
     pub(super) fires: &'static [(&'static str, &'static str)],
     pub(super) quiet: &'static [(&'static str, &'static str)],
-    /// The time at which it fires, or does not.
+    /// The time at which the state of the alert is checked.
     pub(super) at: &'static str,
 }
 
@@ -14,7 +15,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         alert: "HapaxErrors",
         fires: &[("hapax_http_requests_total{status='500'}", "0x5 1x20")],
-        // A busy server and a full index have alerts of their own.
+        // A busy server and a full index have their own alerts.
         quiet: &[
             ("hapax_http_requests_total{status='503'}", "0+5x30"),
             ("hapax_http_requests_total{status='507'}", "0+5x30"),
@@ -90,7 +91,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         alert: "HapaxCandidatesWasted",
-        // On the first day two of ten candidates are no matches, then nine of ten.
+        // On the first day, two of ten candidates are not matches; afterwards, nine of ten.
         fires: &[
             ("hapax_verified_candidates_total{result='below_threshold'}", "0+2x1440 2970+90x150"),
             ("hapax_verified_candidates_total{result='match'}", "0+8x1440 11530+10x150"),
@@ -134,13 +135,13 @@ pub(super) const CASES: &[Case] = &[
     Case {
         alert: "HapaxCollectionNotOpen",
         fires: &[("hapax_collection_open", "0x60"), ("hapax_collection_damaged", "0x60")],
-        // It has an alert of its own.
+        // A damaged collection has its own alert.
         quiet: &[("hapax_collection_open", "0x60"), ("hapax_collection_damaged", "1x60")],
         at: "45m",
     },
     Case {
         alert: "HapaxScrubErrors",
-        // Also if the damage was there before the first scrape.
+        // The alert also fires if the damage was there before the first scrape.
         fires: &[("hapax_scrub_errors_total", "1x20")],
         quiet: &[("hapax_scrub_errors_total", "0x20")],
         at: "10m",

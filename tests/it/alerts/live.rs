@@ -1,5 +1,5 @@
-//! Seven faults of real servers under a real Prometheus: each fires its alert, which goes quiet once the fault is gone. All
-//! times of the rules are divided by [`FASTER`].
+//! Seven faults of real servers under a real Prometheus. Each fires its alert, and the alert ends when the fault is
+//! gone. All times of the rules are divided by [`FASTER`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,11 +55,11 @@ impl Faulty {
         self.server.url("").replace("http://", "")
     }
 
-    /// Waits until the alert fires, or does not.
+    /// Waits until the alert is in this state.
     fn wait(&self, prometheus: &Prometheus, fires: bool) {
         let (alert, instance, since) = (self.alert, self.address(), Instant::now());
         let firing = format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",instance=\"{instance}\"}}");
-        // A server that is not scraped is quiet too.
+        // An alert does not fire either if its server is not scraped.
         let up = format!("up{{instance=\"{instance}\"}} == 1");
         while prometheus.has(&firing) != fires || !prometheus.has(&up) {
             assert!(since.elapsed() < PATIENCE, "{alert} {}", if fires { "does not fire" } else { "goes on" });
@@ -94,7 +94,7 @@ fn faults_fire_their_alerts_which_go_quiet_again() {
     else {
         return;
     };
-    // Three have their faults from the start.
+    // Three servers have their faults from the start.
     interrupted.wait(&prometheus, true);
     blind.wait(&prometheus, true);
     damaged.wait(&prometheus, true);
@@ -182,7 +182,7 @@ fn grow(client: &Client) {
     assert_eq!(refused, Some(507));
 }
 
-/// Sends more at once than the server answers, until `done` returns.
+/// Sends more requests at once than the server can answer, until `done` returns.
 fn overload(busy: &Faulty, done: impl FnOnce()) {
     let text: String = (0..300).map(|number| words(number) + " ").collect();
     let (body, stop) = (json!({ "text": text }), AtomicBool::new(false));

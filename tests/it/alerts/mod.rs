@@ -1,5 +1,5 @@
-//! The alerts in `config/prometheus`: each names metrics that exist, has an entry in the runbook, fires when it should, and
-//! is quiet when it should be. `promtool`, of the package prometheus, decides.
+//! The alerts in `config/prometheus`. Each names metrics that exist, has an entry in the runbook, and fires only when
+//! it should. `promtool`, from the package prometheus, checks this.
 
 mod cases;
 #[cfg(target_os = "linux")]
@@ -70,7 +70,7 @@ fn each_alert_fires_when_it_should_and_not_otherwise() {
     promtool(&["test", "rules", path.to_str().expect("UTF-8")]);
 }
 
-/// Returns a test of promtool: after these samples, one a minute, the alert fires, or it does not.
+/// Returns a test for promtool: the samples of a case, one for each minute, and whether the alert must fire.
 fn test(case: &Case, fires: bool) -> Value {
     let series = if fires { case.fires } else { case.quiet };
     let series: Vec<_> = series.iter().map(|(series, values)| json!({"series": series, "values": values})).collect();
@@ -84,7 +84,7 @@ fn test(case: &Case, fires: bool) -> Value {
     })
 }
 
-/// In CI it must be there.
+/// Returns whether promtool is installed. In CI it must be.
 fn promtool_is_there() -> bool {
     let there = Command::new("promtool").arg("--version").output().is_ok();
     assert!(there || std::env::var_os("CI").is_none(), "CI has no promtool; install the package prometheus");

@@ -1,4 +1,4 @@
-//! The files of the log: their bounds, what is left after a kill, and what happens if they cannot be written.
+//! The files of the log: their limits, their state after a kill, and the effect of failed writes.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The disk of the log has no room: serving goes on, files have whole lines only, and with room the log goes on.
+//! The disk of the log is full. The server still serves, and files have only whole lines. When there is room again, the
+//! log continues.
 
 use std::fs;
 
@@ -33,7 +34,7 @@ fn a_full_disk_leaves_whole_lines_and_the_log_goes_on_with_room() {
     let lines = || {
         let files = hapax::audit::files(&log).unwrap();
         let text: String = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
-        // For a moment, an attempt that fails has written a part of a line.
+        // During a failed write, a part of a line may be in the file for a moment.
         if !text.ends_with('\n') {
             return f64::NAN;
         }

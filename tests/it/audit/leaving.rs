@@ -1,4 +1,4 @@
-//! A decision has a line if it is durable: also if its client has left, and not if the disk has refused it.
+//! A decision has a line if it is durable, even if its client has left. It has no line if the disk has refused it.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::support::client::{Client, DOCUMENTS, Raw, words};
 use crate::support::server::Server;
 use crate::support::until::until;
 
-/// Keeps all writes of `default` from the disk until it says COMMIT.
+/// Blocks all writes of `default` to the disk, until the connection commits.
 fn hold(audited: &Audited) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(audited.dir.path().join("data/collections/default.sqlite")).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     connection
 }
 
-/// Sends a request and leaves once the server has decided it.
+/// Sends a request, and leaves when the server has decided on it.
 fn send_and_leave(server: &Server, target: &str, media_type: &str, body: &str) {
     let address = server.url("").replace("http://", "").parse().unwrap();
     let mut socket = Raw::connect(address);

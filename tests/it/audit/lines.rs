@@ -7,7 +7,7 @@ use crate::keys::file;
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::until::until;
 
-/// Words that may be in no file.
+/// Words that must not be in any file.
 const SECRETS: [&str; 4] = ["w1x", "zanzibar", "metadatum", "coarse-secret-key"];
 
 fn of<'a>(lines: &'a [Value], id: &str) -> Vec<&'a Value> {
@@ -105,7 +105,7 @@ fn checks_have_lines_if_asked_for_and_a_line_has_more_than_its_key_sees() {
         ("full", &["check", "read", "insert"][..], ""),
     ];
     let keys_file = file::write(audited.dir.path(), &keys);
-    // The name of a key is in the log, and its text is not.
+    // The name of a key is in the log, but its text is not.
     let keys_of = std::fs::read_to_string(&keys_file).unwrap();
     let named = keys_of.replace("name = \"coarse-secret-key\"", "name = \"crawler\"");
     let named = named.replace("id = \"coarse-secret-key\"", "id = \"k1\"");
@@ -160,7 +160,7 @@ fn each_lookup_in_several_collections_has_a_line() {
         format!("{} {} {} {}", text("op"), text("collection"), text("id"), text("verdict"))
     };
     let mut told: Vec<String> = lines[1..].iter().map(facts).collect();
-    // A line of an insert is written when it is durable, before or after those of the lookups.
+    // The line of an insert is written when the insert is durable. This can be before or after the lines of lookups.
     told.sort_unstable();
     let expected = [
         "check default c unique",

@@ -1,4 +1,4 @@
-//! Backups of a running server, and their contents: the state at the backup's position, whole or not at all.
+//! Backups of a running server. Each contains the complete state at the backup's position, or it is not a backup.
 
 mod restoring;
 mod running;

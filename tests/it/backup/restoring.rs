@@ -1,5 +1,5 @@
-//! A damaged backup, or a folder that is not one, is not restored; a restore that is killed serves nothing or
-//! everything.
+//! A damaged backup, or a folder that is not a backup, is not restored. If a restore is killed, nothing or everything
+//! can be served.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn no_damage_of_a_backup_is_restored() {
     let refuse = |what: &str| -> BackupError {
         let attempt = || restore(&backup, &target, &Arc::<Progress>::default()).map(drop).expect_err(what);
         let mut error = attempt();
-        // A process that another test is starting holds our lock until it runs its program.
+        // A process that another test has just started holds a copy of the lock until it runs its own program.
         while matches!(error, BackupError::Lock(_)) {
             thread::sleep(Duration::from_millis(5));
             error = attempt();
@@ -41,7 +41,7 @@ fn no_damage_of_a_backup_is_restored() {
         let every = file == "manifest.json";
         let places: Vec<usize> = match every {
             true => (0..whole.len()).collect(),
-            // The header, then anywhere.
+            // First the header is damaged, then any place.
             false => (0..100).chain((0..200).map(|_| random.random_range(0..whole.len()))).collect(),
         };
         for place in places {
@@ -128,7 +128,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
     for attempt in 0..24 {
         let target = dir.path().join(format!("restored-{attempt}"));
         let mut child = command::hapax(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).spawn().unwrap();
-        // Killed some way after the first sign of it.
+        // The process is killed some time after the first sign of the restore.
         let wait = Duration::from_micros(random.random_range(0..40_000));
         let since = Instant::now();
         while !target.exists() && since.elapsed() < Duration::from_secs(20) {
@@ -155,7 +155,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
         }
     }
     println!("killed before: {nothing}, in the middle: {half}, behind: {whole}");
-    // Whatever the machine's speed made of these, one restore runs to its end.
+    // However fast the machine was in these tries, one restore runs to its end.
     let target = dir.path().join("restored");
     fs::create_dir_all(target.join("collections.restoring")).unwrap();
     fs::copy(backup.join("default.sqlite"), target.join("collections.restoring/default.sqlite")).unwrap();
@@ -164,7 +164,8 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
     assert_eq!(Server::start(&target).documents(), documents);
 }
 
-/// A move to another file system copies the files, and once removed the original without comparing them.
+/// A move to another file system copies the files. In an earlier version, it removed the original without comparing
+/// them.
 #[test]
 fn a_damaged_copy_is_not_moved() {
     let dir = dir();
@@ -184,7 +185,7 @@ fn a_damaged_copy_is_not_moved() {
     assert_eq!(run(&["restore", utf8(&target), "--data-dir", utf8(&dir.path().join("restored"))]).0, 0);
 }
 
-/// The way that the documentation gives to take one collection from a backup.
+/// The documented way to take one collection from a backup.
 #[test]
 fn one_collection_can_be_taken_from_a_backup() {
     let dir = dir();
@@ -203,7 +204,7 @@ fn one_collection_can_be_taken_from_a_backup() {
         }
     }
     fs::copy(restored.join("collections/default.sqlite"), &path).unwrap();
-    // The header says that it has a write-ahead log: the first start does not have to change that.
+    // The header says that the file has a write-ahead log, so the first start does not have to change it.
     assert_eq!(fs::read(&path).unwrap()[18..20], [2, 2]);
     let (status, said, _) = run(&["verify", "--data-dir", utf8(&data)]);
     assert!(status == 0 && said.contains("default: sound"), "{said}");

@@ -22,7 +22,7 @@ fn a_backup_under_load_restores_the_state_at_its_position() {
     for id in 0..20 {
         client(&server).post("/v1/collections/exact/documents", &json!({"id": id.to_string(), "text": words(id)})).ok();
     }
-    // Started again, so that this collection is not open.
+    // The server is restarted, so that this collection is not open.
     assert!(server.terminate().success());
     let server = serve(&dir, SLOW);
     let mut log = Log::default();
@@ -87,7 +87,7 @@ fn backed_up_under_load(server: &Server, log: &mut Log) -> (i32, String, String)
     })
 }
 
-/// Checks that each version is found under the id that had it then, and that no other is found.
+/// Checks that each version is found under the id that had it at that time, and that no other version is found.
 fn versions_are_found_under_the_ids_they_had(again: &Client, log: &Log, state: &BTreeMap<u64, (u64, u64)>) {
     let check = |version: u64| again.post(&format!("{DEFAULT}/check"), &json!({"text": words(version)})).ok();
     let versions: BTreeMap<u64, u64> = state.iter().map(|(&id, &(_, version))| (version, id)).collect();
@@ -172,7 +172,7 @@ fn a_collection_that_is_dropped_while_it_is_copied_is_left_out() {
     let dir = dir();
     let server = serve(&dir, "100000");
     let client = client(&server);
-    // The first by name is the first to be copied.
+    // The collection that is first by name is copied first.
     assert_eq!(client.json("PUT", "/v1/collections/a", &json!({})).status, 201);
     let documents: Vec<_> = (0..1000).map(|id| json!({"id": id.to_string(), "text": words(id)})).collect();
     client.post("/v1/collections/a/batch", &json!({"op": "insert", "documents": documents})).ok();
@@ -223,7 +223,7 @@ fn a_server_writes_where_it_is_told_and_to_whom_it_knows() {
     assert!(status == 2 && words_said.contains("403") && words_said.contains("backup.dir"), "{words_said}");
 }
 
-/// On the defaults, and with a path on the same file system and on another one.
+/// Tests the defaults, a path on the same file system, and one on another file system.
 #[test]
 fn the_verb_takes_a_path_on_the_servers_machine() {
     let dir = tempfile::tempdir().unwrap();
@@ -253,13 +253,13 @@ fn the_verb_takes_a_path_on_the_servers_machine() {
     assert!(status == 2 && words_said.contains("must end in a name"), "{words_said}");
 }
 
-/// The backup was once complete, without documents that were stored all the time.
+/// In an earlier version, such a backup was complete, but lacked documents that were stored all the time.
 #[test]
 fn a_collection_that_is_merged_and_dropped_during_a_backup_fails_it() {
     let dir = dir();
     let server = serve(&dir, "100000");
     let client = client(&server);
-    // The first by name is the first to be copied.
+    // The collection that is first by name is copied first.
     for (name, ids) in [("a", 0..1000), ("z", 2000..2001)] {
         assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &json!({})).status, 201);
         let documents: Vec<_> = ids.map(|id| json!({"id": id.to_string(), "text": words(id)})).collect();
@@ -282,7 +282,8 @@ fn a_collection_that_is_merged_and_dropped_during_a_backup_fails_it() {
     assert_eq!(ended(&client)["state"], "done");
 }
 
-/// Each failed move once left one more backup in the server's directory, or took the name of the next one.
+/// In an earlier version, each failed move left one more backup in the server's directory, or took the name of the next
+/// one.
 #[test]
 fn a_backup_that_cannot_be_moved_is_not_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -295,7 +296,7 @@ fn a_backup_that_cannot_be_moved_is_not_kept() {
         assert!(status == 2 && words_said.contains("no backup was made"), "{words_said}");
         assert_eq!(fs::read_dir(dir.path().join("hapax-backups")).unwrap().count(), 0);
     }
-    // It is in its place already.
+    // The backup is already in its place.
     let target = dir.path().join("hapax-backups/here");
     let (status, _, words_said) = run(&["backup", utf8(&target), "--server", &url]);
     assert!(status == 0 && target.join("manifest.json").exists(), "{words_said}");

@@ -32,8 +32,8 @@ fn a_series_keeps_the_newest_and_removes_nothing_else() {
     let client = client(&server);
     let begin = |body: Value| client.post(BACKUPS, &body);
     bad_series_are_refused(&client);
-    // Folders that look like backups of the series but are not: one made under such a name, one of another series, and
-    // one that hapax did not make.
+    // Folders that look like backups of the series but are not: a backup that was made under such a name, one of
+    // another series, and a folder that hapax did not make.
     for name in ["nightly", "nightly-2001-01-01T000000Z"] {
         assert_eq!(begin(json!({"name": name})).status, 202);
         assert_eq!(ended(&client)["state"], "done");
@@ -60,9 +60,9 @@ fn a_series_keeps_the_newest_and_removes_nothing_else() {
     };
     assert_eq!(whole_in(&backups), kept(&made[2..]));
     assert_eq!(fs::read(strange.join("default.sqlite")).unwrap(), b"mine");
-    // A file that is not the backup's, in one of them, keeps it from being removed.
+    // If a folder contains a file that is not part of the backup, the backup is not removed.
     fs::write(backups.join(&made[2]).join("notes.txt"), "dear").unwrap();
-    // The leftovers of a kill: a backup of the series that is not whole, and a half-done removal.
+    // The leftovers of a kill: an incomplete backup of the series, and an unfinished removal.
     let half = backups.join("nightly-2001-01-03T000000Z");
     fs::create_dir(&half).unwrap();
     fs::write(half.join("manifest.json.partial"), r#"{"series":"nightly"}"#).unwrap();
@@ -92,7 +92,7 @@ fn bad_series_are_refused(client: &Client) {
     }
 }
 
-/// A series at a path, with a server on this machine and without one; the series in the server's own folder stay.
+/// Tests a series at a path, with a server on this machine and without one. The series in the server's own folder stay.
 fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
     let backups = dir.path().join("backups");
     let before = whole_in(&backups);
@@ -112,7 +112,8 @@ fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
     assert_eq!(whole_in(target.parent().unwrap()), there(&[first[2].clone(), path]));
 }
 
-/// A run that is killed at any moment leaves as many whole backups as before, or one more, or fewer: never none.
+/// After a run that is killed at any moment, there may be one more whole backup, or fewer, but there is always at least
+/// one.
 #[test]
 fn a_series_whose_run_is_killed_is_never_without_a_whole_backup() {
     let dir = dir();

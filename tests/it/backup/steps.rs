@@ -1,4 +1,4 @@
-//! A server whose backups a test waits for, and a log of the documents that it stored.
+//! A server whose backups a test can wait for, and a log of the documents that it stored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::support::server::{Server, Starting};
 
 pub(super) const DEFAULT: &str = "/v1/collections/default";
 pub(super) const BACKUPS: &str = "/v1/backups";
-/// Fast enough for a test, slow enough to act during a backup.
+/// A rate that is fast enough for a test, and slow enough to act during a backup.
 pub(super) const SLOW: &str = "1000000";
 
 /// Status, stdout, stderr.
@@ -41,7 +41,7 @@ pub(super) fn client(server: &Server) -> Client {
     Client::new(server.url(""))
 }
 
-/// Returns the latest backup when `wanted` holds for it.
+/// Waits until `wanted` returns true for the latest backup, and returns that backup.
 pub(super) fn wait_for(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
     let since = Instant::now();
     loop {
@@ -73,7 +73,7 @@ pub(super) fn documents(client: &Client, collection: &str) -> BTreeMap<String, V
     }
 }
 
-/// The acknowledged changes, in order: the n-th took place n of the order.
+/// The acknowledged changes, in order. The n-th change has place n in the commit order.
 #[derive(Default)]
 pub(super) struct Log(pub(super) Vec<(u64, Option<u64>)>);
 
@@ -122,7 +122,7 @@ pub(super) fn offline(dir: &Dir, rounds: u64) -> (PathBuf, PathBuf, u64) {
     assert_eq!(client(&server).json("PUT", "/v1/collections/news", &json!({"threshold": 0.7})).status, 201);
     let refused = run(&["backup", utf8(&backup), "--data-dir", utf8(&data)]);
     assert!(refused.0 == 2 && refused.2.contains("in use"), "{refused:?}");
-    // Killed, so that the log next to the file counts.
+    // The server is killed, so that the log next to the file has changes.
     server.kill();
     let (status, path, words_said) = run(&["backup", utf8(&backup), "--data-dir", utf8(&data)]);
     assert_eq!((status, path.trim_end()), (0, utf8(&backup)), "{words_said}");

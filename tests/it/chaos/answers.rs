@@ -1,4 +1,4 @@
-//! The quiet end: everything that can be asked of a collection is compared with brute force over its listed documents.
+//! The quiet end: every possible answer of a collection is compared with brute force over its listed documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::scopes::{LOTS, Within};
 use super::world::{GROUPS, Of, Pair, VARIANTS, World, told};
 use super::{Chaos, clusters};
 
-/// The answers by what was asked.
+/// The answers, by the question.
 pub(super) type Answers = BTreeMap<String, String>;
 
 /// A quiet collection, with its documents in order of `seq`.
@@ -28,7 +28,7 @@ fn ids(matches: &[Match]) -> Vec<&DocId> {
 }
 
 impl Chaos {
-    /// Asks everything that can be asked, and returns the answers.
+    /// Asks every possible question, and returns the answers.
     pub(super) async fn answers(&self) -> Answers {
         let mut all = Answers::new();
         let mut plain = Vec::new();
@@ -74,7 +74,7 @@ impl<'a> Quiet<'a> {
             all.insert(format!("check {of:?}"), format!("{:?} {:?}", verdict.kind, verdict.matches));
             plain.insert(of, verdict);
         }
-        // Sets become candidates by their sketches, which miss one of a thousand.
+        // Sets become candidates by their sketches, which miss one in a thousand.
         let missed_max = if self.chaos.world == World::Signatures { 0 } else { expected / 200 };
         assert!(missed <= missed_max, "seed {}: {missed} of {expected} matches are not found", self.chaos.seed);
         self.as_themselves(&plain).await;
@@ -160,7 +160,7 @@ impl<'a> Quiet<'a> {
         assert_eq!(verdict.representative.as_ref(), representative, "seed {seed}: {verdict:?}");
     }
 
-    /// Checks that checks with scopes find those of the matches that are in the scope.
+    /// Checks that checks with scopes find exactly the matches that are in the scope.
     async fn scoped(&self, of: Of, plain: &Verdict) {
         let (lot, half) = ((of.0 + of.1) % LOTS, of.1 / 2 % 2);
         let scopes = [
@@ -178,7 +178,7 @@ impl<'a> Quiet<'a> {
         }
     }
 
-    /// Checks each document under its own id: it finds the others, and says that this one is stored.
+    /// Checks each document under its own id: the check finds the other documents, and says that this one is stored.
     async fn as_themselves(&self, plain: &BTreeMap<Of, Verdict>) {
         for (id, (of, _)) in self.documents.iter().filter(|(_, (of, _))| of.0 < GROUPS) {
             let verdict = self.chaos.check(self.collection, *of, Some(id.clone()), Within::ALL).await;

@@ -1,4 +1,5 @@
-//! The clusters of a quiet collection: each document is in one, as its record says, and the first one can be found.
+//! The clusters of a quiet collection. Each document is in the cluster that its record names, and the first document of
+//! each can be found.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use crate::support::documents::{id, look};
 const ANSWER_BYTES: usize = 64 << 20;
 
 impl Chaos {
-    /// Does one check while everything goes on.
+    /// Does one check while all other work continues.
     pub(super) async fn look(&self, rng: &mut ChaCha8Rng) {
         let (of, within) = (random_of(rng), if rng.random_bool(0.5) { Within::ALL } else { Within::random(rng) });
         let asked = rng.random_bool(0.5).then(|| id(format!("id{}", rng.random_range(0..IDS))));
@@ -37,7 +37,7 @@ impl Chaos {
         }
     }
 
-    /// Returns whether a match of a check of both collections is in the first.
+    /// Returns whether a match from a check of both collections is in the first collection.
     pub(super) fn is_own(&self, found: &Match) -> bool {
         found.collection.as_ref() == Some(self.collection.name())
     }

@@ -1,5 +1,5 @@
-//! Merges of a staging collection, with all options, while clients change both collections. Some are stopped midway: by
-//! chance, or because of a document that cannot be stored.
+//! Merges of a staging collection, with all options, while clients change both collections. Some merges are stopped
+//! midway: by chance, or because a document cannot be stored.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ use crate::support::documents::id;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Whole,
-    /// It is stopped after its first documents.
+    /// The merge is stopped after its first documents.
     Stopped,
-    /// Its last document cannot be stored, so it tries again and again until it is stopped.
+    /// The last document of the merge cannot be stored, so the merge retries until it is stopped.
     Stuck,
 }
 
@@ -34,7 +34,7 @@ impl Chaos {
             self.staging.delete(name).await.unwrap().wait().await.unwrap();
             return;
         }
-        // Often it has the content that the id holds already, in one of the collections.
+        // Often the staging collection gets the content that the id already holds in one of the collections.
         let holder = [Some(&self.staging), Some(&self.collection), None, None][rng.random_range(0..4)];
         let held = match holder {
             Some(holder) => holder.document(&name).await.unwrap(),
@@ -47,7 +47,7 @@ impl Chaos {
 
     /// Merges again and again.
     pub(super) async fn merge(self: Arc<Self>) {
-        // Those that replace documents do most, so they come first and most often.
+        // Merges that replace documents do most, so they come first and most often.
         let existing = [OnExisting::Replace, OnExisting::Conflict, OnExisting::Replace, OnExisting::Keep].into_iter();
         let duplicate = [OnDuplicate::Link, OnDuplicate::Skip, OnDuplicate::Store];
         let all = existing.flat_map(|existing| duplicate.map(|duplicate| (duplicate, existing)));
@@ -94,7 +94,7 @@ impl Chaos {
         }
     }
 
-    /// Waits for the end of a merge, and brings it about if it is to be stopped.
+    /// Waits for the end of a merge, and stops the merge if `end` says so.
     async fn until_ended(&self, number: Seq, end: End) -> Merge {
         let (begun, mut is_stopped) = (Instant::now(), false);
         loop {

@@ -1,8 +1,8 @@
 //! Everything at once: writers with every `on_duplicate` and `on_existing`, updates of metadata and labels, empty
-//! documents, deletes by id and by label, failing commits, clients that leave, checks with and without scopes, merges of
-//! another collection, documents that expire, and new bandings. Every answer is true. In the end the answers equal brute
-//! force over the documents, the memory holds the same as after a restart from the file, and when everything expires,
-//! nothing is left. This test found counts that drifted and postings that were lost.
+//! documents, deletes by id and by label, failing commits, clients that leave, checks with and without scopes, merges
+//! of another collection, documents that expire, and new bandings. Every answer must be true. In the end, the answers
+//! equal brute force over the documents, and the memory has the same contents as after a restart from the file. When
+//! all documents expire, nothing is left. This test found counts that drifted and postings that were lost.
 //!
 //! `HAPAX_CHAOS_SECONDS` and `HAPAX_CHAOS_SEEDS` make it longer, `HAPAX_SEED` repeats a run.
 
@@ -36,11 +36,12 @@ use crate::support::library::{self, Dir};
 
 /// The ids that writers use.
 const IDS: u64 = 60;
-/// The ids in the staging collection. The first are those that writers use. A step of a merge has fewer.
+/// The number of ids in the staging collection. The first of them are those that writers use. A step of a merge has
+/// fewer.
 const STAGED: u64 = 160;
 const WRITERS: u64 = 20;
 const CHECKERS: u64 = 2;
-/// How long everything goes on after the last document has expired.
+/// How long all work continues after the last document has expired.
 const SETTLING: Duration = Duration::from_secs(1);
 /// The longest time that any step may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -51,7 +52,7 @@ struct Chaos {
     world: World,
     truth: Truth,
     collection: Collection,
-    /// The collection that is merged into the other one.
+    /// The collection that is merged into `collection`.
     staging: Collection,
     sent: Arc<Sent>,
     /// Whether documents no longer expire.
@@ -72,7 +73,8 @@ impl Chaos {
         !self.done.load(Ordering::Relaxed)
     }
 
-    /// Works for `time`, and then until everything has been done; the operations must not stop completely at any point.
+    /// Works for `time`, and then until every kind of operation has been done. The operations must not stop completely
+    /// at any point.
     async fn rage(self: &Arc<Self>, time: Duration) {
         let (seed, tasks) = (self.seed, self.start());
         let expiring = tokio::spawn(Arc::clone(self).change_ttls());
@@ -87,7 +89,7 @@ impl Chaos {
             }
             assert!(moved.elapsed() < PATIENCE, "seed {seed}: nothing moves");
         }
-        // Some documents are to be left in the end.
+        // Some documents must remain at the end.
         self.settles.store(true, Ordering::Relaxed);
         expiring.await.unwrap();
         tokio::time::sleep(SETTLING).await;
@@ -143,7 +145,7 @@ impl Chaos {
         assert_eq!(labelled + unlabelled, counted.documents, "seed {}: {lots:?}", self.seed);
     }
 
-    /// Lets all documents expire, and checks that nothing is left of them.
+    /// Lets all documents expire, and checks that no trace of them is left.
     async fn all_expires(&self) {
         let seed = self.seed;
         for collection in [&self.collection, &self.staging] {
@@ -172,7 +174,7 @@ fn config(dir: &Dir) -> CollectionsConfig {
     config.limits.bucket_read_max = 100_000;
     config.limits.candidates_max = 100_000;
     config.limits.exact_reads_max = 100_000;
-    // Ids share 32 fingerprints, the queue is often full, and transactions are many and small.
+    // All ids share 32 fingerprints, the queue is often full, and transactions are many and small.
     config.limits.id_fingerprint_bits = 5;
     config.limits.commit_queue_max = 64;
     config.limits.commit_batch_max = 16;
@@ -192,7 +194,7 @@ fn refuse(dir: &Dir, refuse: bool) {
     connection.execute_batch(sql).unwrap();
 }
 
-/// Counts the handles of the collection: work that a client began has one until it ends.
+/// Counts the handles of the collection. Work that a client began has a handle until it ends.
 fn holders(collection: &Collection) -> usize {
     match collection {
         Collection::Local(local) => Arc::strong_count(local),
@@ -217,7 +219,7 @@ async fn run(seed: u64, world: World, time: Duration) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     refuse(&dir, false);
-    // When this is on disk, everything is.
+    // When this document is on disk, all earlier work is.
     chaos.insert(&chaos.collection, id("fence"), (0, 0), (u32::MAX, KEPT), STORE).await.unwrap();
     let before = chaos.answers().await;
     chaos.statistics_are_right();

@@ -26,7 +26,7 @@ pub fn labels(of: Of, number: u64) -> Labels {
     Labels::new(vec![lot(number), half(of)]).unwrap()
 }
 
-/// The documents that a check is about.
+/// The documents that a check may find.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Within {
     /// A lot, and whether the documents lack it.
@@ -61,12 +61,12 @@ impl Within {
     }
 }
 
-/// The lots that each content of an id was ever sent with.
+/// For each content of an id, all lots with which it was ever sent.
 #[derive(Default)]
 pub struct Sent(Mutex<BTreeMap<(DocId, Of), Vec<u64>>>);
 
 impl Sent {
-    /// Notes a document before it is sent.
+    /// Records a document before it is sent.
     pub fn note(&self, id: &DocId, of: Of, lot: u64) {
         let mut all = self.0.lock().unwrap();
         let lots = all.entry((id.clone(), of)).or_default();

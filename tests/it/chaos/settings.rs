@@ -1,4 +1,4 @@
-//! Changes of settings: new bandings, and times to live that come and go.
+//! Changes of settings: new bandings, and times to live that are set and removed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use super::{Chaos, PATIENCE};
 use crate::support::documents::id;
 
 impl Chaos {
-    /// Builds one banding after another, and in the end that which misses nothing.
+    /// Builds one banding after another. The last one is the banding that misses nothing.
     pub(super) async fn change_bandings(self: Arc<Self>) {
         for next in [(32, 2), SURE, (21, 3), (30, 2)].into_iter().cycle() {
             if !self.goes_on() {
@@ -33,7 +33,7 @@ impl Chaos {
         self.collection.update(Changes { banding, ..Changes::default() }).await.unwrap();
     }
 
-    /// Lets documents expire from time to time. In the end they stay.
+    /// Lets documents expire from time to time. In the end, documents no longer expire.
     pub(super) async fn change_ttls(self: Arc<Self>) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed.wrapping_mul(333));
         while !self.settles.load(Ordering::Relaxed) {

@@ -1,10 +1,10 @@
-//! How often each thing was done.
+//! How often each operation was done.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;
 
-/// Everything that a run must have done. Otherwise it has tested less than it says.
+/// The operations that every run must have done. If one is missing, the run has tested less than it claims.
 const EXPECTED: [&str; 30] = [
     "bandings",
     "checks",
@@ -55,7 +55,7 @@ impl Tally {
         self.0.lock().unwrap().get(what).copied().unwrap_or_default()
     }
 
-    /// Returns what was never done.
+    /// Returns the operations that were never done.
     pub fn missing(&self) -> Vec<&'static str> {
         EXPECTED.into_iter().filter(|what| self.get(what) == 0).collect()
     }

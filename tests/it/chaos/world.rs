@@ -1,4 +1,4 @@
-//! The documents of chaos: groups that share nothing, and how similar the variants of a group are.
+//! The documents of chaos: groups that have nothing in common, and the similarity of the variants of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,11 @@ pub const POISON: u64 = GROUPS + 1;
 pub const VARIANTS: u64 = 24;
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 const THRESHOLD: f64 = 0.8;
-/// One row a band: documents that share a slot are candidates, so no similar document is missed.
+/// A banding with one row in each band. Documents that share a slot are candidates, so no similar document is missed.
 pub const SURE: (u32, u32) = (64, 1);
 
-/// The content of a document: groups share nothing, and some variants of a group are similar.
+/// The content of a document: its group and its variant. Groups have nothing in common, and some variants of a group
+/// are similar.
 pub type Of = (u64, u64);
 
 /// How two documents of a group compare.
@@ -29,7 +30,7 @@ pub struct Pair {
     pub similarity: f64,
     /// Whether they are duplicates of each other.
     pub alike: bool,
-    /// Whether their contents are equal, as far as the server knows contents: it has none of a given signature.
+    /// Whether their contents are equal, as far as the server knows. It does not know the content of a given signature.
     pub same: bool,
 }
 
@@ -74,7 +75,7 @@ impl World {
 
     pub fn empty(self) -> Content {
         match self {
-            // A sketch of nothing has equal slots.
+            // In a sketch of an empty set, all slots are equal.
             Self::Signatures => Content::Signature { bytes: vec![0; SHAPE.bytes()], fingerprint: None, text: None },
             Self::Sets => Content::Set(Vec::new()),
         }
@@ -142,7 +143,7 @@ pub fn metadata((group, variant): Of, note: u32) -> Metadata {
     Metadata::new(format!(r#"{{"of":"{group}/{variant}","note":{note}}}"#)).unwrap()
 }
 
-/// Returns the content that metadata tells of.
+/// Returns the content that metadata describes.
 pub fn told(metadata: Option<&Metadata>) -> Of {
     let json: serde_json::Value = serde_json::from_str(metadata.expect("all have some").as_str()).unwrap();
     let (group, variant) = json["of"].as_str().unwrap().split_once('/').unwrap();

@@ -13,7 +13,7 @@ use super::world::{GROUPS, Of, VARIANTS, metadata, told};
 use super::{Chaos, IDS, STAGED, Within};
 use crate::support::documents::id;
 
-/// Stores everything.
+/// Options that store every document.
 pub(super) const STORE: InsertOptions = InsertOptions {
     on_duplicate: OnDuplicate::Store,
     on_existing: OnExisting::Replace,
@@ -22,7 +22,7 @@ pub(super) const STORE: InsertOptions = InsertOptions {
     explain: false,
 };
 
-/// Returns a content; often one that many documents have.
+/// Returns a content. Often it is a content that many documents have.
 pub(super) fn random_of(rng: &mut impl Rng) -> Of {
     let variant = if rng.random_bool(0.25) { 0 } else { rng.random_range(0..VARIANTS) };
     (rng.random_range(0..GROUPS), variant)
@@ -43,7 +43,7 @@ enum Write {
     DeleteLabelled(u64),
     Delete(DocId),
     Empty(DocId),
-    /// Sends the content that the id holds already, with other metadata and labels.
+    /// Sends the content that the id already holds, with other metadata and labels.
     Update(DocId),
     Insert(DocId, Of),
 }
@@ -155,7 +155,7 @@ impl Chaos {
         // Nothing may interrupt this function between the decision and its count.
         self.tally.add("decided", u64::from(is_own));
         let verdict = ticket.wait().await?;
-        // These repeat the first verdict; the documents that it names may have other content by now.
+        // These answers repeat the first verdict, and the documents that it names may have other content by now.
         if matches!(verdict.outcome, Outcome::Unchanged | Outcome::Updated) {
             return Ok(verdict.outcome);
         }

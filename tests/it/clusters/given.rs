@@ -25,7 +25,7 @@ pub(super) async fn made(collections: &Collections) -> Collection {
     collections.create(name(), settings()).await.unwrap().0
 }
 
-/// Returns a signature of one value in all slots except `from..to`.
+/// Returns a signature with one value in all slots except `from..to`.
 pub(super) fn with(from: usize, to: usize, value: u8) -> Signature {
     let mut signature = base();
     signature[from..to].fill(value);

@@ -1,4 +1,4 @@
-//! Clusters equal those of a model in plain code, through restarts.
+//! Clusters equal those of a model in plain code, also after restarts.
 
 use std::collections::BTreeMap;
 
@@ -160,7 +160,7 @@ async fn clusters_are_those_of_one_writer_after_another_through_restarts() {
                 if was_there {
                     assert_eq!(ticket.decided_at(), model.last);
                 }
-                // Sometimes the next one is decided before this one is durable.
+                // Sometimes the next operation is decided before this one is durable.
                 if random.random_bool(0.5) {
                     assert_eq!(ticket.wait().await.unwrap(), was_there);
                 } else {

@@ -1,5 +1,5 @@
-//! When a representative is deleted, the next first-seen member takes its place, also if that is a link, and whatever
-//! fails or runs at the same time.
+//! When a representative is deleted, the next first-seen member takes its place. This member may be a link, and other
+//! operations may fail or run at the same time.
 
 use hapax::collections::{BandingAsked, Changes, CollectionError};
 use hapax::types::{OnDuplicate, Outcome, VerdictKind};
@@ -13,8 +13,8 @@ use super::given::{
 use crate::support::documents::id;
 use crate::support::library::{self, Dir};
 
-/// A link that was added and promoted in one transaction was once subtracted from the count of links without having
-/// been added.
+/// A link that was added and promoted in one transaction was once subtracted from the count of links, although it had
+/// not been added to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
     let dir = library::dir();
@@ -28,7 +28,7 @@ async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
     insert(&collection, "stays a link", &far, OnDuplicate::Link).await;
     for round in 0..3 {
         let held = library::hold(&dir, name().as_str());
-        // The committer waits with this one, so that the next two share a transaction.
+        // While the committer is blocked on this decision, the next two wait, and then share a transaction.
         let filler = begin(&collection, &format!("filler{round}"), &other(round + 1), OnDuplicate::Store).await;
         let link = begin(&collection, &format!("link{round}"), &base(), OnDuplicate::Link).await;
         let first = if round == 0 { "a".to_owned() } else { format!("link{}", round - 1) };
@@ -105,7 +105,7 @@ async fn a_failed_commit_undoes_promotions_and_whoever_joined_since() {
     let other = refuse_promotions(&dir);
     let like_b = with(0, 20, 200);
     for round in 0..20 {
-        // As many as fit before the disk has refused the first of them.
+        // As many decisions as fit before the disk has refused the first of them.
         let gone = match round % 2 {
             0 => collection.delete(id("a")).await.unwrap().wait().await.err(),
             _ => begin(&collection, "a", &with(0, 60, 7), OnDuplicate::Store).await.wait().await.err(),
@@ -125,7 +125,7 @@ async fn a_failed_commit_undoes_promotions_and_whoever_joined_since() {
             assert!(collection.delete(id("d")).await.unwrap().wait().await.unwrap());
         }
         if went.is_ok() {
-            // In their order: if c were the next, nothing would be promoted.
+            // The order matters: if c came next, nothing would be promoted.
             insert(&collection, "b", &with(0, 10, 200), OnDuplicate::Link).await;
             assert!(collection.delete(id("c")).await.unwrap().wait().await.unwrap());
             insert(&collection, "c", &with(50, 60, 200), OnDuplicate::Store).await;
@@ -155,7 +155,7 @@ async fn checks_pass_over_a_promoted_link_until_that_is_on_disk_and_deciders_do_
     let like_b = with(0, 20, 200);
     insert(&collection, "a", &base(), OnDuplicate::Store).await;
     insert(&collection, "b", &with(0, 10, 200), OnDuplicate::Link).await;
-    // Another program holds the file: the decisions wait.
+    // Another program holds the file, so the decisions wait.
     let other = rusqlite::Connection::open(dir.path().join(format!("data/collections/{}.sqlite", name()))).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let deleted = collection.delete(id("a")).await.unwrap();
@@ -174,7 +174,7 @@ async fn checks_pass_over_a_promoted_link_until_that_is_on_disk_and_deciders_do_
     library::close(collections).await;
 }
 
-/// A promotion while the index is rebuilt: afterwards the link is found, whichever happened first.
+/// A promotion happens while the index is rebuilt. Afterwards the link is found, whichever happened first.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_promoted_during_a_rebanding_are_found_after_it() {
     let dir = library::dir();

@@ -11,7 +11,7 @@ async fn a_chain_whose_ends_are_unlike_makes_two_stars() {
     let dir = library::dir();
     let collections = library::open(library::config(&dir));
     let collection = made(&collections).await;
-    // Each differs from the one before in ten slots, from the one before that in twenty.
+    // Each signature differs from the one before in ten slots, and from the one before that in twenty.
     let [a, b, c, d] = [with(0, 0, 200), with(0, 10, 200), with(0, 20, 200), with(0, 30, 200)];
     for (one, other, like) in [(a, b, true), (b, c, true), (c, d, true), (a, c, false), (b, d, false), (a, d, false)] {
         assert_eq!(alike(&one, &other), like);
@@ -25,7 +25,7 @@ async fn a_chain_whose_ends_are_unlike_makes_two_stars() {
     assert_eq!(representative(&third), None, "c is like b, but not like a, who stands for b");
     let fourth = insert(&collection, "d", &d, OnDuplicate::Store).await;
     assert_eq!((fourth.duplicate_of.as_ref(), representative(&fourth)), (Some(&id("c")), Some("c")));
-    // Similar to b and to c: only c is a representative.
+    // This signature is similar to b and to c, but only c is a representative.
     let between = with(0, 15, 200);
     let fifth = insert(&collection, "e", &between, OnDuplicate::Store).await;
     assert_eq!(representative(&fifth), Some("c"));

@@ -1,4 +1,4 @@
-//! Many writers at once, and clusters larger than a lookup reads.
+//! Many writers at once, and clusters that are larger than the number of documents that a lookup reads.
 
 use hapax::types::OnDuplicate;
 
@@ -40,8 +40,8 @@ async fn of_many_writers_at_once_one_founds_and_the_others_join() {
     library::close(collections).await;
 }
 
-/// A lookup reads few documents of a full bucket. When the representative was not among them, each new duplicate once
-/// founded a cluster of its own.
+/// A lookup reads only a few documents of a full bucket. In an earlier version, if the representative was not among
+/// them, each new duplicate founded a new cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_larger_than_a_lookup_reads_stays_one() {
     let dir = library::dir();

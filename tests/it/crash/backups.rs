@@ -1,5 +1,5 @@
-//! Makes backups between documents of its own collection. A backup that was reported as done restores to the documents
-//! of its moment, also after crashes; one that was being made restores to them or is refused.
+//! Makes backups between inserts into its own collection. A backup that was reported as done restores to the documents
+//! of its moment, even after crashes. A backup that was in progress does so too, or is refused.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ const BACKUPS: &str = "/v1/backups";
 
 #[derive(Clone)]
 pub struct Backups {
-    /// The folder where the server puts them.
+    /// The folder in which the server puts the backups.
     dir: PathBuf,
-    /// The number of documents sent; the last may be unanswered.
+    /// The number of documents sent. The last one may be unanswered.
     sent: u64,
-    /// The backups since the last crash, each with the documents that it must hold; the answer to the last may be
-    /// missing.
+    /// The backups since the last crash, each with the documents that it must contain. The answer to the last one may
+    /// be missing.
     made: Vec<Backup>,
     done: u64,
 }
@@ -39,12 +39,12 @@ impl Backups {
         Self { dir, sent: 0, made: Vec::new(), done: 0 }
     }
 
-    /// Returns how many were reported as done.
+    /// Returns how many backups were reported as done.
     pub fn done(&self) -> u64 {
         self.done
     }
 
-    /// Inserts a document, and makes a backup that holds it.
+    /// Inserts a document, and makes a backup that contains it.
     pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
         self.sent += 1;
         let text = super::random_text(0xBACC << 32 | self.sent);
@@ -61,7 +61,7 @@ impl Backups {
             match latest["state"].as_str() {
                 Some("running") => thread::sleep(Duration::from_millis(5)),
                 Some("done") => break,
-                // A collection was merged and dropped meanwhile.
+                // A collection was merged and dropped during the backup.
                 Some("failed") if latest.to_string().contains("merged") => return Ok(()),
                 _ => panic!("{latest}"),
             }

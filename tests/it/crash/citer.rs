@@ -1,5 +1,5 @@
-//! Inserts near-duplicates of the documents of other clients, and notes the documents that verdicts name: none of them
-//! may be gone after a crash, except those that were deleted.
+//! Inserts near-duplicates of the documents of other clients, and notes the documents that verdicts name. None of these
+//! may be missing after a crash, except those that were deleted.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ struct Doc {
     there: bool,
     /// Whether an insert or a delete has not been answered.
     open: bool,
-    /// Whether a delete was asked for.
+    /// Whether a delete was requested.
     leaves: bool,
 }
 
@@ -84,7 +84,7 @@ impl Citer {
         Ok(())
     }
 
-    /// Notes the documents that a verdict names; none may be known as deleted.
+    /// Notes the documents that a verdict names. None of them may be known as deleted.
     fn cite(&mut self, verdict: &Value) {
         let matches = verdict["matches"].as_array().expect("matches");
         let ids = matches.iter().map(|one| &one["id"]).chain(verdict.get("duplicate_of"));
@@ -95,7 +95,7 @@ impl Citer {
         }
     }
 
-    /// Makes a text similar to one of a few: nine words in ten are the same.
+    /// Makes a text that is similar to one of a few texts: nine words in ten are the same.
     fn text(&mut self) -> String {
         let mut words: Vec<String> =
             super::random_text(1 << 60 | self.random.random_range(0..TEXTS)).split(' ').map(str::to_owned).collect();
@@ -109,7 +109,7 @@ impl Citer {
     }
 }
 
-/// Compares the notes of all of them with the server's documents, and records the outcome of unanswered requests.
+/// Compares the notes of all citers with the server's documents, and records the outcomes of unanswered requests.
 pub fn verify(citers: &mut [&mut Citer], server: &Address) {
     let documents = server.url(&format!("{COLLECTION}/documents"));
     let cited: BTreeSet<String> = citers.iter_mut().flat_map(|citer| std::mem::take(&mut citer.cited)).collect();

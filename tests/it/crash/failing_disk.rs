@@ -1,6 +1,7 @@
-//! One operation on the disk fails, each in turn, until a run needs no more of them. The server then either refuses to
-//! start and gives the reason, or keeps running and answers 5xx for writes that it could not store. Reads keep working,
-//! and everything acknowledged is there after a restart. After a failed sync a collection acknowledges nothing more.
+//! One operation on the disk fails, each in turn, until a run has fewer operations than that. The server then either
+//! refuses to start and gives the reason, or continues to run and answers 5xx for writes that it could not store. Reads
+//! continue to work, and all acknowledged writes are there after a restart. After a failed sync, a collection
+//! acknowledges no more writes.
 
 use std::fs;
 use std::path::Path;
@@ -14,11 +15,11 @@ use super::{Load, citer, collections, labelled, merges, variable, writer};
 use crate::support::disk::{self, Kind, Operation};
 use crate::support::server::{Address, Server, Starting};
 
-/// The errors: one of the device, and one that goes away when there is room again.
+/// The errors: one of the device, and one that ends when there is room again.
 const ERRORS: [i32; 2] = [5, 28];
 const SEED: u64 = 11;
 
-/// The folder that a test's server starts with, and the state known of it.
+/// The folder with which a test's server starts, and the known state of it.
 struct Start<'a> {
     data_dir: Option<&'a Path>,
     load: Load,
@@ -26,7 +27,8 @@ struct Start<'a> {
 
 #[test]
 fn one_failure_of_the_disk_loses_nothing() {
-    // The number of the first operation that fails, and the step to the next ones: all of them take minutes.
+    // The number of the first operation that fails, and the step to the next ones. A test of every operation takes
+    // minutes.
     let step = variable("HAPAX_FAULTS").unwrap_or(151);
     let parent = tempfile::tempdir().unwrap();
     let before = parent.path().join("before");
@@ -56,7 +58,7 @@ fn one_failure_of_the_disk_loses_nothing() {
     assert!(tried * step > 300, "only {tried} operations failed");
 }
 
-/// Returns whether the run got as far as that operation.
+/// Returns whether the run reached that operation.
 fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");
@@ -90,7 +92,8 @@ fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
                     }
                 }
                 reads_go_on(server.address());
-                // Only `default` counts, where the writers are; an unfinished collection of another name is made again.
+                // Only `default`, which the writers use, counts. An unfinished collection of another name is created
+                // again.
                 let failed_sync = failed(&notes).is_some_and(|failed| {
                     let name = failed.path.file_name().expect("a file has a name").to_string_lossy().into_owned();
                     matches!(failed.kind, Kind::Sync) && ["default.sqlite", "default.sqlite-wal"].contains(&&*name)
@@ -111,12 +114,13 @@ fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
     came_to_it
 }
 
-/// A delete whose sync failed was once undone in memory, and the document named again, although it was gone on disk.
+/// In an earlier version, a delete whose sync failed was undone in memory. The document was then named again, although
+/// it was gone on disk.
 #[test]
 fn what_a_failed_sync_was_to_remove_is_cited_by_no_answer() {
     let parent = tempfile::tempdir().unwrap();
     let text = super::random_text(5);
-    // A whole run: an insert, a removal, and a check, with the operations before and after the removal.
+    // This is a whole run: an insert, a removal, and a check, with the operations before and after the removal.
     let life = |name: String, replacement: Option<&str>, fail: Option<u64>| {
         let (data_dir, notes) = (parent.path().join(&name), parent.path().join(format!("{name}.notes")));
         let mut environment = disk::preloaded(&data_dir, &notes).to_vec();
@@ -167,7 +171,7 @@ fn what_a_failed_sync_was_to_remove_is_cited_by_no_answer() {
     }
 }
 
-/// The requests of a run, one after the other; `then` gets the outcome of each.
+/// Sends the requests of a run, one after the other. `then` receives the outcome of each.
 fn script(load: &mut Load, server: &Address, then: &mut dyn FnMut(&Load, Result<(), Failure>)) {
     let [likes, labelled, merged, ..] = collections();
     let mut missing = vec![likes, labelled, merged];

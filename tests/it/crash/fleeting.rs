@@ -1,5 +1,5 @@
-//! Inserts documents into a collection with a short time to live: documents that are too young to expire are there, and
-//! expired ones do not come back.
+//! Inserts documents into a collection with a short time to live. Documents that are too young to expire are there, and
+//! expired ones do not return.
 
 use std::time::{Duration, SystemTime};
 
@@ -50,7 +50,7 @@ impl Fleeting {
         Ok(())
     }
 
-    /// Compares its notes with the server's documents, and records the outcome of unanswered requests.
+    /// Compares the notes with the server's documents, and records the outcomes of unanswered requests.
     pub fn verify(&mut self, server: &Address) {
         let url = server.url(&format!("{COLLECTION}/documents"));
         let ids: Vec<String> = (0..self.docs.len()).map(|doc| self.id(doc)).collect();

@@ -1,4 +1,5 @@
-//! Makes collections, puts a few documents into them and drops most of them: a collection is there whole or not at all.
+//! Creates collections, stores a few documents in each and drops most of them. A collection is there completely or not
+//! at all.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +22,11 @@ pub struct Folders {
 
 #[derive(Clone, Default)]
 struct Folder {
-    /// Whether its creation has been answered.
+    /// Whether the creation of the collection has been answered.
     made: bool,
-    /// Whether its drop has been asked for.
+    /// Whether the drop of the collection has been requested.
     leaves: bool,
-    /// The documents, and whether each was answered.
+    /// The documents, and whether the insert of each was answered.
     documents: BTreeMap<String, bool>,
 }
 
@@ -89,7 +90,7 @@ impl Folders {
         names.get(self.random.random_range(0..names.len().max(1))).cloned()
     }
 
-    /// Compares its notes with the server's collections, and records the outcome of unanswered requests.
+    /// Compares the notes with the server's collections, and records the outcomes of unanswered requests.
     pub fn verify(&mut self, server: &Address) {
         let collections = whole(agent().get(server.url("/v1/collections")).call());
         let collections = collections["collections"].as_array().expect("collections");

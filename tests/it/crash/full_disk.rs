@@ -19,7 +19,7 @@ const FULL_AFTER: usize = 5_000;
 /// For tests of a disk that has no room at all.
 const NO_RESERVE: (&str, &str) = ("HAPAX__DATA__RESERVE_BYTES", "0");
 
-/// Mounts a small disk on the folder, which only the server and its descendants see.
+/// Mounts a small disk on the folder. Only the server and its descendants see it.
 pub const MOUNT: &str = r#"mount -t tmpfs -o size=16m none "$0" && exec "$@""#;
 
 #[test]
@@ -50,7 +50,7 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
     assert_eq!(list(&server.url(writer::DOCUMENTS)).len(), stored.len());
 }
 
-/// Deletes once got 507 on a full disk, so nothing could make room but other programs.
+/// In an earlier version, deletes got 507 on a full disk, so only other programs could make room.
 #[test]
 fn deletes_go_on_while_the_disk_is_full() {
     let parent = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn deletes_go_on_while_the_disk_is_full() {
     fs::create_dir(&data_dir).unwrap();
     let dir = data_dir.to_str().expect("paths of tests are UTF-8");
     let Some(unshare) = how_to_mount(dir) else { return };
-    // The log may grow long on a busy machine, and 300 deletes must fit into the reserve with it.
+    // The log may grow long on a busy machine, and there must be enough reserve for 300 deletes with such a log.
     let mount = MOUNT.replace("16m", "64m");
     let by = [unshare, &["sh", "-c", &mount, dir]].concat();
     let reserve = [("HAPAX__DATA__RESERVE_BYTES", "12582912")];
@@ -82,7 +82,7 @@ fn deletes_go_on_while_the_disk_is_full() {
     let created = agent().put(server.url("/v1/collections/new")).send_json(json!({})).unwrap();
     assert_eq!(created.status(), 507);
 
-    // A copy of the disk as it is at this moment, as after a power failure.
+    // The copy of the disk at this moment is like one after a power failure.
     let copy = parent.path().join("copy");
     let copied = Command::new("cp").args(["-r", mount.to_str().unwrap(), copy.to_str().unwrap()]).status().unwrap();
     assert!(copied.success());
@@ -118,7 +118,7 @@ fn on_a_disk_to_fill(data_dir: &Path, full: &Path) -> Server {
     Starting::spawn_with(data_dir, &[], &environment).ready()
 }
 
-/// The same with a disk that reports being full, whatever room it has: acknowledged writes survive the server.
+/// Tests the same with a disk that reports being full, whatever room it has: acknowledged writes outlive the server.
 #[test]
 fn what_was_acknowledged_outlives_a_full_disk() {
     let parent = tempfile::tempdir().unwrap();
@@ -144,7 +144,8 @@ fn what_was_acknowledged_outlives_a_full_disk() {
     load.verify(&Server::start(&data_dir));
 }
 
-/// An import into a full disk once went through 78,068 failures, and the server wrote 79,930 lines of log in 8 seconds.
+/// In an earlier version, an import into a full disk had 78,068 failures, and the server wrote 79,930 log lines in 8
+/// seconds.
 #[test]
 fn an_import_into_a_full_disk_stops_and_the_log_stays_short() {
     let parent = tempfile::tempdir().unwrap();

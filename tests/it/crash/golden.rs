@@ -1,4 +1,4 @@
-//! Replaces and deletes the golden set of a collection: a set is there whole or not at all.
+//! Replaces and deletes the golden set of a collection. A set is there completely or not at all.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +12,7 @@ use crate::support::server::Address;
 pub struct Golden {
     random: ChaCha8Rng,
     sets: u32,
-    /// The sets that may be there, by number; 0 is none. More than one while a request is unanswered.
+    /// The sets that may be stored, by number; 0 is none. There are several while a request is unanswered.
     possible: Vec<u32>,
     acknowledged: u64,
 }

@@ -1,4 +1,4 @@
-//! Requests of clients whose server may be gone, or may have a broken disk, before it answers.
+//! Requests of clients whose server may end, or whose disk may fail, before it answers.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub fn agent() -> Agent {
 
 type Response = Result<ureq::http::Response<ureq::Body>, ureq::Error>;
 
-/// Returns the body of a 2xx.
+/// Returns the body of an answer with a 2xx status.
 pub fn answer(response: Response) -> Result<Value, Failure> {
     let mut response = response.map_err(|_| Failure::Gone)?;
     let status = response.status();
@@ -39,13 +39,13 @@ pub fn answer(response: Response) -> Result<Value, Failure> {
     }
 }
 
-/// The same for a server that is not killed and whose disk works.
+/// Does the same for a server that is not killed and whose disk works.
 pub fn whole(response: Response) -> Value {
     answer(response).unwrap_or_else(|failure| panic!("no answer: {failure:?}"))
 }
 
-/// Sends a bulk request and passes on each answered line. A line that did not arrive whole, or that reports a failure,
-/// is not an answer.
+/// Sends a bulk request and passes on each answered line. A line that is incomplete, or that reports a failure, is not
+/// an answer.
 pub fn bulk(url: &str, body: String, lines: usize, mut answered: impl FnMut(usize, &Value)) -> Result<(), Failure> {
     let response = agent().post(url).content_type("application/x-ndjson").send(body).map_err(|_| Failure::Gone)?;
     if response.status() != 200 {

@@ -1,4 +1,4 @@
-//! SIGKILL at random moments, also while the server starts, and several times in a row.
+//! SIGKILL at random moments, even while the server starts, and several times in a row.
 
 use std::path::Path;
 use std::thread;
@@ -24,7 +24,8 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     let environment = [("HAPAX__BACKUP__DIR", backups.to_str().expect("paths of tests are UTF-8"))];
     let start = |random: &mut ChaCha8Rng| start_after_a_few_tries(&data_dir, &environment, random);
     let mut uncertain = 0;
-    // A few lives may all be too short for a backup on a busy machine; then there are more, each longer.
+    // On a busy machine, all of these runs may be too short for a backup. In this case there are more runs, each
+    // longer.
     for life in 0..5 * kills {
         if life >= kills && load.backups.as_ref().is_some_and(|backups| backups.done() > 0) {
             break;
@@ -54,7 +55,7 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     assert!(acknowledged > 50 * kills, "only {acknowledged} acknowledged: nothing was tested; {}", server.log_tail());
 }
 
-/// Starts the server; some starts are killed before it serves.
+/// Starts the server. Some starts are killed before the server is ready.
 fn start_after_a_few_tries(data_dir: &Path, environment: &[(&str, &str)], random: &mut ChaCha8Rng) -> Server {
     while random.random_bool(0.4) {
         let starting = Starting::spawn_with(data_dir, &[], environment);

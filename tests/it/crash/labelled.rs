@@ -1,5 +1,5 @@
-//! Inserts documents with labels into a collection of its own, changes their labels, and deletes all documents with a
-//! label. What was deleted so never comes back, and a document that comes later with the same label stays.
+//! Inserts documents with labels into its own collection, changes their labels, and deletes all documents with a label.
+//! These documents never come back, and a document that comes later with the same label stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::support::until::until_within;
 
 pub const COLLECTION: &str = "/v1/collections/labelled";
 const DOCUMENTS_MAX: usize = 60;
-/// Each document has one of these, and each text comes again after a deletion.
+/// Each document has one of these labels, and each text is sent again after a deletion.
 const LABELS: u32 = 4;
 const VERSIONS: u32 = 2;
-/// A collection keeps more ended jobs that had something to delete.
+/// A collection remembers more ended jobs than this, if they had something to delete.
 const JOBS_MAX: usize = 50;
 
 #[derive(Clone)]
@@ -29,9 +29,9 @@ pub struct Labelled {
     lines_max: usize,
     docs: Vec<Doc>,
     notes: u32,
-    /// The documents of each deletion by label that has no answer: all of them are deleted or none is.
+    /// The documents of each deletion by label that has no answer. Either all of them are deleted or none is.
     open: Vec<BTreeSet<usize>>,
-    /// The jobs of acknowledged deletions, and how many documents each deletes.
+    /// The jobs of acknowledged deletions, and the number of documents that each deletes.
     jobs: Vec<(String, u64)>,
     acknowledged: u64,
     deletions: u64,
@@ -47,7 +47,8 @@ struct Held {
     note: u32,
 }
 
-/// The possible states of a document: one when a write is acknowledged, several while a request is unanswered.
+/// The possible states of a document. There is one if all writes are acknowledged, and several while a request is
+/// unanswered.
 #[derive(Clone)]
 struct Doc(Vec<State>);
 
@@ -173,12 +174,12 @@ impl Labelled {
         self.acknowledged += 1;
     }
 
-    /// Forgets that the document shares the fate of others.
+    /// Forgets that the document is deleted together with others.
     fn touch(&mut self, doc: usize) {
         self.open.iter_mut().for_each(|docs| _ = docs.remove(&doc));
     }
 
-    /// Compares its notes with the server's documents, and records the outcome of unanswered requests. Then waits for
+    /// Compares the notes with the server's documents, and records the outcomes of unanswered requests. Then waits for
     /// all jobs, and compares again.
     pub fn verify(&mut self, server: &Address) {
         self.settle(server);
@@ -209,7 +210,7 @@ impl Labelled {
         }
     }
 
-    /// Compares documents, pages, counts and checks with what is known for certain.
+    /// Compares documents, pages, counts and checks with the states that are known for certain.
     fn look(&self, server: &Address) {
         let wanted: BTreeMap<usize, Held> =
             self.docs.iter().enumerate().filter_map(|(doc, known)| known.0[0].map(|held| (doc, held))).collect();

@@ -1,6 +1,6 @@
-//! Fills staging collections and merges them into a collection of its own, one after the other. A merge that has begun
-//! decides on each document once, in order, until it ends, is stopped, or loses its staging collection. What has ended
-//! stays as it ended.
+//! Fills staging collections and merges them into its own collection, one after the other. A merge that has begun
+//! decides on each document once, in order, until it ends, is stopped, or loses its staging collection. A merge that
+//! has ended does not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,12 +16,13 @@ use crate::support::server::Address;
 use crate::support::until::until_within;
 
 pub const COLLECTION: &str = "/v1/collections/merged";
-/// The ids and the texts of all staging collections: some merges find them again.
+/// The number of ids and texts of all staging collections. There are so few that merges meet some of them again.
 const IDS: u32 = 300;
 const TEXTS: u32 = 200;
-/// The ended jobs that are compared after each start.
+/// The number of ended jobs that are compared after each start.
 const ENDED_MAX: usize = 10;
-/// The staging collections of ended merges that are kept. A backup fails if one is dropped soon after its merge.
+/// The number of staging collections that are kept after their merges. A backup fails if one is dropped soon after its
+/// merge.
 const LEFT_MAX: usize = 8;
 
 #[derive(Clone)]
@@ -30,7 +31,7 @@ pub struct Merges {
     /// The most documents of a staging collection.
     documents_max: usize,
     made: u32,
-    /// By id, the numbers of the merged texts, except for a merge that has not ended.
+    /// The numbers of the merged texts by id. A merge that has not ended is not included.
     merged: BTreeMap<String, u32>,
     staging: Option<Staging>,
     /// The names of earlier staging collections.
@@ -43,7 +44,7 @@ pub struct Merges {
 #[derive(Clone, Default)]
 struct Staging {
     name: String,
-    /// Whether its creation has been answered.
+    /// Whether the creation of the collection has been answered.
     made: bool,
     /// By id, the numbers of the texts, and whether each was answered.
     sent: BTreeMap<String, (u32, bool)>,
@@ -55,9 +56,9 @@ struct Staging {
 #[derive(Clone)]
 struct Merge {
     policy: Policy,
-    /// Its name, once it is known.
+    /// The name of the job, once it is known.
     job: Option<String>,
-    /// Whether something was sent that ends it early.
+    /// Whether a request was sent that ends the merge early.
     interrupted: bool,
     /// The job as it was when it was stopped.
     stopped: Option<Value>,
@@ -82,7 +83,7 @@ impl Merges {
         self.acknowledged
     }
 
-    /// Returns how many merges were stopped before their end.
+    /// Returns the number of merges that were stopped before their end.
     pub fn stopped(&self) -> u64 {
         self.stopped
     }
@@ -91,12 +92,12 @@ impl Merges {
     pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
         let Some(staging) = &mut self.staging else { return self.fill(server) };
         let Some(documents) = &staging.documents else {
-            // Its creation or its documents were refused.
+            // The creation of the collection or its documents were refused.
             self.staging = None;
             return Ok(());
         };
         let Some(merge) = &mut staging.merge else { return self.begin(server) };
-        // Whether it has begun is known after the next start.
+        // It is known after the next start whether the merge has begun.
         let Some(job) = &merge.job else { return Ok(()) };
         let url = server.url(&format!("/v1/jobs/{job}"));
         if self.random.random_bool(0.2) {
@@ -160,7 +161,7 @@ impl Merges {
         Ok(())
     }
 
-    /// Compares a job that has ended with what it had to do.
+    /// Compares a job that has ended with the expected result.
     fn end(&mut self, job: Value, reports: &[Value]) {
         let staging = self.staging.take().expect("it was merged");
         self.left.push(staging.name);
@@ -189,8 +190,8 @@ impl Merges {
         self.ended.drain(..self.ended.len().saturating_sub(ENDED_MAX));
     }
 
-    /// Compares its notes with the server's jobs and documents, and records the outcome of unanswered requests. Waits for
-    /// the end of a merge.
+    /// Compares the notes with the server's jobs and documents, and records the outcomes of unanswered requests. Waits
+    /// for the end of a merge.
     pub fn verify(&mut self, server: &Address) {
         for ended in &self.ended {
             let url = server.url(&format!("/v1/jobs/{}", ended["job"]["job"].as_str().expect("a name")));
@@ -265,7 +266,7 @@ impl Merges {
 }
 
 impl Merge {
-    /// Checks that the job is this merge, and has not gone on after it was stopped.
+    /// Checks that the job is this merge, and that it has not continued after it was stopped.
     fn is_at(&self, documents: &[(String, u32)], job: &Value) {
         assert_eq!(json!([job["on_duplicate"], job["on_existing"]]), json!(self.policy.options()), "{job}");
         assert_eq!(job["documents"], documents.len(), "{job}");

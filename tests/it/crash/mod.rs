@@ -1,9 +1,9 @@
-//! Acknowledged means on disk, and the disk holds nothing else. Clients insert, replace, delete, expire, check, merge,
-//! drop and back up, one by one and in bulk, while the server is killed without warning (`kills`), loses power
-//! (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is there
-//! as it was acknowledged. An unanswered write is there whole or not at all, deleted documents stay deleted, documents
-//! named in verdicts are there, nothing else is there, and every document finds itself. `upgrades` does the same to files
-//! of earlier formats.
+//! An acknowledged write is on disk, and the disk has nothing else. Clients insert, replace, delete, expire, check,
+//! merge, drop and back up, one by one and in bulk. During this, the server is killed without warning (`kills`), loses
+//! power (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is
+//! there as it was acknowledged. An unanswered write is there completely or not at all. Deleted documents stay deleted,
+//! documents named in verdicts are there, nothing else is there, and every document finds itself. `upgrades` does the
+//! same to files of earlier formats.
 //!
 //! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a
 //! run.
@@ -69,7 +69,7 @@ impl Load {
         Self::with_lines(seed, 40)
     }
 
-    /// With bulk requests of at most this many lines.
+    /// Makes the load, with bulk requests of at most this many lines.
     fn with_lines(seed: u64, max: usize) -> Self {
         Self {
             writers: (0..4).map(|number| Writer::new(number, seed, max)).collect(),
@@ -83,12 +83,12 @@ impl Load {
         }
     }
 
-    /// With backups, which the server makes in `dir`.
+    /// Adds backups, which the server makes in `dir`.
     fn with_backups(self, dir: PathBuf) -> Self {
         Self { backups: Some(Backups::new(dir)), ..self }
     }
 
-    /// Makes the collections that stay, the first time only; after later starts they must be there.
+    /// Creates the permanent collections at the first start. After later starts they must be there.
     fn prepare(server: &Address, first_life: bool) {
         for (collection, settings) in collections() {
             if first_life {
@@ -98,7 +98,7 @@ impl Load {
         }
     }
 
-    /// Runs all clients at once for this long; then `end` stops the server. No request may fail before that.
+    /// Runs all clients at once for this long. Then `end` stops the server. No request may fail before that.
     fn run(&mut self, server: &Address, time: Duration, end: impl FnOnce()) {
         let ending = AtomicBool::new(false);
         let until_gone = |mut work: Box<dyn FnMut() -> Result<(), Failure> + '_>| loop {
@@ -182,7 +182,7 @@ impl Load {
     }
 }
 
-/// Returns the collections that stay, and their settings.
+/// Returns the permanent collections, and their settings.
 fn collections() -> [(&'static str, Value); 5] {
     [
         (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),

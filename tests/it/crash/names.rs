@@ -1,6 +1,6 @@
-//! Names in a folder change in an order that a power failure cannot reverse: a file that must be gone before another
-//! takes its name, or loses it, is synced first. Without that, a dropped collection's log could survive its marker and
-//! block the name, and a damaged collection's log could be replayed into its repaired file.
+//! Names in a folder are changed in an order that a power failure cannot reverse. If a file must be gone before another
+//! file takes or loses its name, the removal is synced first. Otherwise, a dropped collection's log could outlive its
+//! marker and block the name, and a damaged collection's log could be replayed into its repaired file.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ fn what_is_left_of_a_log_is_gone_for_certain_before_its_name_is_free() {
     });
 }
 
-/// Of several new folders on the way to a backup, only the last one's name was once synced.
+/// In an earlier version, only the name of the last of several new folders on the way to a backup was synced.
 #[test]
 fn each_new_folder_on_the_way_to_a_backup_is_synced() {
     let parent = tempfile::tempdir().unwrap();

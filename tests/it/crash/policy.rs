@@ -1,4 +1,4 @@
-//! What a merge has to do with a document, by its options.
+//! The expected effect of a merge on a document, by the options of the merge.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 #[derive(Clone, Copy)]
 pub struct Policy {
-    /// Duplicates are stored; otherwise they are skipped.
+    /// Whether duplicates are stored. If not, they are skipped.
     pub stores: bool,
-    /// Other content of an id is replaced; otherwise the document is refused.
+    /// Whether other content of an id is replaced. If not, the document is refused.
     pub replaces: bool,
 }
 
@@ -23,8 +23,8 @@ impl Policy {
         json!({ "from": from, "on_duplicate": on_duplicate, "on_existing": on_existing })
     }
 
-    /// Decides on a document as the server has to; `merged` has the number of each id's text. Returns the outcome, and
-    /// whether the document is a duplicate, if that is asked.
+    /// Decides on a document as the server has to. `merged` has the number of each id's text. Returns the outcome, and
+    /// whether the document is a duplicate if the server reports this.
     pub fn decide(self, merged: &mut BTreeMap<String, u32>, id: &str, text: u32) -> (&'static str, Option<bool>) {
         let duplicate = merged.iter().any(|(other, one)| other != id && *one == text);
         let outcome = match merged.get(id) {

@@ -61,7 +61,7 @@ fn what_was_acknowledged_outlives_a_power_failure() {
     assert!(unsynced as u64 > failures, "only {unsynced} unsynced: nothing was tested");
 }
 
-/// The notes are complete: replayed onto an empty folder, they give the server's files.
+/// The notes are complete: if they are replayed onto an empty folder, the result equals the server's files.
 #[test]
 fn the_noted_operations_make_the_files() {
     let parent = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in [dir, &dir.join("collections")].into_iter().flat_map(|dir| fs::read_dir(dir).unwrap()) {
         let path = entry.unwrap().path();
-        // The reserve holds no data, and its blocks are asked for by a call that is not noted.
+        // The reserve has no data, and its blocks are allocated by a call that is not noted.
         if path.is_file() && !path.ends_with("reserve") && !path.to_string_lossy().ends_with("-shm") {
             files.insert(path.strip_prefix(dir).unwrap().to_owned(), fs::read(path).unwrap());
         }

@@ -1,5 +1,5 @@
-//! A server that starts on files of an earlier format loses power at some operation on the disk, or the operation fails.
-//! The next start finishes the upgrade, and the answers are as recorded.
+//! A server that starts on files of an earlier format loses power at some disk operation, or that operation fails. The
+//! next start finishes the upgrade, and the answers are as recorded.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const OUTCOMES: [Unsynced; 3] = [Unsynced::Kept, Unsynced::Lost, Unsynced::Torn]
 /// An error of the device.
 const ERROR: i32 = 5;
 
-/// Returns the step between the operations that are tried. All of them take minutes.
+/// Returns the step between the operations that are tried. A test of all operations takes minutes.
 fn step() -> usize {
     variable("HAPAX_FAULTS").unwrap_or(61) as usize
 }
@@ -75,7 +75,8 @@ fn an_upgrade_outlives_a_failure_of_the_disk() {
     assert!(tried > 0, "nothing was tested");
 }
 
-/// Starts a server, of which an operation fails. Returns nothing if it does not start and says why.
+/// Starts a server, and makes one of its operations fail. Returns nothing if the server does not start but gives the
+/// reason.
 fn start(data: &Path, notes: &Path, fails: Option<usize>) -> Option<Server> {
     let mut environment = disk::preloaded(data, notes).to_vec();
     environment.extend(fails.map(|number| ("HAPAX_DISK_FAIL", format!("{number}:{ERROR}"))));

@@ -1,4 +1,4 @@
-//! Inserts, replaces, updates, removes and deletes its own documents, one by one and in bulk, in `default`. No two
+//! Inserts, replaces, updates, removes and deletes its own documents in `default`, one by one and in bulk. No two
 //! stored documents have anything in common.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::support::server::Address;
 const DOCUMENTS_MAX: usize = 250;
 pub const DOCUMENTS: &str = "/v1/collections/default/documents";
 const ALL_STORED: &str = "on_duplicate=store&on_existing=replace";
-/// A duplicate of another document is not stored, and removes the content that the id holds.
+/// With these options, a duplicate of another document is not stored, and the old content of its id is removed.
 const REMOVING: &str = "on_duplicate=skip&on_existing=replace";
 
 #[derive(Clone)]
@@ -40,9 +40,9 @@ struct Held {
 
 #[derive(Clone)]
 struct Doc {
-    /// The possible states: one when a write is acknowledged, several while a request is unanswered.
+    /// The possible states. There is one if all writes are acknowledged, and several while a request is unanswered.
     possible: Vec<State>,
-    /// A content that it had before.
+    /// A content that the document had before.
     retired: Option<u32>,
 }
 
@@ -57,7 +57,7 @@ impl Writer {
         self.acknowledged
     }
 
-    /// Returns the ids of the stored documents, when nothing is unanswered.
+    /// Returns the ids of the stored documents, if no request is unanswered.
     pub fn held(&self) -> impl Iterator<Item = String> {
         let there = self.docs.iter().enumerate().filter(|(_, doc)| doc.possible[0].is_some());
         there.map(|(doc, _)| id(self.number, doc))
@@ -192,7 +192,7 @@ impl Writer {
         self.docs[doc].settle(None);
     }
 
-    /// Compares its notes with the server's documents, and records the outcome of unanswered requests. Returns the
+    /// Compares the notes with the server's documents, and records the outcomes of unanswered requests. Returns the
     /// number of documents.
     pub fn verify(&mut self, server: &Address) -> usize {
         let number = self.number;
@@ -236,7 +236,7 @@ impl Doc {
     }
 }
 
-/// A stored content finds itself; one that was replaced or deleted finds nothing.
+/// Checks that a stored content finds itself, and that one that was replaced or deleted finds nothing.
 fn verify_checks(server: &Address, client: u32, checks: &[(usize, u32, bool)]) {
     if checks.is_empty() {
         return;
@@ -268,7 +268,7 @@ fn document(client: u32, doc: usize, held: Held) -> Value {
     json!({ "id": id(client, doc), "text": text(client, doc, held.version), "metadata": metadata(client, doc, held) })
 }
 
-/// Returns random words: no two versions share a shingle worth mentioning.
+/// Returns random words. Two versions have hardly any shingle in common.
 fn text(client: u32, doc: usize, version: u32) -> String {
     super::random_text(u64::from(client) << 56 | (doc as u64) << 32 | u64::from(version))
 }

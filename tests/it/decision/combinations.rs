@@ -4,13 +4,14 @@
 const INSERT: [(&str, &[&str]); COLUMNS] = [
     ("op", &["insert"]),
     ("content", &["text", "signature"]),
-    // The verdict on the content that is sent; if the id holds it already, the verdict of its first insertion.
+    // The verdict on the content that is sent. If the id already holds this content, it is the verdict of its first
+    // insertion.
     ("verdict", &["unique", "near", "exact", "empty"]),
-    // Whether there is a representative to join, after the held content has left.
+    // Whether there is a representative to join after the held content is removed.
     ("representative", &["none", "found"]),
-    // The best match. An heir is a link that represents its cluster after the held content has left.
+    // The best match. An heir is a link that represents its cluster after the held content is removed.
     ("best", &["none", "document", "link", "heir"]),
-    // The content that the id holds. A held representative has a link, which is next in its cluster.
+    // The content that the id holds. If it is a representative, it has a link, which is next in its cluster.
     ("held", &["nothing", "same_document", "same_link", "same_rep", "other_document", "other_link", "other_rep"]),
     // The metadata that is sent, compared with the held one.
     ("metadata", &["absent", "equal", "other"]),
@@ -83,7 +84,7 @@ impl Combination {
         Self { op, content, verdict, representative, best, held, metadata, on_duplicate, on_existing, room, touch }
     }
 
-    /// Returns the start of its line in the table.
+    /// Returns the beginning of the combination's line in the table.
     pub fn key(&self) -> String {
         [
             self.op,
@@ -110,7 +111,7 @@ impl Combination {
         self.held.starts_with("same_")
     }
 
-    /// Returns the reason why it cannot occur, in the words of `IMPOSSIBLE`; `None` if it can.
+    /// Returns the reason why the combination cannot occur, in the words of `IMPOSSIBLE`; `None` if it can.
     pub fn impossible(&self) -> Option<&'static str> {
         IMPOSSIBLE.iter().find(|(_, is_so)| is_so(self)).map(|(why, _)| *why)
     }

@@ -1,8 +1,8 @@
 //! A combination -> the requests that set it up, and their contents.
 //!
-//! The contents of one line are similar to their neighbours only: step 0 is similar to steps -1 and 1, but not to 2.
-//! Each combination has two lines of its own, one for the documents to find and one for the content that its id holds.
-//! Nothing is random: a content is a function of its line and step.
+//! The contents of one line are similar only to their neighbours: step 0 is similar to steps -1 and 1, but not to 2.
+//! Each combination has two lines: one for the documents to find and one for the content that its id holds. Nothing is
+//! random: a content is a function of its line and step.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +13,20 @@ use xxhash_rust::xxh3::xxh3_64 as xxh3;
 
 use super::combinations::Combination;
 
-/// The words of a text, and the number that one step replaces: of 20 shingles of each of two neighbours 16 are equal.
+/// The number of words of a text, and the number of words that one step replaces. Two neighbours have 20 shingles each,
+/// of which 16 are equal.
 const WORDS: i64 = 24;
 const WORDS_A_STEP: i64 = 4;
-/// The slots of a signature, and the number of parts that change, one a step. Neighbours have at least 54 of 64 slots
-/// in common, and 52 are needed; the next but one has at most 46, apart from chance.
+/// The number of slots of a signature, and the number of parts, of which each step changes one. Neighbours have at
+/// least 54 of 64 slots in common, and 52 are needed. The one after the next has at most 46, except by chance.
 const SLOTS: usize = 64;
 const PARTS: i64 = 7;
-/// Far from every step that is used.
+/// A step far from all other steps that are used.
 const ORIGIN: i64 = 1000;
 
 /// Returns the settings of a collection of texts or of signatures, in which neighbours are always found.
 pub fn settings(content: &str, touch: &str) -> Value {
-    // So long that no last-seen time is written to disk during the test.
+    // The ttl is so long that no last-seen time is written to disk during the test.
     let (ttl, touch) = (1e8, touch == "on");
     match content {
         "text" => {
@@ -59,9 +60,9 @@ pub struct Scene {
     pub steps: Vec<Step>,
     /// The content that is sent; `None` for a delete.
     pub sent: Option<Content>,
-    /// The content that the id holds before.
+    /// The content that the id held before.
     pub held: Option<Content>,
-    /// A content similar to the heir, and to nothing else that is stored before.
+    /// A content that is similar to the heir, but to no other document stored before.
     pub like_heir: Option<Content>,
 }
 
@@ -69,9 +70,9 @@ pub struct Scene {
 pub const SELF: &str = "self";
 /// The representative that is found.
 const REPRESENTATIVE: &str = "rep";
-/// A document of its cluster.
+/// A document of the cluster of `REPRESENTATIVE`.
 const MEMBER: &str = "member";
-/// A link to it.
+/// A link to `REPRESENTATIVE`.
 const LINK: &str = "link";
 /// The document that the held link points to.
 const HOST: &str = "host";
@@ -115,7 +116,7 @@ impl Scene {
             _ => Some(found(0)),
         };
         if combination.best == "heir" {
-            // The documents to find set this up already.
+            // The documents to find already include this setup.
             (scene.held, scene.like_heir) = (Some(found(1)), Some(found(-1)));
             return scene;
         }
@@ -154,7 +155,7 @@ fn to_find(combination: &Combination) -> Vec<Step> {
         ("near", "found", "document") => vec![plain(REPRESENTATIVE, found(1))],
         ("near", "none", "document") => vec![plain(REPRESENTATIVE, found(2)), stored(MEMBER, found(1))],
         ("exact", "found", "document") => vec![plain(REPRESENTATIVE, found(0))],
-        // Its cluster is represented by another of its members, which is not similar to it.
+        // The cluster of the document is represented by another member, which is not similar to the document.
         ("exact", "none", "document") => vec![
             plain(FOUNDER, found(1)),
             stored(REPRESENTATIVE, found(2)),

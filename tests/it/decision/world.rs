@@ -1,5 +1,6 @@
 //! One server with a collection for each kind of content, of room and of touch. Each combination is set up in its
-//! collection, acted on and examined. Combinations share no document, so many go into one request.
+//! collection, the request is sent, and the result is examined. Combinations have no document in common, so many of
+//! them go into one request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -14,15 +15,15 @@ use super::scenes::{self, Content, HEIR, SELF, Scene, Step, settings};
 use crate::support::client::Client;
 use crate::support::server::{Server, Starting};
 
-/// The most documents of one request.
+/// The largest number of documents in one request.
 const MANY: usize = 1000;
-/// A last-seen time is shown if it is a second later than the one on disk, and kept in half seconds.
+/// A last-seen time is shown if it is a second later than the one on disk. It is kept in steps of half a second.
 const LATER: Duration = Duration::from_millis(2100);
 const HALF_OF_LATER: Duration = Duration::from_millis(1050);
 const HELD: &str = "held";
 const SENT: &str = "sent";
 
-/// The columns recorded of each combination: the answer, then the state afterwards.
+/// The recorded columns of each combination: the answer, then the state afterwards.
 pub const OBSERVED: [&str; 18] = [
     "status",
     "answered_verdict",
@@ -31,7 +32,7 @@ pub const OBSERVED: [&str; 18] = [
     "duplicate_of",
     "answered_representative",
     "previous",
-    // Whether the id holds its old content, the sent one, both (they are the same), or nothing.
+    // Whether the id holds its old content, the sent content, both (if they are equal), or nothing.
     "holds",
     "has_metadata",
     "record_verdict",
@@ -154,7 +155,7 @@ impl Collection<'_> {
         results
     }
 
-    /// Does the first step of each case, then the second of each, and so on.
+    /// Does the first step of every case, then the second step of every case, and so on.
     fn set_up(&self) {
         let Combination { content, touch, .. } = self.cases[0].combination;
         self.client.json("PUT", &self.url(""), &settings(content, touch)).json();
@@ -187,7 +188,7 @@ impl Collection<'_> {
 
     /// Sends the request of each case, and returns the observations.
     fn act(&self) -> Vec<(usize, String)> {
-        // After the whole setup, and before everything that is seen from here on.
+        // This time is after the whole setup, and before all later last-seen times.
         let since = Timestamp::now() - HALF_OF_LATER;
         let answers = self.send();
         let after = self.records();
@@ -296,7 +297,7 @@ impl Collection<'_> {
             numbers.into_iter().zip(self.batch("check", query, documents)).collect()
         };
         let sent: fn(&Case) -> Option<Content> = |case| case.scene.sent;
-        // If the old content was sent too, it is checked once.
+        // If the old content is also the sent one, it is checked once.
         let held: fn(&Case) -> Option<Content> = |case| case.scene.held.filter(|_| !case.combination.holds_same());
         let (holds, finds) = ([sent, held].map(|of| check(true, of)), [sent, held].map(|of| check(false, of)));
         let like_heir = check(false, |case| case.scene.like_heir);
@@ -313,9 +314,9 @@ impl Collection<'_> {
 }
 
 struct Checks {
-    /// Whether the id holds the sent content, and its old one.
+    /// Whether the id holds the sent content, and whether it holds its old content.
     holds: [bool; 2],
-    /// The verdicts on the sent content and on the old one.
+    /// The verdicts on the sent content and on the old content.
     finds: [Value; 2],
     like_heir: Value,
 }
@@ -331,7 +332,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Returns the end of its line in the table.
+    /// Returns the end of the case's line in the table.
     fn line(&self) -> String {
         self.columns().map(|(_, value)| value).join("\t")
     }

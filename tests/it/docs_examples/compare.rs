@@ -12,7 +12,7 @@ const ANYTHING: &str = "…";
 
 static TIME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:?\d\d:?\d\d(?:[.,]\d+)?Z").unwrap());
 
-/// Returns the first difference, in words.
+/// Returns a description of the first difference.
 pub fn difference(is_json: bool, shown: &str, printed: &str) -> Option<String> {
     if is_json { json(shown, printed) } else { text(shown, printed) }
 }
@@ -63,7 +63,7 @@ fn text(shown: &str, printed: &str) -> Option<String> {
     Some(format!("the page shows:\n{shown}\nit printed:\n{printed}"))
 }
 
-/// A line of only `…` matches any number of lines, also none; elsewhere `…` stays within its line.
+/// A line with only `…` matches any number of lines, even none. Elsewhere `…` matches text within its line.
 fn matches(shown: &str, printed: &str) -> bool {
     let line = |line: &str| match line.trim() {
         ANYTHING => r"(?:.*\n)*?".to_owned(),

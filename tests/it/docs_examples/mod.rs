@@ -1,5 +1,5 @@
-//! The README and the pages of `docs/` tell the truth: their examples, run in the order of each page against a server
-//! of its own, print what the page shows. How examples are written is in CONTRIBUTING.md.
+//! The README and the pages of `docs/` are correct: their examples print the output that the page shows. They run in
+//! the order of each page, against a separate server for each page. CONTRIBUTING.md says how examples are written.
 //!
 //! `HAPAX_DOCS_PAGE=clusters` runs one page. `HAPAX_RECORD=1` puts what was printed into the pages.
 
@@ -22,8 +22,8 @@ use session::Session;
 /// The pages that need no examples.
 const WITHOUT_EXAMPLES: [&str; 5] =
     ["docs/README.md", "docs/inside.md", "docs/proxies.md", "docs/python.md", "docs/spec.md"];
-/// The programs that examples call, next to those that every system has. In CI all of them must be there; elsewhere a
-/// page that calls a missing one is left out, with a note.
+/// The programs that examples call in addition to those that every system has. In CI all of them must be there.
+/// Elsewhere, a page that calls a missing program is left out, with a note.
 const TOOLS: [&str; 3] = ["curl", "jq", "zstd"];
 /// How many pages run at once.
 const THREADS: usize = 2;

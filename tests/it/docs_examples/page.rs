@@ -9,7 +9,8 @@ use regex::Regex;
 static FENCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^( *)(```+) *([A-Za-z0-9_-]*)").unwrap());
 static DIRECTIVE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^ *<!-- *(exit|server|not run): *(.*?) *-->$").unwrap());
-/// A command that starts a server: `hapax serve`, after any variables. With `--check-config` or `--help` it starts none.
+/// A command that starts a server: `hapax serve`, after any variables. With `--check-config` or `--help` it does not
+/// start one.
 static SERVE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^([A-Za-z_]\w*=\S* +)*hapax serve\b").unwrap());
 
 /// The examples of one page, and the mistakes in how they are written.
@@ -51,7 +52,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     Stopped,
-    /// A new start on the same data, with these environment variables.
+    /// The server is restarted on the same data, with these environment variables.
     With(Vec<(String, String)>),
 }
 
@@ -64,7 +65,7 @@ pub struct Output {
     pub lines: Range<usize>,
 }
 
-/// The directives that wait for their block.
+/// The directives that apply to the next block.
 #[derive(Debug, Default)]
 struct Pending {
     exit: Option<i32>,
@@ -85,7 +86,7 @@ impl Page {
     pub fn parse(markdown: &str) -> Self {
         let mut page = Self::default();
         let mut pending = Pending::default();
-        // Whether a block that comes now shows the output of the last example.
+        // Whether the next block shows the output of the last example.
         let mut after_example = false;
         let lines: Vec<&str> = markdown.lines().collect();
         let mut at = 0;
@@ -179,7 +180,7 @@ fn block(lines: &[&str], at: usize) -> Block {
     }
 }
 
-/// Returns the kind of a block of commands. A server that must fail is a command like any other.
+/// Returns the kind of a block of commands. A server that must fail counts as an ordinary command.
 fn shell_kind(text: &str, exit: Option<i32>) -> Kind {
     let joined = text.replace("\\\n", " ");
     let last = joined.trim_end().lines().last().unwrap_or_default();

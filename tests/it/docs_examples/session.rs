@@ -1,4 +1,4 @@
-//! A folder and a server of its own for the examples of one page.
+//! The folder and the server for the examples of one page.
 //! In: examples. Out: the output and the exit status of each. It knows nothing of Markdown.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const SERVER_WITHIN: Duration = Duration::from_secs(60);
 const PORT: u16 = 8080;
 /// The folder that pages name, in place of the temporary one.
 const FOLDER: &str = "/srv/hapax";
-/// The ports to choose from. Systems hand out ports above these by themselves.
+/// The ports to choose from. Systems assign only higher ports automatically.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// The verbs that talk to a server.
 const CLIENTS: &str = "import|check|export|backup|health|audit";
@@ -44,9 +44,9 @@ pub struct Session {
 /// The result of a command.
 pub struct Ran {
     pub status: i32,
-    /// With stderr, in the order of writing, if that was not kept apart.
+    /// The output. It includes stderr, in the order of writing, unless stderr was kept apart.
     pub stdout: String,
-    /// Empty if stderr was not kept apart.
+    /// The output on stderr; empty if stderr was not kept apart.
     pub stderr: String,
 }
 
@@ -139,7 +139,7 @@ impl Session {
         Ok(Ran { status: status.code().unwrap_or(-1), stdout: self.printed("out"), stderr })
     }
 
-    /// Runs commands; the last one is a server, which takes the place of the one that runs. Returns its first output.
+    /// Runs commands. The last one is a server, which replaces the running one. Returns its first output.
     pub fn start(&mut self, text: &str) -> Result<String, String> {
         self.stop();
         let text = text.replace("\\\n", " ");
@@ -152,7 +152,7 @@ impl Session {
     fn serve(&mut self, text: &str, variables: &[(String, String)]) -> Result<String, String> {
         let (stdout, stderr) = (self.file("server"), self.file("log"));
         let mut command = self.shell(text);
-        // On a busy machine a request waits for a thread for longer than in the examples, which are no overload.
+        // On a busy machine, requests wait longer for a thread than in the examples, but this is not an overload.
         command.env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0").env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0");
         command.env("HAPAX__SERVER__BATCH_DELAY_MAX_MS", "0");
         command.envs(variables.iter().cloned()).stdout(stdout).stderr(stderr);
@@ -195,7 +195,7 @@ impl Session {
         }
         let path = format!("{}:{}", self.root.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
         command.args(["-e", "-c", &text]).env("PATH", path).current_dir(self.folder()).stdin(Stdio::null());
-        // A group of its own, so that a signal reaches all that it has started.
+        // The process has its own group, so that a signal reaches all processes that it has started.
         command.process_group(0);
         command
     }

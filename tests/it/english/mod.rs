@@ -23,10 +23,10 @@ const PAGES: [&str; 6] = [
     "Makefile",
 ];
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
-/// Percent of the lines of comments.
+/// The limit on the lines of comments with a habit, in percent.
 const IN_COMMENTS_MAX: f64 = 1.0;
 
-/// The lines of prose in one file, each at its line number; other lines are empty.
+/// The lines of prose in one file. The index gives the line number; other lines are empty.
 struct Prose {
     path: String,
     lines: Vec<String>,

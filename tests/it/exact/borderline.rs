@@ -1,4 +1,4 @@
-//! Borderline verification: shingles decide where the estimate leaves a doubt, and only there.
+//! Borderline verification: shingles decide if the estimate is uncertain, and only then.
 
 use hapax::types::{Keep, Method, OnDuplicate, Verdict, VerdictKind, Verify};
 use hapax_core::{Spec, tuning, verify};
@@ -8,8 +8,8 @@ use crate::support::library::{self, Dir};
 
 const WORDS: u64 = 400;
 
-/// Returns a text of 400 words, of which the first `changed` are its own: `J = (396 - changed)/(396 + changed)` with the
-/// unchanged text, in runs of five.
+/// Returns a text of 400 words. The first `changed` of them occur in no other text, in runs of five. Its similarity to
+/// the unchanged text is `J = (396 - changed)/(396 + changed)`.
 fn changed(name: &str, changed: u64) -> String {
     (0..WORDS).map(|at| if at < changed { format!("{name}{at} ") } else { format!("w{at} ") }).collect()
 }
@@ -18,7 +18,8 @@ fn jaccard(changed: u64) -> f64 {
     (WORDS - 4 - changed) as f64 / (WORDS - 4 + changed) as f64
 }
 
-/// Stores texts at falling similarity to the query, then opens the collection again, so that shingles are on disk only.
+/// Stores texts with decreasing similarity to the query. Then it opens the collection again, so that shingles are only
+/// on disk.
 async fn stored(dir: &Dir, verify: Verify, changes: &[u64]) {
     let collections = open(dir, settings(Keep::Shingles, verify, WORD5, (64, 4)));
     let collection = library::default(&collections).await;
@@ -53,7 +54,7 @@ async fn only_doubtful_matches_are_compared() {
         let changes: u64 = found.id.as_str().parse().unwrap();
         let similarity = found.similarity;
         match similarity.method {
-            // No doubt: it was not compared.
+            // The estimate was certain, so the shingles were not compared.
             Method::Estimate => assert!(similarity.value >= certain && found.overlap.is_none(), "{found:?}"),
             Method::Exact => assert!((similarity.value - jaccard(changes)).abs() < 1e-9, "{found:?}"),
         }
@@ -76,7 +77,7 @@ async fn verdict_exact(changes: &[u64]) -> Verdict {
     verdict(&dir, Verify::Exact).await
 }
 
-/// A check reads no shingles of a clear match, so it does not notice that they are damaged.
+/// A check does not read the shingles of a clear match, so it does not notice that they are damaged.
 #[tokio::test(flavor = "multi_thread")]
 async fn shingles_of_clear_matches_are_not_read() {
     let dir = library::dir();

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::steps::{SURE, Shingled, check, exactly, insert, open};
 use crate::support::library::{self};
 
-/// Makes a text of one of a few families, with some words of its own; some are parts of others.
+/// Makes a text of one of a few families, with some words that only it has. Some texts are parts of others.
 fn family_text(rng: &mut ChaCha8Rng) -> String {
     let family = rng.random_range(0..8_u64);
     let mut of_family = ChaCha8Rng::seed_from_u64(family);
@@ -24,7 +24,7 @@ fn family_text(rng: &mut ChaCha8Rng) -> String {
     words.join(" ")
 }
 
-/// Checks that every match is a true one, with its right similarity and in the right order, and that no certain match
+/// Checks that every match is a true match, with its right similarity and in the right order, and that no certain match
 /// is missing.
 fn holds(verdict: &Verdict, query: &Shingled, held: &BTreeMap<String, Shingled>, own: Option<&str>) {
     let mut sure: BTreeSet<&str> = BTreeSet::new();
@@ -110,7 +110,7 @@ async fn a_repeated_insertion_repeats_its_verdict() {
         for (at, text) in texts.iter().enumerate() {
             let verdict = insert(&collection, &at.to_string(), text, OnDuplicate::Store).await.unwrap();
             match life {
-                // A repetition looks nothing up.
+                // A repeated insert does no lookup.
                 0 => first.push(Verdict { times: LookupTimes::default(), ..verdict }),
                 _ => assert_eq!(verdict, Verdict { outcome: Outcome::Unchanged, ..first[at].clone() }),
             }

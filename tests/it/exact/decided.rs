@@ -43,8 +43,8 @@ async fn of_many_near_identical_insertions_one_is_unique() {
     }
 }
 
-/// A replacement is one step for exact comparison too: the shingles of the old content may be gone from the disk while
-/// readers can still see it; they then look up the new one.
+/// A replacement is one step for exact comparison too. The shingles of the old content may be gone from the disk while
+/// readers can still see the content. In this case they look up the new content.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_that_are_replaced_are_there_all_the_time() {
     const DOCUMENTS: u64 = 150;
@@ -57,7 +57,7 @@ async fn documents_that_are_replaced_are_there_all_the_time() {
     drop(collection);
     library::close(collections).await;
 
-    // After a restart none of them is in memory.
+    // After a restart, no shingles are in memory.
     let collections = open(&dir, exactly(Keep::Shingles));
     let collection = library::default(&collections).await;
     let done = Arc::new(AtomicBool::new(false));
@@ -82,7 +82,7 @@ async fn documents_that_are_replaced_are_there_all_the_time() {
     library::close(collections).await;
 }
 
-/// Returns two sets of words, as texts, that share `both` words and have this many more each.
+/// Returns two texts. They have `both` words in common, and each has this many more words.
 fn two_sets(seed: u64, both: u64, only_a: u64, only_b: u64) -> (String, String) {
     let words = |name: &str, count| (0..count).map(|at| format!("{name}{seed}x{at} ")).collect::<String>();
     let shared = words("s", both);
@@ -106,7 +106,7 @@ async fn the_shingles_decide_where_the_estimate_errs() {
     let (least, survives) = (verify::matching_min(THRESHOLD, shape), tuning::survivor_min(THRESHOLD, shape, None));
     let certain = tuning::certain_min(THRESHOLD, shape, None);
     assert!(survives < least && least < certain);
-    // J = 0.79 that looks like more; J = 0.8 that looks like less.
+    // One pair has J = 0.79 and looks more similar. The other has J = 0.8 and looks less similar.
     let over = pair((158, 21, 21), |matching| (least..certain).contains(&matching));
     let under = pair((160, 20, 20), |matching| (survives..least).contains(&matching));
     for keep in [Keep::Shingles, Keep::Text] {
@@ -146,7 +146,7 @@ fn tamper(dir: &Dir, sql: &str) {
 async fn sizes_that_exclude_a_match_spare_the_reading_and_damage_is_named() {
     let shape = Spec::parse(WORD1).unwrap().shape();
     let survives = tuning::survivor_min(THRESHOLD, shape, None);
-    // 156 of 200: too few to ever be four fifths; the other pair is similar.
+    // The texts share 156 of 200 shingles, too few for four fifths. The other pair is similar.
     let (small, large) = pair((156, 0, 44), |matching| matching >= survives);
     let like_small = small.clone() + "one-more";
     for keep in [Keep::Shingles, Keep::Text] {
@@ -203,7 +203,7 @@ async fn what_a_bound_kept_from_being_compared_is_told() {
 async fn what_waits_for_the_disk_is_bounded() {
     let dir = library::dir();
     let mut limits = library::LIMITS;
-    // One of these documents fills it by itself.
+    // One of these documents fills the limit by itself.
     limits.commit_payload_bytes_max = 4096;
     let collections = open_with(&dir, exactly(Keep::Text), limits);
     let collection = library::default(&collections).await;

@@ -1,5 +1,5 @@
-//! Exact verification: every reported match is at or above the threshold by the shingles themselves, for every `keep`,
-//! whatever the estimate, before and after a restart, and under concurrency.
+//! Exact verification: every reported match is at or above the threshold by its shingles. This holds for every `keep`,
+//! whatever the estimate is, before and after a restart, and under concurrency.
 
 mod borderline;
 mod brute_force;

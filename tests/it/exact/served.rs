@@ -27,7 +27,8 @@ fn over_http_a_match_tells_its_method_and_containments() {
     assert_eq!([&found["similarity"], &found["low"], &found["high"]], [&json!(0.873737); 3]);
     assert_eq!((&found["containment_in_match"], &found["containment_of_match"]), (&json!(1.0), &json!(0.873737)));
 
-    // Two stored documents are compared by their kept shingles; if nothing is kept, by their signatures only.
+    // Two stored documents are compared by their stored shingles. If none are stored, they are compared only by their
+    // signatures.
     for (collection, exact) in [("exact", true), ("default", false)] {
         let path = |verb: &str| format!("/v1/collections/{collection}/{verb}");
         for (id, text) in [("x", words(1)), ("y", words(1).replace("w1x9 ", "other "))] {
@@ -68,7 +69,7 @@ fn a_signature_cannot_be_compared_exactly_nor_kept_with_shingles() {
     assert_eq!(client.json("PATCH", "/v1/collections/kept", &json!({ "verify": "exact" })).status, 200);
 }
 
-/// A raw text is streamed if its signature is enough; if its shingles are compared, it has the size limit of a body.
+/// A raw text is streamed if its signature is enough. If its shingles are compared, it has the size limit of a body.
 #[test]
 fn a_raw_text_is_taken_whole_to_be_compared_exactly() {
     let dir = library::dir();

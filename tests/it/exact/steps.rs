@@ -10,7 +10,7 @@ use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 
 pub(super) const THRESHOLD: f64 = 0.8;
-/// Above this similarity, neither the estimate's spread nor the bands ever miss a pair.
+/// Above this similarity, a pair is never missed because of the estimate's spread or the bands.
 pub(super) const SURE: f64 = 0.87;
 
 pub(super) fn settings(keep: Keep, verify: Verify, spec: &str, banding: (u32, u32)) -> Settings {
@@ -53,7 +53,7 @@ pub(super) async fn insert(
     documents::insert(collection, id, text, options).await
 }
 
-/// Returns 400 words, or many more, of which one is the variant's own.
+/// Returns 400 words, or many more. Only one of them is different in each variant.
 pub(super) fn variant(words: u64, variant: u64) -> String {
     let word = |at| if at == variant * 3 { format!("variant{variant}") } else { format!("w{at}") };
     (0..words).map(word).collect::<Vec<_>>().join(" ")

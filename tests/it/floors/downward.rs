@@ -1,9 +1,9 @@
-//! Imports between the children of `src` go down.
+//! Imports between the children of `src` go only to lower floors.
 
 use super::house::House;
 use super::imports::Edge;
 
-/// Returns the imports of the same floor or a higher one.
+/// Returns the imports from the same floor or a higher one.
 pub fn upward(house: &House, floors: &[(&str, u8)]) -> Vec<String> {
     between(house, |from, to| {
         let of = |module: &str| {
@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_re_export_counts_as_an_import_of_what_it_hides() {
-        // The path leads through the facade, but the item is the store's: that goes down, and past the facade.
+        // The path leads through the facade, but the item belongs to the store. The import goes down, but it bypasses
+        // the facade.
         let house = house("struct Part(crate::collections::Store);");
         assert!(upward(&house, &FLOORS).is_empty());
         let found = past_the_facade(&house, &["engine"], &["store"]);

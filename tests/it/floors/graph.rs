@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Returns the circles: sets of nodes of which each reaches each.
+/// Returns the circles: sets of nodes that can all reach each other.
 pub fn circles<N: Ord + Copy>(edges: &[(N, N)]) -> Vec<Vec<N>> {
     let mut after: BTreeMap<N, Vec<N>> = BTreeMap::new();
     for &(from, to) in edges {

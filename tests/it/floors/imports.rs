@@ -1,6 +1,6 @@
 //! Modules -> the imports of each file, by the file that defines the item, and its uses of other crates. A path counts
 //! wherever it occurs: in `use`, types, expressions, patterns, attributes and the text of a macro. `mod x;` and a
-//! visibility such as `pub(in crate::x)` are not imports. Code that is compiled for tests only is left out.
+//! visibility such as `pub(in crate::x)` are not imports. Code that is compiled only for tests is left out.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -30,7 +30,7 @@ pub struct External {
 pub struct Imports {
     pub edges: Vec<Edge>,
     pub externals: Vec<External>,
-    /// Paths from `crate`, `self` or `super` that name nothing: mistakes of this reader.
+    /// Paths from `crate`, `self` or `super` that could not be resolved. They mean a mistake in this file.
     pub unresolved: Vec<String>,
     /// Paths that reach the root of the crate by `super`.
     pub climbing: Vec<String>,
@@ -80,7 +80,7 @@ impl Reader<'_> {
                 Target::Item(to) if to != self.file => {
                     self.into.edges.push(Edge { from: self.file, to, line, path: path.join("::") });
                 }
-                // A single name is a variable, unless a `use` makes it a crate's.
+                // A single name is a variable, unless a `use` makes it the name of a crate.
                 Target::External(name) if path.len() > 1 || name != path[0] => {
                     self.into.externals.push(External { from: self.file, line, name });
                 }
@@ -94,7 +94,7 @@ impl Reader<'_> {
         for block in self.blocks.iter().rev() {
             for import in block {
                 let found = match &import.name {
-                    // The import itself looks outside its block.
+                    // The path of the import itself is resolved outside its block.
                     Some(name) if *name == path[0] => {
                         let whole: Vec<String> = import.path.iter().chain(&path[1..]).cloned().collect();
                         self.modules.resolve(self.module, &whole)
@@ -176,7 +176,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        // Imports of a block are visited as its statements; they name the same.
+        // Imports of a block are visited as its statements, with the same names.
         for import in modules::imports(&item.tree) {
             if import.name.is_some() {
                 self.named(&import.path, import.line);
@@ -259,7 +259,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// As in `#[serde(with = "crate::x")]`.
+    /// Reads paths in strings, as in `#[serde(with = "crate::x")]`.
     fn quoted_paths(&mut self, list: &syn::MetaList) {
         for token in list.tokens.clone() {
             let Ok(text) = syn::parse2::<syn::LitStr>(token.into()) else { continue };

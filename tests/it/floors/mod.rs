@@ -1,6 +1,6 @@
 //! The floors of ARCHITECTURE.md, checked in the sources, so that a shortcut fails here before other code depends on
-//! it. A file imports only lower floors or its own folder, and there in one direction; the core only computes;
-//! functions, files and structs stay small enough to read.
+//! it. A file imports only from lower floors or from its own folder, and there only in one direction. The core only
+//! computes. Functions, files and structs stay small enough to read.
 
 mod downward;
 mod graph;
@@ -23,7 +23,7 @@ use house::House;
 use regex::Regex;
 use sizes::{Sized, Sizes};
 
-/// Each folder or file under `src/`, and its floor. A new one is added here, and to ARCHITECTURE.md. `redis` is
+/// Each folder or file under `src/`, and its floor. A new one must be added here and to ARCHITECTURE.md. `redis` is
 /// reserved.
 const FLOORS: [(&str, u8); 18] = [
     ("plain_file", 1),
@@ -46,7 +46,7 @@ const FLOORS: [(&str, u8); 18] = [
     ("cli", 8),
 ];
 
-/// The dependencies of the core: tables, hashes, error types. A new one must be as free of I/O as these.
+/// The dependencies of the core: tables, hashes, error types. A new dependency must also do no I/O.
 const CORE_DEPENDENCIES: [&str; 6] =
     ["icu_casemap", "icu_normalizer", "icu_properties", "siphasher", "thiserror", "xxhash-rust"];
 
@@ -59,7 +59,7 @@ const FIELDS_MAX: usize = 12;
 
 const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetry/names.rs"];
 
-/// The crates that each child of `src` may use. Most need not know that there are disks, clients and clocks.
+/// The crates that each child of `src` may use. Most children need not know that there are disks, clients and clocks.
 const OTHER_CRATES: [(&str, &str); 17] = [
     ("plain_file", "libc"),
     // The calendar, for the dates of captures.
@@ -70,10 +70,10 @@ const OTHER_CRATES: [(&str, &str); 17] = [
     ),
     ("audit", "hapax_core jiff metrics parking_lot serde serde_json thiserror tracing"),
     ("cpu", "libc metrics parking_lot rustix thiserror tokio tracing"),
-    // Parsers and tables. It reads bytes that strangers sent, and nothing else.
+    // Parsers and tables. It reads only bytes that strangers sent.
     ("extract", "chardetng encoding_rs html5gum memchr xxhash_rust"),
     ("index", "arc_swap bytemuck dashmap hapax_core parking_lot rayon rustix slab smallvec tracing"),
-    // Hashes of keys, random ones, a file of them, and its changes. It never waits for a client.
+    // Hashes of keys, random keys, a file of keys, and its changes. It never waits for a client.
     ("keys", "arc_swap getrandom jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),
     ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
     ("tls", "jiff metrics parking_lot rustls rustls_pki_types thiserror tokio tokio_rustls tracing x509_parser"),
@@ -101,7 +101,7 @@ const DECIDING: [&str; 4] =
 /// Crates that wait, read a disk or count.
 const WAITING: [&str; 3] = ["tokio", "rusqlite", "metrics"];
 
-/// Floors with one vocabulary for documents. Higher floors have words of their own: a page, a line, a problem.
+/// Floors that share one vocabulary for documents. Higher floors have their own words: a page, a line, a problem.
 const ONE_VOCABULARY: [&str; 8] = [
     "crates/hapax-core/src/",
     "src/types",
@@ -113,7 +113,7 @@ const ONE_VOCABULARY: [&str; 8] = [
     "src/collections/",
 ];
 
-/// Structs of many fields that only carry values: rows, answers, settings, arguments and meters.
+/// Structs with many fields that only carry values: rows, answers, settings, arguments and meters.
 const WIDE: [&str; 14] = [
     "Args",
     "AuditLine",
@@ -131,7 +131,7 @@ const WIDE: [&str; 14] = [
     "VerdictBody",
 ];
 
-/// Values that are counted up, or cut to fit, before they are read: their fields are their purpose.
+/// Structs with public fields: values that are counted up, or cut to fit, before they are read.
 const OPEN: [&str; 12] = [
     "Chunk",
     "ClusterPage",
@@ -153,7 +153,7 @@ fn child_of_src(path: &str) -> &str {
     below.split('/').next().expect("not empty").trim_end_matches(".rs")
 }
 
-// Parsed once for all tests.
+// The sources are parsed once for all tests.
 static SERVER: LazyLock<House> = LazyLock::new(|| {
     let names = other_crates::of_the_manifest("Cargo.toml");
     assert!(names.len() > 20, "{names:?}");
@@ -173,8 +173,8 @@ fn over(sizes: &[Sized], max: usize, unit: &str) -> Vec<String> {
     large.map(|large| format!("{}:{} {}: {} {unit}", large.path, large.line, large.name, large.size)).collect()
 }
 
-/// Removes the findings (`path:line name: what`) for these exceptions; an exception that nothing needs is a finding
-/// itself.
+/// Removes the findings (`path:line name: what`) for these exceptions. An exception that no finding needs is itself a
+/// finding.
 fn except(mut found: Vec<String>, exceptions: &[&str]) -> Vec<String> {
     for exception in exceptions {
         let before = found.len();

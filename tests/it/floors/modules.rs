@@ -1,5 +1,5 @@
-//! Source files -> modules and the names in them; a path -> the files that define the items it names. Re-exports are
-//! followed to the file that defines the item. Must never know of floors.
+//! Source files -> modules and the names in them; a path -> the files that define the items that it names. Re-exports
+//! are followed to the file that defines the item. Must never know of floors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +54,7 @@ pub struct Module {
 /// The modules of one crate.
 pub struct Modules {
     pub all: Vec<Module>,
-    /// The module of each file; none if no `mod` line declares it.
+    /// The module of each file; absent if no `mod` line declares the file.
     pub of_file: HashMap<FileId, ModuleId>,
     macros: HashMap<String, FileId>,
     externals: HashSet<String>,
@@ -89,12 +89,12 @@ impl Modules {
         supers > 0 && begun == Some(0)
     }
 
-    /// Returns the targets of a path in a module; none for a local name or one of the prelude.
+    /// Returns the targets of a path in a module; none for a local name or a name of the prelude.
     pub fn resolve(&self, module: ModuleId, path: &[String]) -> Vec<Target> {
         self.resolved(module, path, &mut Visited::new())
     }
 
-    /// Returns the file of a macro that is defined above its use, as `macro_rules` are visible.
+    /// Returns the file of a macro that is defined above its use, which is the scope of `macro_rules`.
     pub fn textual_macro(&self, name: &str) -> Option<FileId> {
         self.macros.get(name).copied()
     }
@@ -214,7 +214,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `folder` is the folder with the files of its children.
+    /// Reads a file as a module. `folder` is the folder with the files of its children.
     fn file(&mut self, file: FileId, parent: Option<ModuleId>, tests_only: bool, folder: &str) -> ModuleId {
         let id = self.module(file, parent, tests_only, &self.sources[file].syntax.items, folder);
         self.modules.of_file.insert(file, id);

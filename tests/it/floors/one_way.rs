@@ -1,4 +1,4 @@
-//! Imports run one way: there is no circle between files, and none between the children of a folder.
+//! Imports run one way: there is no circle between files, or between the children of a folder.
 
 use std::collections::BTreeSet;
 

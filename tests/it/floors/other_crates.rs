@@ -10,7 +10,7 @@ use crate::support::sources::root;
 /// A child of `src`, and the crates that it uses.
 pub type Table<'a> = [(&'a str, &'a str)];
 
-/// Returns the dependencies of a manifest under their names in code; those for tests are left out.
+/// Returns the dependencies of a manifest under their names in code, without those for tests.
 pub fn of_the_manifest(path: &str) -> BTreeSet<String> {
     let manifest = fs::read_to_string(root().join(path)).expect("a manifest");
     let mut names = BTreeSet::new();
@@ -45,8 +45,8 @@ pub fn differing(house: &House, table: &Table<'_>) -> Vec<String> {
     found
 }
 
-/// Returns the uses of these crates in files whose paths begin so. A beginning that no file has is a mistake in the
-/// rule.
+/// Returns the uses of these crates in files whose paths have one of these beginnings. A beginning that no file has is
+/// a mistake in the rule.
 pub fn used_where_nothing_waits(house: &House, beginnings: &[&str], crates: &[&str]) -> Vec<String> {
     for beginning in beginnings {
         assert!(house.paths.iter().any(|path| path.starts_with(beginning)), "no file is {beginning}*");

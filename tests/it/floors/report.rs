@@ -51,7 +51,7 @@ fn child<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/')?.split('/').next()
 }
 
-/// Prints the imports that do not go down, by the floors that `src/lib.rs` writes above its modules.
+/// Prints the imports that do not go to a lower floor, by the floors that `src/lib.rs` writes above its modules.
 fn upward() {
     let lib = fs::read_to_string(root().join("src/lib.rs")).expect("UTF-8");
     let (mut floors, mut floor) = (BTreeMap::new(), 0);

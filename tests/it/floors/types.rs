@@ -20,7 +20,7 @@ pub struct Shape {
     pub visible: bool,
     /// The fields that other files can reach.
     pub open: Vec<String>,
-    /// All names in the types of the fields, and those of them that are types of this crate.
+    /// All names in the types of the fields, and then the names among them that are types of this crate.
     pub names: BTreeSet<String>,
     pub holds: BTreeSet<Key>,
     /// The files and lines of its inherent `impl` blocks.
@@ -144,7 +144,8 @@ pub fn scattered(house: &House) -> Vec<String> {
     found
 }
 
-/// Returns the names that types of several files share, among those below these paths that other files can name.
+/// Returns the names that types of several files share. Only names below these paths, and visible to other files,
+/// count.
 pub fn twins(houses: &[&House], below: &[&str]) -> Vec<String> {
     let mut homes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for house in houses {

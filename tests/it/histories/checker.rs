@@ -1,6 +1,6 @@
-//! Looks for an order of concurrent requests in which a single client could have been told the same (Wing and Gong,
-//! "Testing and verifying concurrent objects", 1993). What was tried once is not tried again (Lowe, "Testing for
-//! linearizability", 2017).
+//! Looks for an order of concurrent requests in which a single client could have received the same answers (Wing and
+//! Gong, "Testing and verifying concurrent objects", 1993). A state that was tried once is not tried again (Lowe,
+//! "Testing for linearizability", 2017).
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::model::{Answer, Ask, State, Texts};
 
-/// What a client asked and was told, and when.
+/// The question of a client, its answer, and the times of both.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub ask: Ask,
@@ -17,8 +17,8 @@ pub(super) struct Request {
     pub answered: Duration,
 }
 
-/// Returns the states in which such an order may end, of those that start in one of `states`; none if there is no such
-/// order. At most 64 requests.
+/// Returns the states in which such an order may end if it starts in one of `states`. Returns none if there is no such
+/// order. There may be at most 64 requests.
 pub(super) fn states_after(texts: &Texts, states: &HashSet<State>, requests: &[Request]) -> HashSet<State> {
     assert!(requests.len() <= 64);
     let all = u64::MAX >> (64 - requests.len());
@@ -32,7 +32,7 @@ pub(super) fn states_after(texts: &Texts, states: &HashSet<State>, requests: &[R
         }
         let left = || requests.iter().enumerate().filter(|(at, _)| done & 1 << at == 0);
         let first_answered = left().map(|(_, request)| request.answered).min().unwrap();
-        // One that was sent after another had been answered is not next.
+        // A request that was sent after another one had been answered cannot be next.
         for (at, request) in left().filter(|(_, request)| request.sent <= first_answered) {
             let mut next = state.clone();
             if next.ask(texts, request.ask) == request.answer {

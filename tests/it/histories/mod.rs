@@ -1,9 +1,10 @@
-//! Answers over HTTP are linearizable: for what several clients asked at the same time and were told, there is an order
-//! in which a single client could have asked and been told the same, and in which no request is before another that had
-//! been answered when it was sent.
+//! Answers over HTTP are linearizable. For the questions that several clients asked at the same time, and their
+//! answers, there is an order in which a single client could have asked them and received the same answers. In this
+//! order, no request is before another one that had been answered when it was sent.
 //!
-//! Few ids and few texts, so that nearly all requests meet: inserts of every kind, also of links, deletes, deletes by
-//! label, reads, and checks. `model` says what a single client would be told, and `checker` looks for the order.
+//! There are few ids and few texts, so that nearly all requests meet: inserts of every kind, even of links, deletes,
+//! deletes by label, reads, and checks. `model` computes the answers to a single client, and `checker` looks for the
+//! order.
 
 mod checker;
 mod model;
@@ -26,10 +27,11 @@ use crate::support::local::{Local, Setup};
 
 const CLIENTS: u64 = 6;
 const ROUNDS: u64 = 25;
-/// What one client asks in a round. Between rounds no request is under way.
+/// The number of requests of one client in a round. Between rounds no request is in progress.
 const ASKED: usize = 8;
 
-/// Returns a text. Texts of a family differ in one word of 200, so any two are near-duplicates; families share nothing.
+/// Returns a text. Texts of a family differ in one word of 200, so any two are near-duplicates. Families have nothing
+/// in common.
 fn text(family: u8, variant: u8) -> String {
     let word = |at| if at == 100 { format!("variant{variant}") } else { format!("family{family}word{at}") };
     (0..200).map(word).collect::<Vec<_>>().join(" ")
@@ -85,7 +87,7 @@ fn send(client: &Client, ask: Ask) -> Answer {
             }
             let verdict = answer.ok();
             match verdict["outcome"].as_str().unwrap() {
-                // The first verdict is repeated.
+                // The answer repeats the first verdict.
                 "unchanged" => Answer::Unchanged,
                 outcome => Answer::Judged {
                     outcome: outcome.to_owned(),
@@ -115,7 +117,7 @@ fn send(client: &Client, ask: Ask) -> Answer {
     }
 }
 
-/// Lets all clients ask at the same time, and returns what each asked and was told.
+/// Lets all clients send requests at the same time, and returns each request with its answer.
 fn round(client: &Client, seed: u64) -> Vec<Request> {
     let (began, start) = (Instant::now(), Barrier::new(CLIENTS as usize));
     std::thread::scope(|scope| {
@@ -160,7 +162,7 @@ fn histories(local: &Local, seed: u64, rounds: u64) {
     }
 }
 
-/// By hand: HAPAX_HISTORIES_ROUNDS=2000 cargo test --release --test it histories -- --ignored
+/// Run it by hand: HAPAX_HISTORIES_ROUNDS=2000 cargo test --release --test it histories -- --ignored
 #[test]
 #[ignore = "takes minutes; runs in `make races`"]
 fn long_histories_are_those_of_some_order() {

@@ -1,4 +1,4 @@
-//! What a single client would be told.
+//! The answers that a single client would receive.
 
 pub(super) const IDS: u8 = 5;
 pub(super) const FAMILIES: u8 = 2;
@@ -28,7 +28,7 @@ pub(super) enum Answer {
     Checked(Vec<u8>),
 }
 
-/// How many slots the signatures of a family's variants have in common.
+/// The number of slots that the signatures of two variants of a family have in common.
 pub(super) struct Texts(Vec<usize>);
 
 impl Texts {
@@ -62,7 +62,7 @@ struct Document {
 pub(super) struct State(Vec<Document>);
 
 impl State {
-    /// Returns what is told, and changes the state.
+    /// Returns the answer, and changes the state.
     pub(super) fn ask(&mut self, texts: &Texts, ask: Ask) -> Answer {
         match ask {
             Ask::Insert { .. } => self.insert(texts, ask),
@@ -85,7 +85,7 @@ impl State {
         self.0.iter().find(|document| document.cluster == cluster && Some(document.id) != except).copied()
     }
 
-    /// Removes documents. The first document that is left of a cluster is no link any more.
+    /// Removes documents. The first remaining document of a cluster is no longer a link.
     fn remove(&mut self, which: impl Fn(&Document) -> bool) -> u8 {
         let before = self.0.len();
         self.0.retain(|document| !which(document));
@@ -110,14 +110,14 @@ impl State {
         }
     }
 
-    /// Returns what a lookup finds, best first: links only if they have the very same text.
+    /// Returns the documents that a lookup finds, best first. Links are found only if they have exactly the same text.
     fn matches(&self, texts: &Texts, (family, variant): (u8, u8), own: Option<u8>) -> Vec<Document> {
         let is_found = |document: &&Document| {
             let is_alike = document.family == family && (!document.linked || document.variant == variant);
             is_alike && Some(document.id) != own
         };
         let mut found: Vec<Document> = self.0.iter().filter(is_found).copied().collect();
-        // Those that were stored earlier stay first among equals.
+        // Among equals, those that were stored earlier stay first.
         found.sort_by_key(|found| (found.variant != variant, usize::MAX - texts.slots(family, variant, found.variant)));
         found
     }
@@ -170,7 +170,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// A single client's view of a promotion.
+    /// A promotion as a single client sees it.
     #[test]
     fn the_first_link_takes_the_place_of_its_original() {
         let texts = Texts::new(|_, (one, other)| if one == other { 256 } else { 240 });

@@ -1,4 +1,5 @@
-//! Pairs in two versions of real documentation: a page and the page with the same path in the other version.
+//! Pairs of pages from two versions of real documentation: a page, and the page with the same path in the other
+//! version.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,16 +10,16 @@ use serde_json::Value;
 use super::pairs::{shingles, similar};
 use crate::quality::{corpora, read_zst};
 
-/// Of the paths, one in this many is looked at in every run. All are in `make quality`.
+/// Each run uses one path in this many. `make quality` uses all paths.
 const PATHS_EACH: usize = 12;
 
 /// Figures of one way to extract.
 struct Figures {
     pages: usize,
-    /// Pairs of versions of the same page.
+    /// The number of pairs of versions of the same page.
     versions: usize,
     found: usize,
-    /// Other pairs that are reported.
+    /// The number of other pairs that are reported.
     others: usize,
     given_up: usize,
 }

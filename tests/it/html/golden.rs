@@ -1,4 +1,5 @@
-//! The text of golden pages moves only with a new version of the extractor: stored documents are compared by it.
+//! The texts of golden pages change only with a new version of the extractor, because stored documents are compared by
+//! them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +17,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages")
 }
 
-/// Returns the text of a page in both ways, for the record.
+/// Returns the text of a page, extracted in both ways, for the record.
 fn texts(name: &str, html: &Html) -> String {
     let mut texts = String::new();
     for asked in Extract::ALL {

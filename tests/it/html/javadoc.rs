@@ -1,12 +1,12 @@
-//! Pages such as the documentation tools of Java make: bars of links at both ends, a tree of classes, a table of methods,
-//! lists of parameters. A class has versions that differ by some sentences and methods.
+//! Pages like those of Java's documentation tools: bars of links at both ends, a tree of classes, a table of methods,
+//! lists of parameters. A class has versions that differ in some sentences and methods.
 
 use super::words::Words;
 
 /// The generation of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// HTML 4 for frames: tables, upper-case tags, no names.
+    /// HTML 4 for frames: tables and upper-case tags, without names.
     Frames,
     /// `div` with classes: `topNav`, `contentContainer`.
     Containers,
@@ -33,7 +33,7 @@ pub struct Method {
     result: String,
     name: String,
     parameter: String,
-    /// Its first sentence is the summary. A method without documentation has none.
+    /// The first sentence is the summary. A method without documentation has no sentences.
     sentences: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl Class {
         next
     }
 
-    /// Returns the text of the page without the bars around it: what the extractor should find.
+    /// Returns the text of the page without the bars around it. The extractor should find this text.
     pub fn main_text(&self) -> String {
         let mut text = format!(
             "{package} Class {name} java.lang.Object {package}.{name} public class {name} extends Object {} Method Summary \

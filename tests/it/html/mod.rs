@@ -1,4 +1,4 @@
-//! Pages of HTML: the text that is found in them, and the verdicts on it.
+//! Pages of HTML: the text that is found in them, and the verdicts on this text.
 
 mod boost;
 mod golden;

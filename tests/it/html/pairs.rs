@@ -31,7 +31,7 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
 }
 
 /// Returns the pairs of sets that are similar, each with the smaller index first. Only sets that share one of their
-/// rarest shingles can be.
+/// rarest shingles can be similar.
 pub fn similar(sets: &[Vec<u64>]) -> HashSet<(usize, usize)> {
     let mut frequency: HashMap<u64, u32> = HashMap::new();
     sets.iter().flatten().for_each(|shingle| *frequency.entry(*shingle).or_default() += 1);

@@ -1,5 +1,5 @@
-//! Pairs of generated pages: the same article on two sites is a duplicate, two articles on one site are none, and
-//! versions of a page of documentation are as similar as their main texts.
+//! Pairs of generated pages: the same article on two sites is a duplicate, and two articles on one site are not.
+//! Versions of a page of documentation are as similar as their main texts.
 
 use hapax::extract::extract;
 use hapax::types::{Extract, Html, Syntax};
@@ -21,9 +21,9 @@ fn text(markup: String, asked: Extract) -> (Vec<u64>, bool) {
 /// Counts of a kind of pages.
 #[derive(Debug, Default)]
 struct Counts {
-    /// Articles that were found on another site.
+    /// The number of articles that were found on another site.
     found: u64,
-    /// Other articles on the same site that were taken for duplicates.
+    /// The number of other articles on the same site that were reported as duplicates.
     wrong: u64,
     given_up: u64,
 }

@@ -1,4 +1,5 @@
-//! Pages over HTTP: how they come in, what is said about them, and when a page that comes again is unchanged.
+//! Pages over HTTP: how they are sent, the facts that answers give about them, and when a page that is sent again is
+//! unchanged.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Articles in the pages of made-up sites: menus, banners, related links, comments and notices around the text, marked
-//! up in the ways in which sites do it.
+//! Articles in the pages of invented sites. Menus, banners, related links, comments and notices are around the text,
+//! with the kinds of markup that real sites use.
 
 use super::words::Words;
 
@@ -20,7 +20,7 @@ impl Style {
     pub const ALL: [Self; 4] = [Self::Elements, Self::Classes, Self::Tables, Self::Nameless];
 }
 
-/// A site: what is the same on all of its pages.
+/// A site: the parts that are the same on all of its pages.
 pub struct Site {
     style: Style,
     name: String,
@@ -63,7 +63,7 @@ fn with_link(text: &str) -> String {
 }
 
 impl Site {
-    /// Makes a site with about this many words around each article.
+    /// Makes a site with about `chrome_words` words around each article.
     pub fn new(seed: u64, style: Style, chrome_words: usize) -> Self {
         let mut words = Words::new(seed);
         let mut links = |count: usize, from: usize, to: usize| -> Vec<(String, String)> {

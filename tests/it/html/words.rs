@@ -1,4 +1,4 @@
-//! Made-up prose, so that no page of the tests has an author. The same seed gives the same words everywhere.
+//! Invented prose, so that the pages of the tests have no author. The same seed gives the same words everywhere.
 
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -20,7 +20,7 @@ impl Words {
         Self { random: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// Returns a word. Short words are frequent, as in languages.
+    /// Returns a word. Short words are frequent, as in natural languages.
     pub fn word(&mut self) -> String {
         let common = self.random.random_bool(0.4);
         let syllables = if common { 1 } else { self.random.random_range(2..=4) };
@@ -51,7 +51,7 @@ impl Words {
         words.join(" ") + "."
     }
 
-    /// Returns sentences with at least this many words together.
+    /// Returns sentences that have at least this many words together.
     pub fn prose(&mut self, words_min: usize) -> String {
         let (mut prose, mut words) = (String::new(), 0);
         while words < words_min {

@@ -16,7 +16,7 @@ fn admin_actions_are_logged_with_the_name_of_the_key() {
     let environment = [
         ("HAPAX__AUTH__KEYS_FILE", keys_file.to_str().unwrap()),
         ("HAPAX__BACKUP__DIR", backups.to_str().unwrap()),
-        // Whatever the level.
+        // The lines are logged at every level.
         ("HAPAX__LOG__LEVEL", "error"),
     ];
     let server = Starting::spawn_with(&data, &["--log-format", "json"], &environment).ready();

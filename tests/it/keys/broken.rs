@@ -1,4 +1,4 @@
-//! A keys file that is missing or wrong never lets more in.
+//! A keys file that is missing or wrong never gives access to more clients.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -40,7 +40,7 @@ fn does_not_start(dir: &Path, keys_file: &Path, why: &str) {
     assert!(log.contains(why) && log.contains("auth.keys_file"), "{log}");
 }
 
-/// Removes whatever is there.
+/// Removes any file or directory at this path.
 fn clear(path: &Path) {
     if path.is_dir() { fs::remove_dir(path).unwrap() } else { _ = fs::remove_file(path) }
 }
@@ -76,7 +76,7 @@ fn a_broken_file_keeps_what_was_good_and_what_was_revoked() {
             fs::remove_file(&path).unwrap();
             symlink(&path, &path).unwrap();
         },
-        // Root may read every file, so as root this is another file that is cut off.
+        // Root may read every file. As root, this is another file that is cut short.
         &|| {
             fs::write(&path, &both[..both.len() - 10]).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
@@ -102,7 +102,7 @@ fn a_swapped_symlink_is_seen() {
         fs::create_dir(dir.path().join(folder)).unwrap();
         file::write(&dir.path().join(folder), &[(key, &["check"], "")]);
     }
-    // As Kubernetes mounts a secret: keys.toml -> ..data/keys.toml, ..data -> 1.
+    // The links are those of a secret that Kubernetes mounts: keys.toml -> ..data/keys.toml, ..data -> 1.
     let (path, data) = (dir.path().join("keys.toml"), dir.path().join("..data"));
     symlink("..data/keys.toml", &path).unwrap();
     symlink("1", &data).unwrap();

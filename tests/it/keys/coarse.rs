@@ -1,5 +1,5 @@
-//! A key with `scores = "verdict"` learns whether a document is a duplicate, and not how similar it is, to what, or
-//! anything else.
+//! A key with `scores = "verdict"` learns whether a document is a duplicate. It does not learn how similar the document
+//! is, to which document, or anything else.
 
 use hapax::http::ROUTES;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn every_other_route_is_forbidden() {
         let may = allowed.contains(&(route.method.as_str(), &*target));
         open += usize::from(may);
         assert_eq!(answer.status == 403, !may, "{} {target}: {}", route.method, answer.status);
-        // Every parameter of a route that it may use is allowed, or forbidden unless it has its default value.
+        // The key may use every parameter of an allowed route, or only with its default value.
         for name in route.query.iter().filter(|_| may) {
             let value = match *name {
                 "threshold" => "0.5",
@@ -61,7 +61,7 @@ fn every_other_route_is_forbidden() {
     assert_eq!(open, allowed.len());
 }
 
-/// Checks that nothing but the allowed fields is anywhere in it.
+/// Checks that the answer contains only the allowed fields, at any depth.
 fn only_seen(answer: &Value) {
     let fields: Vec<_> = answer.as_object().unwrap().keys().map(String::as_str).collect();
     assert!(fields.iter().all(|field| SEEN.contains(field)), "{answer}");
@@ -87,7 +87,7 @@ fn answers_have_six_fields() {
         .ok();
     only_seen(&inserted);
     assert_eq!((&inserted["outcome"], &inserted["stored"]), (&json!("inserted"), &json!(true)));
-    // The same again repeats the first verdict, and another content under this id has a previous one.
+    // The same document again repeats the first verdict, and another content under this id has an earlier one.
     only_seen(&coarse.post(DOCUMENTS, &json!({"id": "x", "text": near(1)})).ok());
     only_seen(&coarse.post(CHECK, &json!({"id": "x", "text": words(1)})).ok());
 
@@ -146,7 +146,8 @@ fn several_collections_tell_no_more_than_each_of_them_alone() {
     }
 }
 
-/// A client that was generated from `openapi.yaml` sends the default of each parameter. It could not use such a key at all.
+/// A client that was generated from `openapi.yaml` sends the default of each parameter. In an earlier version, it could
+/// not use such a key at all.
 #[test]
 fn defaults_can_be_sent() {
     let dir = dir();

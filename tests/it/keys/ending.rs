@@ -1,4 +1,4 @@
-//! Keys and certificates that end soon are told before they end.
+//! Warnings about keys and certificates that end soon come before their end.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use hapax::keys::KeyDigest;
 
 use crate::support;
 
-/// One key: the text that a client shows, which is its name and its id too; its scopes; further lines.
+/// One key: its text, which is also its name and id; its scopes; and further lines.
 pub type Line<'a> = (&'a str, &'a [&'a str], &'a str);
 
 /// Returns the text of a file with these keys.
@@ -20,7 +20,7 @@ pub fn text(keys: &[Line<'_>]) -> String {
     text
 }
 
-/// Writes a file with these keys into a folder, as a whole, and returns its path.
+/// Writes a file with these keys into a folder, in one step, and returns its path.
 pub fn write(dir: &Path, keys: &[Line<'_>]) -> PathBuf {
     let path = dir.join("keys.toml");
     let draft = dir.join("keys.toml.draft");
@@ -29,7 +29,7 @@ pub fn write(dir: &Path, keys: &[Line<'_>]) -> PathBuf {
     path
 }
 
-/// Waits until the server has seen a new file, which takes one to two seconds.
+/// Waits until the server has read a new file, which takes one to two seconds.
 pub fn until(it_is_so: impl FnMut() -> bool) {
     support::until::until("the server has seen the new file", it_is_so);
 }

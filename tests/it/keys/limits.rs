@@ -1,5 +1,5 @@
-//! A key, or an address without one, may do as much as its limits say. A request beyond them is refused before any work
-//! on it; a stream that has begun is slowed, and never fails.
+//! A key, or an address without a key, may do as much as its limits allow. A request beyond them is refused before any
+//! work on it. A stream that has begun is slowed, but never fails.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn batch(op: &str, documents: std::ops::Range<u64>) -> Value {
     json!({"op": op, "documents": documents})
 }
 
-/// Checks for 429, and returns the seconds to wait.
+/// Checks for 429, and returns the number of seconds to wait.
 fn wait(answer: &Answer, limit: &str) -> u64 {
     let problem = answer.problem(429, "rate_limited");
     assert!(problem["detail"].as_str().unwrap().contains(&format!("`{limit}`")), "{problem}");
@@ -40,7 +40,7 @@ fn a_batch_is_taken_whole_or_refused_before_any_work() {
     let dir = dir();
     let server = server(&dir, "limits = { documents_per_second = 1 }");
     let (slow, free) = (Client::of(&server).key("slow"), Client::of(&server).key("free"));
-    // Far more than a second's worth.
+    // This is far more than the allowance of a second.
     let answer = slow.post(BATCH, &batch("insert", 0..600)).ok();
     assert_eq!(answer["summary"]["stored"], 600);
     let refused = slow.post(BATCH, &batch("insert", 600..603));
@@ -59,14 +59,14 @@ fn a_batch_is_taken_whole_or_refused_before_any_work() {
     wait(&slow.delete(&format!("{DOCUMENTS}?id=d1")), "documents_per_second");
     wait(&slow.get(&format!("{DOCUMENTS}?id=d1")), "documents_per_second");
     wait(&slow.get("/v1/collections/default/clusters"), "documents_per_second");
-    // What needs no document goes on, and so do others.
+    // Requests without documents still work, and so do those of other keys.
     slow.get("/v1/version").ok();
     let all = free.get("/v1/collections/default").ok();
     assert_eq!(all["documents"], 600, "nothing was inserted and nothing deleted");
     free.post(BATCH, &batch("check", 0..500)).ok();
 }
 
-/// All of them pass the look at the beginning of a request, when nothing is owed yet.
+/// All of these requests pass the check at their beginning, because nothing is owed yet.
 #[test]
 fn batches_that_arrive_at_once_are_each_taken_whole_or_not_at_all() {
     for limits in ["bytes_per_second = 1", "documents_per_second = 1"] {
@@ -101,7 +101,7 @@ fn the_series_of_a_key_leave_the_metrics_with_it() {
         let text = Client::new(server.url("")).key("ops").get("/metrics").text();
         text.lines().filter(|line| line.contains(&format!("key=\"{key}\""))).count()
     };
-    // Before its first request, too.
+    // The key has series even before its first request.
     assert_eq!((series("gone"), series("ops")), (8, 8));
     Client::new(server.url("")).key("gone").post(CHECK, &json!({"text": words(1)})).ok();
     file::write(dir.path(), &keys[..1]);
@@ -119,7 +119,7 @@ fn bytes_count_after_decompression_however_they_were_sent() {
     let dir = dir();
     let server = server(&dir, "limits = { bytes_per_second = 1000 }");
     let slow = Client::of(&server).key("slow");
-    // A small body with much in it.
+    // The body is small, but decodes to a long text.
     let text = words(1).repeat(1000);
     let document = gzip(json!({"text": text}).to_string().as_bytes());
     assert!(document.len() < 20_000);
@@ -141,7 +141,8 @@ fn a_body_that_is_refused_counts_too() {
     assert!(wait(&slow.get("/v1/version"), "bytes_per_second") > 100);
 }
 
-/// The limits are looked at one after another, and the earlier ones have been taken from by then.
+/// The limits are checked one after another. When one refuses the request, it has already been counted for the earlier
+/// ones.
 #[test]
 fn a_request_that_is_refused_for_its_documents_counts_with_its_bytes() {
     let dir = dir();
@@ -217,13 +218,13 @@ fn a_request_is_in_flight_until_its_answer_is_sent() {
     assert_eq!(wait(&slow.get("/v1/version"), "requests_in_flight"), 1);
     open.send("0\r\n\r\n");
     open.read_until(|seen| seen.ends_with(b"0\r\n\r\n"));
-    // The server may notice a moment later that all has been sent.
+    // The server may notice a moment later that all bytes have been sent.
     let over = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         slow.get("/v1/version").status == 200
     });
     assert!(over, "the place is given back");
-    // A client that leaves gives it back too.
+    // The place is also returned if the client leaves.
     let mut open = Raw::connect(server.address);
     open.send(bulk_head("slow", "op=check&duplex=true") + &chunk("{\"text\":\"a b c\"}\n"));
     open.read_until(|seen| String::from_utf8_lossy(seen).contains("\"unique\""));
@@ -247,11 +248,11 @@ fn a_bulk_request_is_slowed_and_never_fails() {
     let answers = slow.send("POST", target, &[("content-type", "application/x-ndjson")], lines.as_bytes()).lines();
     assert_eq!(answers.len(), 61);
     assert_eq!(answers[60]["summary"]["stored"], 60, "{}", answers[60]);
-    // The first 20 come at once.
+    // The first 20 documents are taken at once.
     assert!(begun.elapsed() >= Duration::from_millis(1900), "{:?}", begun.elapsed());
 }
 
-/// A text is in the middle of its way when the limit is reached.
+/// The limit is reached in the middle of a text.
 #[test]
 fn a_streamed_text_is_slowed_and_never_fails() {
     let dir = dir();
@@ -309,13 +310,13 @@ fn guessing_keys_is_limited_by_address_and_valid_keys_are_not() {
     let dir = dir();
     let keys = [("free", &SCOPES[..], "")];
     let keys_file = Some(file::write(dir.path(), &keys));
-    // One request per second: two at once are one too many.
+    // The limit is one request per second, so two at once are one too many.
     let limits = AddressLimits { requests_per_second: Some(1), ..AddressLimits::default() };
     let server = Setup { keys_file, addresses: addresses(limits, &[]), ..Setup::new(&dir) }.start();
     let (stranger, guesser) = (Client::of(&server), Client::of(&server).key("guess"));
     let answers: Vec<_> = (0..20).map(|_| guesser.get("/v1/version").status).collect();
     assert!(answers.contains(&401) && answers.contains(&429), "{answers:?}");
-    // Waits at most as long as it is told to.
+    // The client waits at most as long as the server says.
     let refused =
         (0..20).map(|_| stranger.get("/nowhere")).find(|answer| answer.status == 429).expect("over the limit");
     assert_eq!(wait(&refused, "address_limits.requests_per_second"), 1);

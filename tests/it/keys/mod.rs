@@ -1,4 +1,4 @@
-//! Named keys: what each may do, where they come from, and how they end.
+//! Named keys: the rights of each, where they come from, and how they end.
 
 mod audit;
 mod broken;

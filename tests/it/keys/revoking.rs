@@ -1,4 +1,4 @@
-//! A key that is taken out of the file, or expires, ends what its client has open.
+//! If a key is removed from the file, or expires, all open requests of its client are ended.
 
 use std::time::{Duration, Instant};
 
@@ -74,13 +74,13 @@ fn a_long_text_that_is_still_arriving_ends_too() {
     assert!(body.contains("revoked"), "{body}");
 }
 
-/// A limit once reached keeps a stream waiting for minutes. Revoking its key must not wait for that.
+/// If a limit is reached, a stream may wait for minutes. Revoking its key must not wait for the stream.
 #[test]
 fn a_stream_that_a_limit_slows_ends_too() {
     let dir = dir();
     let limits = "limits = { documents_per_second = 1, bytes_per_second = 1000 }";
     let server = server(&dir, &[("a", &["check"], limits), ("b", &["check"], "limits = { bytes_per_second = 1000 }")]);
-    // Each is in debt for an hour after its first line, or its first piece.
+    // Each stream owes an hour after its first line or its first piece.
     let mut lines = Raw::connect(server.address);
     lines.send(
         "POST /v1/collections/default/bulk?op=check&duplex=true HTTP/1.1\r\nHost: localhost\r\n\
@@ -101,7 +101,7 @@ fn a_stream_that_a_limit_slows_ends_too() {
     assert!(last.contains("\"kind\":\"fatal\"") && last.contains("\"code\":\"unauthorized\""), "{last}");
     let (status, _, body) = text.answer();
     assert!(status == 401 && body.contains("revoked"), "{status} {body}");
-    // Five seconds are promised; the rest is for a busy machine.
+    // The promise is five seconds; the test allows more for a busy machine.
     assert!(revoked.elapsed() < Duration::from_secs(50), "{:?}", revoked.elapsed());
     println!("both ended after {:?}", revoked.elapsed());
 }
@@ -131,7 +131,7 @@ fn a_key_is_rotated_without_a_request_that_fails() {
         file::write(dir.path(), &[("old", &["check"], ""), ("new", &["check"], "")]);
         until(|| Client::of(&server).key("new").get("/v1/version").status == 200);
         switch.store(true, relaxed);
-        // Requests with the old key that were on their way have been answered by then.
+        // By then, requests in progress with the old key have been answered.
         std::thread::sleep(Duration::from_millis(500));
         file::write(dir.path(), &[("new", &["check"], "")]);
         until(|| Client::of(&server).key("old").get("/v1/version").status == 401);

@@ -1,4 +1,4 @@
-//! Each key may do what its scopes say, in the collections that it is for, and nothing else.
+//! Each key may do what its scopes allow, in its own collections, and nothing else.
 
 use hapax::http::{ROUTES, Requires, Route};
 use hapax::keys::Scope;
@@ -12,7 +12,8 @@ use crate::support::local::{Local, Setup};
 
 const ALL: [&str; 9] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load"];
 
-/// Starts a server with a key for each scope, called as the scope, one for all, and one for each without one.
+/// Starts a server with these keys: one for each scope, with the name of the scope; for each scope, one with all other
+/// scopes; one with all scopes; and `some`, with all scopes but only for some collections.
 fn server(dir: &crate::support::library::Dir) -> Local {
     let one = ALL.map(|scope| [scope]);
     let without =
@@ -25,7 +26,7 @@ fn server(dir: &crate::support::library::Dir) -> Local {
 }
 
 fn send(server: &Local, key: &str, route: &Route, target: &str) -> (u16, Value) {
-    // An empty body is refused later than what a key does not allow.
+    // The refusal of a key comes before the refusal of an empty body.
     let answer = Client::of(server).key(key).send(route.method.as_str(), target, &[], b"");
     let json = serde_json::from_slice(&answer.body).unwrap_or_default();
     (answer.status, json)
@@ -180,7 +181,7 @@ fn a_key_for_some_collections_sees_no_trace_of_others() {
     assert_eq!(names(&all), ["crawl-1", "default", "pages", "private"]);
     assert_eq!(some.json("PUT", "/v1/collections/crawl-2", &json!({})).status, 201);
     some.json("PUT", "/v1/collections/other", &json!({})).problem(403, "forbidden");
-    // Percent-encoded, the name is the same.
+    // A name with percent-encoding is the same name.
     some.get("/v1/collections/%70rivate").problem(403, "forbidden");
     some.get("/v1/collections/%70ages").ok();
     for route in ROUTES.iter().filter(|route| matches!(route.requires, Requires::ScopeForAll(_))) {
@@ -204,7 +205,7 @@ fn a_star_is_all_collections() {
 
 #[test]
 fn every_scope_opens_a_route() {
-    // These open a parameter and fields of documents.
+    // These two scopes do not belong to a route. They allow a parameter and fields of documents.
     for scope in Scope::ALL.into_iter().filter(|scope| ![Scope::Explain, Scope::Load].contains(scope)) {
         assert!(ROUTES.iter().any(|route| route.requires.scopes().contains(&scope)), "{scope}");
     }
@@ -242,12 +243,12 @@ fn a_probe_counts_the_faults_of_the_collections_of_its_key_only() {
     std::fs::remove_file(dir.path().join("data/collections/private.sqlite")).unwrap();
     let server = setup().start();
     let missing = |client: Client| client.get("/readyz").ok()["missing"].clone();
-    // An orchestrator shows no key, and must learn of every fault.
+    // An orchestrator sends no key, and must be able to see every fault.
     assert_eq!((missing(Client::of(&server)), missing(Client::of(&server).key("all"))), (json!(1), json!(1)));
     assert_eq!(missing(Client::of(&server).key("some")), Value::Null);
 }
 
-/// Each request of a connection is judged by its own key.
+/// Each request on a connection is checked with its own key.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_one_http_2_connection_have_keys_of_their_own() {
     let dir = dir();
@@ -270,7 +271,7 @@ async fn requests_of_one_http_2_connection_have_keys_of_their_own() {
     assert_eq!(statuses, [200, 403, 401, 200, 401, 200, 403]);
 }
 
-/// A proxy may judge by one of two keys, and pass both on.
+/// A proxy may decide by one of two keys, and forward both.
 #[test]
 fn a_request_with_two_keys_is_refused() {
     let dir = dir();

@@ -14,7 +14,7 @@ pub(super) const SIGN: &str = "/v1/collections/default/sign";
 pub(super) const KIB: usize = 1 << 10;
 pub(super) const MIB: usize = 1 << 20;
 
-/// Returns at least `bytes` of words in one- to four-byte characters; no two numbers share a shingle.
+/// Returns at least `bytes` of words in one- to four-byte characters. Texts of different numbers share no shingle.
 pub(super) fn prose(number: u64, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 64);
     let mut word = 0_u64;
@@ -26,7 +26,7 @@ pub(super) fn prose(number: u64, bytes: usize) -> String {
     text
 }
 
-/// Sends a body with POST chunk by chunk, and returns status, headers and JSON.
+/// Sends the body of a POST chunk by chunk, and returns status, headers and JSON.
 pub(super) fn stream<'a>(
     address: SocketAddr,
     target: &str,

@@ -1,4 +1,4 @@
-//! A raw text of any length streams in, and gets the same answers as in JSON.
+//! A raw text of any length is streamed, and gets the same answers as in JSON.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn a_streamed_text_says_what_the_same_text_says_in_json() {
         client.post(DOCUMENTS, &json!({"id": id, "text": text})).ok();
         let signed = client.post(SIGN, &json!({"text": text})).ok();
         assert_eq!(client.text(SIGN, text.as_bytes()).ok(), signed, "{bytes} bytes of announced length");
-        // Odd sizes, so that chunks end inside characters.
+        // The sizes are odd, so that chunks end inside characters.
         for chunk in [if bytes < KIB { 1 } else { 4093 }, 65_537, 1_000_003] {
             let (status, _, streamed) = stream(server.address, SIGN, "identity", text.as_bytes().chunks(chunk));
             assert_eq!((status, &streamed), (200, &signed), "{bytes} bytes in chunks of {chunk}");
@@ -170,7 +170,7 @@ fn a_stream_takes_its_time_while_it_flows_and_is_given_up_when_it_trickles() {
     let mut seen = Vec::new();
     while !seen.starts_with(b"HTTP/1.1 408") {
         assert!(since.elapsed() < Duration::from_secs(20), "a byte now and then holds the place");
-        // Either may fail after the server has closed; its answer can still be read.
+        // Both writes may fail after the server has closed the connection. Its answer can still be read.
         let _ = trickling.0.write_all(b"1\r\na\r\n");
         let mut piece = [0; 1000];
         if let Ok(read) = trickling.0.read(&mut piece) {
@@ -208,8 +208,9 @@ fn streams_hold_room_for_a_slice_and_clients_that_leave_give_it_back() {
     client.text(SIGN, text.as_bytes()).ok();
 }
 
-/// This test failed one time in three: the probe that waited for a refusal sometimes took the second place itself, and
-/// the second slow stream was refused. Now it waits for places by their gauge, which takes none.
+/// In an earlier version, this test failed one time in three. The probe that waited for a refusal sometimes took the
+/// second place itself, and the second slow stream was refused. Now the test reads the gauge of the places, which takes
+/// no place.
 #[test]
 fn streams_leave_places_to_others() {
     let dir = dir();
@@ -237,7 +238,7 @@ fn streams_leave_places_to_others() {
 #[test]
 fn the_window_of_a_decoder_counts() {
     let dir = dir();
-    // Room for two windows of 8 MiB and little more.
+    // There is room for two windows of 8 MiB and little more.
     let bounds = [
         ("HAPAX__SERVER__BODIES_BYTES_MAX", "20971520"),
         ("HAPAX__SERVER__BODY_BYTES_MAX", "1048576"),

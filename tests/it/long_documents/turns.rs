@@ -66,7 +66,7 @@ fn a_long_document_lets_a_shorter_one_pass() {
     assert_eq!(order.recv().unwrap(), 12 * MIB);
 }
 
-/// One comparison of 15.6 MB was once a single job of 10 s, and a check of 22 KB waited for it.
+/// In an earlier version, a comparison of 15.6 MB was a single job of 10 s, and a check of 22 KB waited for it.
 #[test]
 fn a_long_comparison_lets_a_shorter_document_pass() {
     let (_dir, server) = one_thread(100);
@@ -83,7 +83,7 @@ fn a_long_comparison_lets_a_shorter_document_pass() {
     };
     let sides = json!({"a": {"text": prose(1, 3 * MIB)}, "b": {"text": prose(2, 3 * MIB)}});
     let comparison = send("comparison", "/v1/collections/default/compare", sides);
-    // Its parsing may be done by now: work that cannot be divided has a thread of its own.
+    // The parsing may already be done, because work that cannot be divided has its own thread.
     until("a waiting comparison", || pool.depth() == 1);
     let check = send("check", CHECK, json!({"text": prose(3, 30 * KIB)}));
     until("a waiting check", || pool.depth() == 2);
@@ -99,7 +99,7 @@ fn what_cannot_be_cut_does_not_wait_for_short_work_nor_short_work_for_it() {
     let (_dir, server) = one_thread(100);
     let client = Client::of(&server);
     let release = occupy(server.state.cpu());
-    // Each is parsed and signed in one go.
+    // Each of these is parsed and signed in one go.
     let set: Vec<_> = (0..200_000).collect();
     client.post(SIGN, &json!({ "set": set })).ok();
     drop(release);
@@ -130,7 +130,7 @@ fn a_full_queue_refuses_what_begins_and_keeps_what_has_begun() {
     }
     client.post(CHECK, &json!({"text": "a short one"})).ok();
 
-    // Lines are held back, not refused, when the queue of the streams is full.
+    // If the queue of the streams is full, lines wait and are not refused.
     let streams = occupy_for(pool, WhenFull::GiveWay);
     let lines = {
         let client = client.clone();
@@ -155,7 +155,7 @@ fn a_full_queue_refuses_what_begins_and_keeps_what_has_begun() {
     assert_eq!(batch.join().unwrap()["summary"]["errors"], 0);
 }
 
-/// 64 streams of long documents once filled the queue that checks of long texts wait in.
+/// In an earlier version, 64 streams of long documents filled the queue in which checks of long texts wait.
 #[test]
 fn long_documents_of_streams_and_other_long_documents_do_not_wait_for_each_other() {
     let (_dir, server) = one_thread(1);
@@ -188,7 +188,7 @@ fn an_operator_sees_the_queue_fill() {
     let client = Client::new(server.url(""));
     let text = prose(1, 4 * MIB);
     let over = AtomicBool::new(false);
-    /// Lets the clients end also if the test fails: the scope waits for them.
+    /// Ends the clients even if the test fails, because the scope waits for them.
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {
         fn drop(&mut self) {

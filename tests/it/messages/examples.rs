@@ -1,8 +1,8 @@
-//! Example values for the placeholders of messages, so that the snapshot has sentences as people read them.
+//! Example values for the placeholders of messages, so that the snapshot shows sentences as people read them.
 
 use super::of_files::OF_FILES;
 
-/// The expression in a message, or its name, or the type of an error's field; and an example of it.
+/// The expression in a message, its name, or the type of an error's field; and an example value.
 const EXAMPLES: &[(&str, &str)] = &[
     ("address", "127.0.0.1:8080"),
     ("advice(*status)", ". Give the key with --api-key-file"),
@@ -237,8 +237,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("width", "word99"),
 ];
 
-/// The same for expressions that have another meaning in one place: a part of a path, or an error; the expression; an
-/// example. The first that fits is taken.
+/// Examples for expressions that have another meaning in one place: a part of a path or an error, the expression, and
+/// the example value. The first entry that fits is used.
 const IN_PLACES: &[(&str, &str, &str)] = &[
     ("BackupError::DataDirNotEmpty", "dir", "/srv/hapax/data"),
     ("BackupError::Foreign", "detail", "its manifest.json was not written by hapax"),
@@ -473,10 +473,11 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("verdicts/threshold.rs", "given", "1.5"),
 ];
 
-/// The ends of expressions that only say how a value is shown.
+/// Ends of expressions that only change how a value is shown.
 const SHOWN: [&str; 7] = [".display()", ".as_str()", ".0", ".chain()", ".as_secs_f64()", ".len()", "()"];
 
-/// The example for an expression in this place: a path, and the name of the error whose text has it.
+/// Returns the example for an expression in this place. A place is a path, and the name of the error that contains the
+/// text.
 pub fn of(place: &str, expression: &str) -> Option<&'static str> {
     let name = name(expression);
     let means = |of: &str| of == expression || of == name;

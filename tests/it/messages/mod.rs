@@ -1,8 +1,8 @@
-//! Everything that hapax says to people, in one file that can be read in one sitting: `messages.txt`.
-//! `HAPAX_RECORD=1 cargo test --test it messages::` writes it; a change of words is then a change that a reviewer sees.
+//! All messages of hapax to people, in one file that can be read in one sitting: `messages.txt`.
+//! `HAPAX_RECORD=1 cargo test --test it messages::` writes it. Reviewers then see every change of a message.
 //!
-//! It has the help of every verb, every problem, and, file by file, the errors, the log lines and all other strings of
-//! two words or more. Placeholders have example values (`examples.rs`).
+//! The file has the help of every verb, every problem, and, file by file, the errors, the log lines and all other
+//! strings of two words or more. Placeholders have example values (`examples.rs`).
 
 mod examples;
 mod of_files;
@@ -126,7 +126,7 @@ fn place(path: &str, message: &Message) -> String {
 }
 
 fn line(path: &str, message: &Message, sentence: &str) -> String {
-    // Each begins in a new line; the lines of a longer text are indented below it.
+    // Each message begins on a new line. The lines of a longer text are indented below it.
     let sentence = sentence.trim_end().replace('\n', "\n    ");
     match &message.kind {
         Kind::Error(name) => format!("error {name}: {sentence}\n"),

@@ -1,4 +1,4 @@
-//! Example values for messages on files that are imported, and on the verbs `hapax collection` and `hapax audit`.
+//! Example values for messages about imported files, and about the verbs `hapax collection` and `hapax audit`.
 //! `examples.rs` says how they are found.
 
 /// A part of a path, or an error; the expression; an example.

@@ -1,7 +1,7 @@
 //! Source text -> the sentences in it that a person may read.
 //!
-//! It reads tokens, not syntax: most sentences are in arguments of macros, which syntax trees leave unread. It does not
-//! know how a sentence is used. For that reason it takes every string of two words or more, except in code of tests,
+//! It reads tokens, not syntax, because most sentences are in arguments of macros, which syntax trees do not parse. It
+//! does not know how a sentence is used. It therefore takes every string of two words or more, except in code of tests,
 //! in panics and assertions, in attributes and in SQL.
 
 use std::sync::LazyLock;
@@ -28,7 +28,7 @@ pub enum Kind {
     Text,
 }
 
-/// Macros whose strings tell of a bug, or are code.
+/// Macros whose strings describe a bug, or are code.
 const FOR_BUGS: [&str; 11] = [
     "asm",
     "assert",
@@ -78,7 +78,7 @@ impl Scan {
         }
     }
 
-    /// Reads what begins at `at`, and returns the place behind it.
+    /// Reads the item that begins at `at`, and returns the place after it.
     fn step(&mut self, tokens: &[TokenTree], at: usize) -> usize {
         if let Some((attribute, next)) = attribute(tokens, at) {
             if ONLY_IN_TESTS.is_match(&no_spaces(attribute.stream())) {
@@ -102,7 +102,7 @@ impl Scan {
                     return body + 1;
                 }
             }
-            // The promise that an `expect` names.
+            // The text of an `expect` names a promise of the code, and is left out.
             TokenTree::Ident(ident) if ident == "expect" || ident == "expect_err" => return at + 2,
             TokenTree::Group(group) => self.walk(group.stream()),
             TokenTree::Literal(literal) => {
@@ -121,7 +121,7 @@ impl Scan {
         }
     }
 
-    /// `#[error("...")]` of the variant or struct that follows.
+    /// Reads `#[error("...")]` of the variant or struct that follows.
     fn error_text(&mut self, attribute: &Group, mut rest: &[TokenTree]) {
         let parts: Vec<_> = attribute.stream().into_iter().collect();
         let [TokenTree::Ident(name), TokenTree::Group(arguments)] = parts.as_slice() else { return };
@@ -181,7 +181,7 @@ impl Scan {
     }
 }
 
-/// The attribute that begins at `at`, and the place behind it. Doc comments are attributes too.
+/// Returns the attribute that begins at `at`, and the place after it. Doc comments are attributes too.
 fn attribute(tokens: &[TokenTree], at: usize) -> Option<(Group, usize)> {
     let punct = |n: usize, c: char| matches!(tokens.get(n), Some(TokenTree::Punct(punct)) if punct.as_char() == c);
     if !punct(at, '#') {
@@ -204,7 +204,7 @@ fn macro_call(tokens: &[TokenTree], at: usize) -> Option<(String, &Group)> {
     }
 }
 
-/// The place behind the item, field or arm that begins at `at`.
+/// Returns the place after the item, field or arm that begins at `at`.
 fn behind_item(tokens: &[TokenTree], mut at: usize) -> usize {
     while let Some((_, next)) = attribute(tokens, at) {
         at = next;
@@ -220,7 +220,8 @@ fn behind_item(tokens: &[TokenTree], mut at: usize) -> usize {
     end.map_or(tokens.len(), |end| at + end + 1)
 }
 
-/// The template among the arguments of a macro, with those that fill it; and all other arguments, and these too.
+/// Returns the template among the arguments of a macro and the expressions that fill it. Also returns all other
+/// arguments, and these expressions too.
 fn template_of(tokens: TokenStream) -> Option<(Template, Vec<TokenStream>)> {
     let parts = commas(tokens);
     let only_string = |part: &TokenStream| {
@@ -249,7 +250,7 @@ fn types(fields: &Group) -> Vec<String> {
     commas(fields.stream()).into_iter().map(of_field).collect()
 }
 
-/// The parts between commas.
+/// Returns the parts between commas.
 fn commas(tokens: TokenStream) -> Vec<TokenStream> {
     let tokens: Vec<_> = tokens.into_iter().collect();
     let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',');
@@ -264,7 +265,7 @@ fn braces(token: &TokenTree) -> Option<&Group> {
     }
 }
 
-/// The value of a string literal; bytes are none.
+/// Returns the value of a string literal; `None` for byte strings.
 fn string(literal: &proc_macro2::Literal) -> Option<String> {
     syn::parse_str::<syn::LitStr>(&literal.to_string()).ok().map(|text| text.value())
 }

@@ -8,7 +8,8 @@ use super::examples;
 #[derive(Debug)]
 pub struct Template {
     source: String,
-    /// The expressions that fill its placeholders; `None` if it has no placeholders, and braces are braces.
+    /// The expressions that fill the placeholders. `None` if the string is not a template, so braces are ordinary
+    /// characters.
     arguments: Option<Vec<String>>,
     /// The types of a tuple variant's fields.
     fields: Vec<String>,
@@ -41,13 +42,13 @@ impl Template {
         self.arguments.as_deref().unwrap_or_default()
     }
 
-    /// Whether it is more than names and values: two words, one of them its own.
+    /// Whether the string is more than names and values: it must have two words, one of them not a value.
     pub fn is_sentence(&self) -> bool {
         let words = self.with_values("0");
         self.has_words() && words.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count() > 1
     }
 
-    /// Whether it is one value and nothing else: the words are somewhere else then.
+    /// Whether the string is only one value. The words are then in another place.
     fn is_one_value(&self) -> bool {
         let source = self.source.trim();
         self.arguments.is_some() && source.starts_with('{') && source.find('}') == Some(source.len() - 1)
@@ -65,7 +66,7 @@ impl Template {
         self.parts().into_iter().map(shown).collect()
     }
 
-    /// The sentence. `Err` lists the expressions that have no example.
+    /// Returns the sentence. `Err` lists the expressions that have no example.
     pub fn read(&self, place: &str) -> Result<String, Vec<String>> {
         if self.is_one_value() {
             return Ok("(a text from elsewhere)".to_owned());
@@ -126,7 +127,7 @@ impl Template {
     }
 }
 
-/// An expression as one word, however it is laid out.
+/// Writes an expression without spaces, so that its layout does not matter.
 pub fn no_spaces(tokens: TokenStream) -> String {
     tokens.to_string().split_whitespace().collect()
 }

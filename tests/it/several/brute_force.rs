@@ -1,4 +1,4 @@
-//! The matches of several collections are those that a comparison with every document gives.
+//! The matches of several collections equal those of a comparison with every document.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ struct Stored {
     text: String,
 }
 
-/// Stores documents that resemble `text(number, 0)` more or less, in turn in one, two or all collections.
+/// Stores documents with different similarities to `text(number, 0)`, in turn in one, two or all collections.
 fn fill(client: &Client) -> Vec<Stored> {
     let mut stored = Vec::new();
     for number in 0..6 {
@@ -26,7 +26,7 @@ fn fill(client: &Client) -> Vec<Stored> {
                 if (at + collection + number as usize).is_multiple_of(3) && changed > 0 {
                     continue;
                 }
-                // The same ids in all collections: ids belong to one collection.
+                // The ids are the same in all collections, because an id belongs to one collection.
                 let (id, text) = (format!("{number}-{changed}"), text(number, changed));
                 store(client, name, &id, &text);
                 stored.push(Stored { collection, id, text });
@@ -50,7 +50,7 @@ fn truth(client: &Client, stored: &[Stored], text: &str, order: &[usize]) -> Vec
             }
         }
     }
-    // Documents of one collection are in the order in which they were stored, which a stable sort keeps.
+    // Documents of one collection are in the order in which they were stored, and a stable sort keeps this order.
     found.sort_by(|one, other| {
         let by_content = other.0.cmp(&one.0);
         by_content.then(other.1.total_cmp(&one.1)).then(one.2.cmp(&other.2))
@@ -58,7 +58,7 @@ fn truth(client: &Client, stored: &[Stored], text: &str, order: &[usize]) -> Vec
     found.into_iter().map(|(_, similarity, _, collection, id)| (collection, id, similarity)).collect()
 }
 
-/// Checks that an answer has these matches, and that the rest of it fits them.
+/// Checks that an answer has these matches, and that its other fields agree with them.
 fn agrees(answer: &Value, truth: &[(usize, String, f64)], order: &[usize], limit: usize) {
     let listed = &truth[..truth.len().min(limit)];
     let expected: Vec<(&str, &str)> = listed.iter().map(|(at, id, _)| (NAMES[*at], &**id)).collect();

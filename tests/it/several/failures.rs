@@ -1,4 +1,4 @@
-//! A document that is stored stays stored if another collection cannot be asked about it, and the answer says both.
+//! If another collection cannot be asked about a document, the document is still stored, and the answer says both.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn an_answer_says_what_was_stored_and_what_could_not_be_asked() {
     let metrics = client.get("/metrics").text();
     assert!(metrics.contains("hapax_http_elsewhere_failures_total 3"), "{metrics}");
     assert!(server.log_tail().contains("could not be asked"), "{}", server.log_tail());
-    // A check has stored nothing, and can be sent again: it fails.
+    // A check has stored nothing and can be sent again, so it fails.
     let check = client.post("/v1/collections/a/check?collections=b,c", &json!({"text": text(1, 40)}));
     check.problem(500, "collection_damaged");
 }

@@ -58,7 +58,7 @@ fn a_long_text_is_signed_for_each_spec_while_it_arrives() {
         let settings = json!({"shingle": shingle, "banding": banding});
         assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &settings).status, 201);
     }
-    // It is longer than the pieces of a body, and has characters of two bytes at their ends.
+    // The text is longer than the pieces of a body, and the pieces end inside characters of two bytes.
     let long = format!("\u{FEFF}{}", (0..40_000).map(|word| format!("wörd{word}é ")).collect::<String>());
     for name in ["b", "c"] {
         let near = format!("{long} and a few other words");
@@ -91,7 +91,7 @@ fn pages_are_extracted_as_each_collection_says() {
     for name in ["a", "b", "c"] {
         client.post(&documents(name), &json!({"id": name, "html": page(&menu)})).ok();
     }
-    // Without the menu, the main text is the same and the visible text is another one.
+    // Without the menu, the main text is the same, but the visible text is different.
     let answer = client.post(CHECK_A, &json!({"html": page("")})).ok();
     assert_eq!(places(&answer["matches"]), [("a", "a"), ("c", "c")], "{answer}");
     assert_eq!((&answer["verdict"], &answer["page"]["title"]), (&json!("exact_duplicate"), &json!("T")));
@@ -123,7 +123,7 @@ fn a_signature_fits_only_collections_with_its_spec() {
     create(&client);
     let put = |name: &str, settings: &Value| client.json("PUT", &format!("/v1/collections/{name}"), settings).status;
     assert_eq!([put("x", &signatures::settings()), put("y", &signatures::settings())], [201, 201]);
-    // The same shape, and another spec.
+    // The shape is the same, but the spec is different.
     let mut other = signatures::settings();
     other["spec"] = json!("external:other:128x8");
     assert_eq!(put("z", &other), 201);
@@ -135,7 +135,8 @@ fn a_signature_fits_only_collections_with_its_spec() {
     let problem = client.post("/v1/collections/x/check?collections=y,z", &signature).problem(409, "spec_mismatch");
     assert!(problem["detail"].as_str().unwrap().contains("collection `z`"), "{problem}");
 
-    // Of a text: made by one collection, it fits another with an equal spec, unless that compares shingles.
+    // The signature of a text was made by one collection. It fits another one with an equal spec, unless that
+    // collection compares shingles.
     let sign = client.post("/v1/collections/a/sign", &json!({"text": text(1, 0)})).ok();
     let signed = json!({"signature": sign["signature"], "fingerprint": sign["fingerprint"]});
     store(&client, "c", "in-c", &text(1, 0));
@@ -145,7 +146,7 @@ fn a_signature_fits_only_collections_with_its_spec() {
     let insert = json!({"id": "new", "signature": sign["signature"], "fingerprint": sign["fingerprint"]});
     client.post(&format!("{}?collections=b", documents("a")), &insert).problem(422, "invalid_value");
     client.get(&format!("{}?id=new", documents("a"))).problem(404, "document_not_found");
-    // A text is not for a collection of signatures.
+    // A collection of signatures does not take a text.
     let problem = client.post("/v1/collections/a/check?collections=x", &json!({"text": "a b c"}));
     assert!(problem.problem(422, "invalid_value")["detail"].as_str().unwrap().contains("`x`"));
 }
@@ -183,7 +184,7 @@ fn a_text_is_signed_once_for_each_spec() {
     };
     assert_eq!(signs(&|| insert("a", "c")), 1);
     assert_eq!(signs(&|| insert("b", "a,c")), 2);
-    // The others compare shingles, which the collection of the path does not need.
+    // The other collections compare shingles, which the collection of the path does not need.
     let exact = json!({"shingle": "word2", "keep": "shingles", "verify": "exact"});
     assert_eq!(client.json("PUT", "/v1/collections/d", &exact).status, 201);
     store(&client, "d", "x", &text(7, 0));

@@ -1,4 +1,4 @@
-//! An insert is decided in its own collection. The matches of the others are in `elsewhere`, and change nothing.
+//! An insert is decided in its own collection. The matches of the others are in `elsewhere`, and change nothing else.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use crate::support::client::{Client, documents};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
-/// Removes from an answer what several collections add to it.
+/// Removes the fields that are only in an answer about several collections.
 fn own(mut answer: Value) -> Value {
     let fields = answer.as_object_mut().unwrap();
     assert!(fields.remove("elsewhere").is_some() && fields.remove("collections").is_some(), "{answer}");
     answer
 }
 
-/// Replaces the name of the collection, and times.
+/// Replaces the name of the collection and the times.
 fn comparable(mut answer: Value, name: &str) -> Value {
     if answer["collection"] == name {
         answer["collection"] = json!("the collection");
@@ -60,7 +60,7 @@ fn others_never_change_an_insert() {
         let alone = client.post(&format!("{}?{how}", documents("twin-1")), &body).ok();
         let joint = client.post(&format!("{}?{how}&collections=b,c", documents("twin-2")), &body).ok();
         assert_eq!(comparable(own(joint.clone()), "twin-2"), comparable(alone, "twin-1"));
-        // The others are asked as a check of them alone would, without the id.
+        // The other collections return the same matches as a check of them alone, without the id.
         let checked = client.post("/v1/collections/b/check?collections=c", &json!({"text": text})).ok();
         assert_eq!(joint["elsewhere"], checked["matches"]);
         let said = joint["collections"].as_array().unwrap();

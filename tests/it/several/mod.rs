@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, documents};
 
-/// The collections of most tests, each with settings of its own. The first and the last have the same spec. Short rows
-/// make it certain that whatever is above a threshold is a candidate.
+/// Creates the collections of most tests, each with its own settings. The first and the last have the same spec. Rows
+/// are so short that all documents above a threshold are certainly candidates.
 fn create(client: &Client) {
     let banding = json!({"bands": 64, "rows": 2});
     for (name, settings) in [
@@ -24,7 +24,8 @@ fn create(client: &Client) {
     }
 }
 
-/// A text of 60 words, of which every `changed`-th is another one than in the text of the same `number`; 0: none is.
+/// Returns a text of 60 words. Every `changed`-th word differs from the text of the same `number`; if `changed` is 0,
+/// none does.
 fn text(number: u64, changed: usize) -> String {
     let word = |at: usize| match changed {
         0 => format!("w{number}x{at}"),
@@ -40,7 +41,7 @@ fn store(client: &Client, collection: &str, id: &str, text: &str) {
     assert_eq!(answer["outcome"], "inserted", "{answer}");
 }
 
-/// The collection and id of each match.
+/// Returns the collection and the id of each match.
 fn places(matches: &Value) -> Vec<(&str, &str)> {
     let list = matches.as_array().unwrap_or_else(|| panic!("no list: {matches}"));
     list.iter().map(|found| (found["collection"].as_str().unwrap(), found["id"].as_str().unwrap())).collect()

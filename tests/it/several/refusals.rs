@@ -1,4 +1,4 @@
-//! A list of collections that is not valid, or that a key is not for, is refused before any work.
+//! If a list of collections is not valid, or the key is not for one of them, the request is refused before any work.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn a_list_must_have_each_name_once_and_not_that_of_the_path() {
         assert!(problem["detail"].as_str().unwrap().contains("`none`"), "{problem}");
     }
     assert_eq!(client.get("/v1/collections/a").ok()["documents"], 0);
-    // An operation that looks nothing up has no others to ask.
+    // An operation without a lookup cannot ask other collections.
     let delete = json!({"op": "delete", "documents": [{"id": "x"}]});
     let problem = client.post("/v1/collections/a/batch?collections=b", &delete).problem(422, "invalid_value");
     assert_eq!(problem["errors"][0]["field"], "collections");
@@ -76,7 +76,7 @@ fn a_key_must_be_for_each_collection_and_does_not_learn_which_exist() {
         for name in ["c", "none"] {
             assert_eq!(refused(name, route), format!("the key `some` is not for the collection `{name}`"));
         }
-        // Nor does the order of the list tell it.
+        // The order of the list does not reveal it either.
         assert_eq!(refused("mine-none,c", route), refused("b,c", route));
         some.post(&format!("/v1/collections/a/{route}?collections=b,mine-none"), &body)
             .problem(404, "collection_not_found");
@@ -113,8 +113,8 @@ fn each_collection_counts_as_a_document_for_the_limits_of_a_key() {
     };
     let documents: Vec<Value> = (0..100).map(|at| json!({"text": text(at, 0)})).collect();
     let batch = json!({"op": "check", "documents": documents});
-    // An accepted request is done completely, and its lookups in the others are paid for later. Such a batch was once
-    // refused each time, because its own documents left nothing for these lookups.
+    // An accepted request is done completely, and its lookups in the others are charged afterwards. In an earlier
+    // version, such a batch was refused each time, because its own documents left no allowance for these lookups.
     let answer = slow.post("/v1/collections/a/batch?collections=b,c", &batch).ok();
     assert_eq!(answer["results"].as_array().unwrap().len(), 100, "{answer}");
     let refused = slow.post("/v1/collections/a/check?collections=b", &json!({"text": text(0, 0)}));

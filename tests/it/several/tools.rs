@@ -1,4 +1,4 @@
-//! `hapax check` and `hapax import` ask several collections too, with a server and without.
+//! `hapax check` and `hapax import` also ask several collections, with a server and without one.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! An authority of the test's own: certificates for servers, and clients that trust them.
+//! A certificate authority for tests: certificates for servers, and clients that trust them.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -27,7 +27,7 @@ pub struct Pair {
     pub key: String,
 }
 
-/// A TLS connection, and what its handshake agreed on.
+/// A TLS connection, and the results of its handshake.
 pub type Tls = StreamOwned<ClientConnection, TcpStream>;
 
 impl Authority {
@@ -59,7 +59,7 @@ impl Authority {
         path
     }
 
-    /// Returns what makes the handshakes of a server within the test's process.
+    /// Returns the part that makes the handshakes of a server within the test's process.
     pub fn acceptor(&self, dir: &Path) -> Acceptor {
         let files = self.sign().write(dir);
         Acceptor::new(&Certificate::read(&files).unwrap())

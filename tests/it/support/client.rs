@@ -23,7 +23,7 @@ pub struct Client {
     key: Option<String>,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -61,7 +61,7 @@ impl Client {
         self
     }
 
-    /// Sends a request; `target` is path and query. The description must contain the answer.
+    /// Sends a request. `target` is the path and the query. The answer must be one that the description allows.
     pub fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut request = Request::builder().method(method).uri(format!("{}{target}", self.base));
         for (name, value) in headers {
@@ -177,7 +177,7 @@ pub fn words(number: u64) -> String {
     (0..40).map(|word| format!("w{number}x{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a line for bulk per number: a document that has the number as its id, and its words.
+/// Returns one line for bulk for each number: a document with the number as its id, and with its words.
 pub fn lines(numbers: Range<u64>) -> String {
     numbers.map(|number| json!({ "id": number.to_string(), "text": words(number) }).to_string() + "\n").collect()
 }
@@ -215,12 +215,12 @@ impl Raw {
         seen
     }
 
-    /// Returns the status, when the whole answer has arrived; for answers with a length.
+    /// Returns the status when the whole answer has arrived. The answer must have a length.
     pub fn status(&mut self) -> u16 {
         self.answer().0
     }
 
-    /// Returns status, headers as they were sent, and body; for answers with a length.
+    /// Returns status, headers as they were sent, and body. The answer must have a length.
     pub fn answer(&mut self) -> (u16, String, String) {
         let seen = self.read_until(|seen| {
             let text = String::from_utf8_lossy(seen);

@@ -15,7 +15,7 @@ pub static DESCRIPTION: LazyLock<Value> =
 pub struct Entry {
     pub query: BTreeSet<String>,
     pub statuses: BTreeSet<u16>,
-    /// The scopes of which the key must have one; an empty text for any key. Empty if no key is needed.
+    /// The scopes of which the key must have one. An empty text means any key. The set is empty if no key is needed.
     pub scopes: BTreeSet<String>,
 }
 
@@ -57,11 +57,11 @@ pub fn template(path: &str) -> Option<&'static str> {
         template.clone().count() == path.clone().count()
             && template.zip(path).all(|(part, given)| part == given || (part.starts_with('{') && !given.is_empty()))
     };
-    // A literal part fits better than a parameter; no two templates here differ only in that.
+    // A literal part fits better than a parameter. No two templates here differ only in that.
     paths.keys().map(String::as_str).find(|template| fits(template))
 }
 
-/// Panics unless the description contains the answer, with this body.
+/// Panics unless the description allows this answer with this body.
 pub fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[u8]) {
     let what = format!("{method} {path} -> {status}");
     if status >= 400 {
@@ -89,7 +89,7 @@ pub fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[
     }
 }
 
-/// Checks types, required fields and enumerations; nothing undeclared, nothing null.
+/// Checks types, required fields and enumerations. Undeclared fields and nulls are not allowed.
 pub fn conforms(what: &str, value: &Value, schema: &Value) {
     let schema = resolve(schema);
     if let Some(allowed) = schema["enum"].as_array() {

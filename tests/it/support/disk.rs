@@ -1,8 +1,8 @@
-//! A server's operations on its disk, noted by `disk.c`, and the possible states after a power failure.
+//! A server's operations on its disk, recorded by `disk.c`, and the possible states after a power failure.
 //!
-//! A power failure keeps everything that was synced. Of the rest it keeps an arbitrary part: of a file, any sectors
-//! written since its last sync, in any order; of a folder, the first of the names that were made, changed and removed
-//! in it.
+//! A power failure keeps all synced data, and an arbitrary part of the other data. In a file, this part can be any
+//! sectors written since its last sync, in any order. In a folder, it is the first of the names that were created,
+//! changed and removed in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 /// The unit that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
 
-/// Returns the library to be preloaded, compiled once a run.
+/// Returns the library to be preloaded. It is compiled once for each run.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = LIBRARY.get_or_init(|| {
@@ -62,7 +62,7 @@ pub enum Kind {
 }
 
 /// Returns the operations noted in a file, in order. Whenever the server was killed, all notes except the last are
-/// whole.
+/// complete.
 pub fn operations(notes: &Path) -> Vec<Operation> {
     let bytes = fs::read(notes).unwrap_or_default();
     let (mut rest, mut operations) = (&bytes[..], Vec::new());
@@ -108,14 +108,14 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::str::from_utf8(bytes).expect("paths of tests are UTF-8"))
 }
 
-/// The files of a folder, as they are now and as they certainly are after a power failure.
+/// The files of a folder: their present state, and the state that is certain after a power failure.
 pub struct Disk {
     root: PathBuf,
     files: Vec<Content>,
-    /// The names as they are now, and as they are for certain.
+    /// The present names, and those that are certain.
     now: BTreeMap<PathBuf, Node>,
     certain: BTreeMap<PathBuf, Node>,
-    /// By folder, the changes of names that are not certain yet, in order.
+    /// The changes of names that are not certain yet, by folder, in order.
     pending: BTreeMap<PathBuf, Vec<NameChange>>,
 }
 
@@ -150,18 +150,18 @@ pub enum Unsynced {
     Lost,
     /// All are kept: only the process has died.
     Kept,
-    /// Some are lost, sector by sector, early and late ones.
+    /// Some are lost, sector by sector, both early and late ones.
     Torn,
 }
 
 impl Disk {
-    /// A folder that does not exist yet, in one that does.
+    /// Makes a folder that does not exist yet, in one that does.
     pub fn new(root: &Path) -> Self {
         let certain = BTreeMap::from([(root.parent().expect("it has a parent").to_owned(), Node::Dir)]);
         Self { root: root.to_owned(), files: Vec::new(), now: certain.clone(), certain, pending: BTreeMap::new() }
     }
 
-    /// A folder that has existed for long.
+    /// Makes a folder that has existed for a long time, so that all of it is certain.
     pub fn of(root: &Path) -> Self {
         let mut disk = Self::new(root);
         disk.adopt(root);
@@ -208,7 +208,7 @@ impl Disk {
         }
     }
 
-    /// Returns a file by name; a file that has lost its name belongs to none.
+    /// Returns a file by its name. A file that has lost its name cannot be found.
     fn file(&mut self, path: &Path) -> Option<&mut Content> {
         match self.now.get(path) {
             Some(&Node::File(file)) => Some(&mut self.files[file]),
@@ -241,7 +241,7 @@ impl Disk {
         files.sum::<usize>() + self.pending.values().map(Vec::len).sum::<usize>()
     }
 
-    /// Writes the folder as a power failure may leave it to `target`, which must not exist.
+    /// Writes a possible state of the folder after a power failure to `target`, which must not exist.
     pub fn fail(&self, unsynced: Unsynced, random: &mut ChaCha8Rng, target: &Path) {
         let mut names = self.certain.clone();
         for changes in self.pending.values() {

@@ -42,7 +42,7 @@ pub(crate) fn id(text: impl Into<String>) -> DocId {
     DocId::new(text.into()).unwrap()
 }
 
-/// The options of an insert; `OnDuplicate` alone means that an id's new content replaces the old.
+/// The options of an insert. With `OnDuplicate` alone, an id's new content replaces the old content.
 pub(crate) trait IntoOptions {
     fn into_options(self) -> InsertOptions;
 }
@@ -59,17 +59,17 @@ impl IntoOptions for OnDuplicate {
     }
 }
 
-/// At most ten matches, without metadata.
+/// Returns options for at most ten matches, without metadata.
 pub(crate) const fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
     InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false, explain: false }
 }
 
-/// At most `limit` matches, without metadata.
+/// Returns options for at most `limit` matches, without metadata.
 pub(crate) const fn look(limit: usize) -> CheckOptions {
     CheckOptions { threshold: None, limit, with_metadata: false, explain: false, payload_digest: None, scope: None }
 }
 
-/// Decides an insert; wait for the result to have the verdict on disk.
+/// Decides an insert. The verdict is on disk when the result has been waited for.
 pub(crate) async fn begin(
     collection: &Collection,
     id: impl Into<String>,

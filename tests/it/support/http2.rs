@@ -1,4 +1,4 @@
-//! Builds HTTP/2 frames byte by byte. HTTP libraries do not send the wrong or unfinished ones that tests need.
+//! Builds HTTP/2 frames byte by byte. HTTP libraries do not send the wrong or unfinished frames that tests need.
 
 /// The beginning of a connection, without its settings.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -16,7 +16,7 @@ pub fn post_head(stream: u32, target: &str, headers: &[(&str, &str)]) -> Vec<u8>
     let head: Vec<u8> = own.iter().chain(headers).flat_map(|(name, value)| field(name, value)).collect();
     let last = head.len().div_ceil(PAYLOAD_MAX) - 1;
     let pieces = head.chunks(PAYLOAD_MAX).enumerate();
-    // HEADERS, then CONTINUATION; END_HEADERS.
+    // The kinds are HEADERS, then CONTINUATION. The flag is END_HEADERS.
     pieces
         .flat_map(|(at, piece)| frame(if at == 0 { 1 } else { 9 }, if at == last { 4 } else { 0 }, stream, piece))
         .collect()

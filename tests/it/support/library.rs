@@ -1,4 +1,4 @@
-//! The library's collections in a folder of their own, without a server.
+//! The library's collections in their own folder, without a server.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) const LIMITS: Limits = Limits {
     id_fingerprint_bits: 64,
 };
 
-/// The same for long documents.
+/// Generous limits for long documents.
 pub(crate) const CPU: CpuConfig = CpuConfig { threads: 2, queue_max: 1024, queue_delay_max: Duration::ZERO };
 
 pub(crate) fn dir() -> Dir {
@@ -45,7 +45,7 @@ pub(crate) fn settings() -> Settings {
 pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
     CollectionsConfig {
         data_dir: dir.path().join("data"),
-        // A process that another test has just begun holds the lock for a moment, until it runs its own program.
+        // A process that another test has just started holds the lock for a moment, until it runs its own program.
         lock_wait: Duration::from_secs(5),
         collections_max: 64,
         secret: None,
@@ -67,7 +67,7 @@ pub(crate) async fn default(collections: &Collections) -> Collection {
     collections.get(&CollectionName::default_collection()).await.unwrap()
 }
 
-/// Opens a collection's file like another program.
+/// Opens a collection's file as another program would.
 pub(crate) fn file(dir: &Dir, collection: &str) -> rusqlite::Connection {
     let connection =
         rusqlite::Connection::open(dir.path().join(format!("data/collections/{collection}.sqlite"))).unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn file(dir: &Dir, collection: &str) -> rusqlite::Connection {
     connection
 }
 
-/// Holds a collection's file as a second writer, so that nothing gets to disk until it says COMMIT.
+/// Locks a collection's file as a second writer, so that nothing is written to disk until the connection commits.
 pub(crate) fn hold(dir: &Dir, collection: &str) -> rusqlite::Connection {
     let connection = file(dir, collection);
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -119,7 +119,7 @@ pub(crate) fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
     occupy_for(pool, WhenFull::Wait)
 }
 
-/// As [`occupy`], with a thread for work of this kind.
+/// Does the same as [`occupy`], with a thread for work of this kind.
 pub(crate) fn occupy_for(pool: &CpuPool, work: WhenFull) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (begun, begins) = mpsc::channel();

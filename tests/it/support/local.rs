@@ -1,4 +1,4 @@
-//! A server within the test's own process, on a real socket: for limits and keys that a test sets itself.
+//! A server within the test's own process, on a real socket, for limits and keys that a test sets itself.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,15 +27,15 @@ pub struct Setup {
     pub addresses: Addresses,
     pub collections: CollectionsConfig,
     pub cpu: CpuConfig,
-    /// If false, the collections never open.
+    /// Whether the collections open. If false, they never do.
     pub boots: bool,
-    /// Whether probes have a listener of their own.
+    /// Whether there is a separate listener for probes.
     pub probes: bool,
-    /// Threads that serve connections; one per core if `None`.
+    /// The number of threads that serve connections; one for each core if `None`.
     pub workers: Option<usize>,
     /// The text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// What makes TLS handshakes; `None` means plain HTTP.
+    /// The part that makes TLS handshakes; `None` means plain HTTP.
     pub tls: Option<Acceptor>,
 }
 
@@ -58,8 +58,8 @@ pub struct Local {
 }
 
 impl Setup {
-    /// Limits with enough time for a busy machine, which never refuse a request for its wait; a test of a deadline sets
-    /// its own.
+    /// Makes a setup whose limits leave enough time for a busy machine, and never refuse a request because of its wait.
+    /// A test of a deadline sets its own limits.
     pub fn new(dir: &Dir) -> Self {
         Self {
             limits: HttpLimits {
@@ -165,7 +165,7 @@ impl Local {
         self.stop.cancel();
     }
 
-    /// Waits for the drain; returns the number of connections that were cut off.
+    /// Waits for the drain. Returns the number of connections that were cut.
     pub fn stopped(mut self) -> usize {
         self.stop.cancel();
         self.thread.take().unwrap().join().unwrap()
@@ -176,7 +176,7 @@ impl Drop for Local {
     fn drop(&mut self) {
         self.stop.cancel();
         if let Some(thread) = self.thread.take() {
-            // A failed assertion elsewhere is the better message.
+            // If an assertion failed elsewhere, its message is more useful than this one.
             let _ = thread.join();
         }
     }

@@ -3,7 +3,8 @@
 use hapax::telemetry::names;
 use regex::Regex;
 
-/// Returns the names of hapax's metrics, or of the series of a histogram, in a text that do not exist.
+/// Returns the names in a text that look like names of hapax's metrics, or of the series of a histogram, but do not
+/// exist.
 pub fn unknown_metrics(text: &str) -> Vec<String> {
     let name = Regex::new(r"\bhapax_[a-z0-9_]+").unwrap();
     let is_known = |found: &str| {

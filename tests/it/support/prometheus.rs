@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// A running Prometheus, with its data in a directory of its own.
+/// A running Prometheus, with its data in its own directory.
 pub struct Prometheus {
     process: Child,
     url: String,
@@ -15,7 +15,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that scrapes these addresses and evaluates these rules. `None` if it is not installed. In CI it must be.
+    /// Starts a Prometheus that scrapes these addresses and evaluates these rules. `None` if it is not installed. In CI
+    /// it must be.
     pub fn scraping(targets: &[&str], rules: Option<&Path>) -> Option<Self> {
         if Command::new("prometheus").arg("--version").output().is_err() {
             assert!(std::env::var_os("CI").is_none(), "CI has no prometheus; install the package");
@@ -36,7 +37,7 @@ impl Prometheus {
         Some(Self { process, url, _dir: dir })
     }
 
-    /// Starts it on a free port. `None` if it has ended before it answered.
+    /// Starts Prometheus on a free port. `None` if it ended before it answered.
     fn start(config: &Path, dir: &Path) -> Option<(Child, String)> {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
         let mut process = Command::new("prometheus")

@@ -15,20 +15,20 @@ use super::command;
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const STOPPED_WITHIN: Duration = Duration::from_secs(60);
 
-/// A server process that may not be ready yet. Killed when dropped.
+/// A server process that may not be ready yet. It is killed when this is dropped.
 pub struct Starting {
     child: Child,
     log: PathBuf,
 }
 
-/// A server that has reported to be ready. Killed when dropped.
+/// A server that has reported that it is ready. It is killed when this is dropped.
 pub struct Server {
     process: Starting,
     address: Address,
     documents: u64,
 }
 
-/// The address of a server; it stays valid after the server's end.
+/// The address of a server. It stays valid after the server has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(String);
 
@@ -40,17 +40,17 @@ impl Address {
 }
 
 impl Starting {
-    /// Runs `hapax serve` on `data_dir`, which need not exist. Its log is next to the directory.
+    /// Runs `hapax serve` on `data_dir`, which need not exist. The log is next to this directory.
     pub fn spawn(data_dir: &Path) -> Self {
         Self::spawn_with(data_dir, &[], &[])
     }
 
-    /// As [`spawn`](Self::spawn), with more arguments and environment variables.
+    /// Does the same as [`spawn`](Self::spawn), with more arguments and environment variables.
     pub fn spawn_with(data_dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         Self::spawn_by(&[], data_dir, arguments, environment)
     }
 
-    /// As [`spawn_with`](Self::spawn_with), started by a command that executes its last arguments.
+    /// Does the same as [`spawn_with`](Self::spawn_with), through a command that executes its last arguments.
     pub fn spawn_by(by: &[&str], data_dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let log = data_dir.with_extension("log");
         let log_file = OpenOptions::new().create(true).append(true).open(&log).expect("the log can be written");
@@ -58,7 +58,7 @@ impl Starting {
         let child = command
             .arg(data_dir)
             .args(arguments)
-            // A busy machine makes requests wait; only tests of overload want them refused for that.
+            // On a busy machine requests wait. Only tests of overload want them to be refused because of that.
             .env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0")
             .env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0")
             .env("HAPAX__SERVER__BATCH_DELAY_MAX_MS", "0")
@@ -71,19 +71,19 @@ impl Starting {
         Self { child, log }
     }
 
-    /// Runs it with listening sockets, as a service manager that holds them does. `names` are theirs, with colons
-    /// between.
+    /// Runs the server with listening sockets, as a service manager that holds them does. `names` are the names of the
+    /// sockets, with colons between them.
     pub fn spawn_listening(
         data_dir: &Path,
         sockets: &[&TcpListener],
         names: &str,
         environment: &[(&str, &str)],
     ) -> Self {
-        // Copies with high numbers, so that none is in the way of 3 and 4. Children inherit them.
+        // The copies have high numbers, so that none of them is 3 or 4. Children inherit them.
         let copies: Vec<OwnedFd> = sockets.iter().map(|socket| inherited(socket)).collect();
         let moves = copies.iter().zip(3..).map(|(copy, number)| format!("{number}<&{0} {0}<&- ", copy.as_raw_fd()));
         let script = format!("LISTEN_PID=$$ LISTEN_FDS={} exec \"$@\" {}", sockets.len(), moves.collect::<String>());
-        // Not sh: dash knows descriptors of one digit only.
+        // dash, which is often sh, knows only descriptors of one digit.
         Self::spawn_by(
             &["bash", "-c", &script, "bash"],
             data_dir,
@@ -92,16 +92,16 @@ impl Starting {
         )
     }
 
-    /// Waits for the ready line.
+    /// Waits for the line that says that the server is ready.
     pub fn ready(self) -> Server {
         self.ready_or_ended().unwrap_or_else(|(status, log)| panic!("it ended with {status}; {log}"))
     }
 
-    /// Waits for the ready line, or for the end of the process: its status, and the end of its log.
+    /// Waits for this line, or for the end of the process. At the end, returns the exit status and the end of the log.
     pub fn ready_or_ended(mut self) -> Result<Server, (ExitStatus, String)> {
         let stdout = self.child.stdout.take().expect("stdout is piped");
         let (send, lines) = mpsc::channel();
-        // Reads to the end, so that the server never writes into a closed pipe.
+        // It reads to the end, so that the server never writes into a closed pipe.
         thread::spawn(move || {
             BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| _ = send.send(line))
         });
@@ -114,7 +114,7 @@ impl Starting {
         Ok(Server { process: self, address, documents })
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL, and waits for the end.
     pub fn kill(mut self) {
         self.kill_and_reap();
     }
@@ -131,7 +131,7 @@ impl Starting {
         }
     }
 
-    /// Returns the end of its log, over all its runs.
+    /// Returns the end of the log, over all runs of the server.
     pub fn log_tail(&self) -> String {
         let lines =
             File::open(&self.log).map(|log| BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());

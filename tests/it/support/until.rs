@@ -1,4 +1,4 @@
-//! Waits for something that becomes true in the background.
+//! Waits for a condition that becomes true in the background.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ pub fn until(claim: &str, holds: impl FnMut() -> bool) {
     until_within(Duration::from_secs(60), claim, holds);
 }
 
-/// Waits for at most `patience` until `holds` is true. It is asked again and again.
+/// Waits for at most `patience` until `holds` is true. `holds` is called again and again.
 pub fn until_within(patience: Duration, claim: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

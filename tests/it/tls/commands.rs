@@ -64,7 +64,7 @@ fn a_server_that_is_not_trusted_is_named_with_the_remedy() {
     std::fs::write(dir.path().join("empty.pem"), "no certificate\n").unwrap();
     let empty = asked(dir.path().join("empty.pem").to_str().unwrap(), &url);
     assert!(empty.contains("the file has no certificate"), "{empty}");
-    // Whatever repeats a request must not repeat this one.
+    // Code that repeats failed requests must not repeat this one.
     let import = hapax(&["import", "/dev/null", "--server", &url]).env("SSL_CERT_FILE", &foreign).output().unwrap();
     assert!(said(&import).contains("not trusted"), "{}", said(&import));
     server.terminate();
@@ -87,7 +87,7 @@ fn a_server_that_is_not_trusted_is_named_with_the_remedy() {
     assert!(not_tls.contains("the answer is not TLS. If the server speaks plain HTTP"), "{not_tls}");
 }
 
-/// It asks the machine's own address, for which no public certificate is made.
+/// It connects to the machine's own address, for which no public certificate exists.
 #[test]
 fn health_asks_the_configured_listener_in_its_own_protocol() {
     let (dir, authority) = (dir(), Authority::new());

@@ -1,4 +1,4 @@
-//! Connections with TLS have the same limits and the same ends as those without.
+//! Connections with TLS have the same limits as those without TLS, and end in the same way.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ fn client(server: &Local, authority: &Authority) -> Client {
     Client::trusting(server.url(), authority)
 }
 
-/// Reads until the server has closed. A stream that ends without a farewell is an error, as it is for browsers.
+/// Reads until the server has closed the connection. A stream that ends without close_notify is an error, as it is for
+/// browsers.
 fn rest(mut stream: impl Read) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     stream.read_to_end(&mut text)?;
@@ -50,14 +51,14 @@ fn alpn_chooses_the_version_of_http() {
 #[tokio::test(flavor = "multi_thread")]
 async fn http_2_goes_over_tls() {
     let (dir, authority) = (dir(), Authority::new());
-    // However busy the machine is, none is refused for having waited.
+    // However busy the machine is, no request is refused because it has waited.
     let server = setup(&dir, &authority).limits(|limits| limits.queue_delay_max = std::time::Duration::ZERO).start();
     let tcp = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(authority.trusted(&["h2"])));
     let tls = connector.connect("127.0.0.1".try_into().unwrap(), tcp).await.unwrap();
     let (mut requests, connection) = h2::client::handshake(tls).await.unwrap();
     tokio::spawn(connection);
-    // They have more than 20 places. Requests about whole collections have 16.
+    // These requests have more than 20 places. Requests about whole collections have 16.
     let answers = (0..20).map(|_| {
         let request =
             axum::http::Request::get(format!("https://{}/v1/collections/default/documents?limit=1", server.address));
@@ -79,7 +80,7 @@ fn every_kind_of_request_goes_over_tls() {
     let answers = client.bulk("op=insert&duplex=true", &lines);
     let verdicts = answers.iter().filter(|line| line["kind"] == "verdict").count();
     assert_eq!((verdicts, answers.len()), (2000, 2001));
-    // Many records of TLS, in both directions.
+    // The text needs many TLS records, in both directions.
     let long: String = (0..40_000).map(|n| format!("word{n} ")).collect();
     let check = "/v1/collections/default/check";
     assert_eq!(client.text(check, long.as_bytes()).ok()["verdict"], "unique");
@@ -87,7 +88,7 @@ fn every_kind_of_request_goes_over_tls() {
     assert_eq!(client.get("/v1/collections/default").ok()["documents"], 2000);
 }
 
-/// Without a key, a page of this server's own is accepted. Its origin begins with https now.
+/// Without a key, a page of this server itself is accepted. Its origin now begins with https.
 #[test]
 fn own_pages_have_https_origins() {
     let (dir, authority) = (dir(), Authority::new());
@@ -128,7 +129,7 @@ fn bytes_that_are_no_handshake_end_the_connection() {
     client(&server, &authority).get("/livez").ok();
 }
 
-/// The time for the first request runs from the opening of the connection, and the handshake is in it.
+/// The time limit for the first request begins when the connection is opened, so it includes the handshake.
 #[test]
 fn a_slow_handshake_is_given_up() {
     let (dir, authority) = (dir(), Authority::new());
@@ -156,7 +157,8 @@ fn half_handshakes_keep_no_other_client_out() {
     }
 }
 
-/// A client that gets no farewell (close_notify) cannot tell the end of the connection from an attack that cuts it.
+/// Without a farewell (close_notify), a client cannot distinguish the end of the connection from an attack that cuts
+/// it.
 #[test]
 fn a_connection_ends_with_a_farewell() {
     let (dir, authority) = (dir(), Authority::new());
@@ -188,7 +190,7 @@ fn an_answer_that_nobody_reads_ends_its_connection() {
         .start();
     let mut tls = authority.connect(server.address, &["http/1.1"]).unwrap();
     tls.sock.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
-    // Soon there are more answers than the kernel keeps.
+    // Soon there are more answers than the kernel buffers.
     let cut = (0..6000).find_map(|_| {
         std::thread::sleep(Duration::from_millis(10));
         tls.write_all(b"GET /openapi.yaml HTTP/1.1\r\nhost: localhost\r\n\r\n").err()

@@ -1,4 +1,4 @@
-//! The files of the certificate: what a server refuses at the start, and what it does when they change.
+//! The files of the certificate: which files a server refuses at the start, and its reaction when they change.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::support::server::Server;
 
 const CHANGES_WITHIN: Duration = Duration::from_secs(60);
 
-/// Returns what the start says about these files.
+/// Returns the message of the start about these files.
 fn refused(dir: &Path, cert_file: &str, key_file: &str) -> String {
     let output = hapax(&["serve", "--check-config"])
         .env("HAPAX__TLS__CERT_FILE", cert_file)

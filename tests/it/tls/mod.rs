@@ -1,5 +1,5 @@
-//! TLS: what clients of a server see that has a certificate. Handshakes are made by rustls in the tests, too, so these
-//! tests are about hapax: its protocols, its limits, its files.
+//! TLS: a server with a certificate, as its clients see it. The tests also use rustls for handshakes, so these tests
+//! are about hapax: its protocols, its limits, its files.
 
 mod commands;
 mod connections;

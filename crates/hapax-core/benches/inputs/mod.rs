@@ -1,5 +1,5 @@
-//! Seeded texts of several kinds for benchmarks. No text is taken from anywhere: words are random letters, with the
-//! lengths and frequencies that words of this kind of text have.
+//! Seeded texts of several kinds for benchmarks. All texts are generated: words are random letters, with lengths and
+//! frequencies that are typical of the kind of text.
 
 use hapax_core::SplitMix64;
 
@@ -63,7 +63,7 @@ impl Log2 for usize {
     }
 }
 
-/// Draws a rank, near enough to Zipf's law: its logarithm is uniform.
+/// Draws a rank by an approximation of Zipf's law: the logarithm of the rank is uniform.
 fn zipf(generator: &mut SplitMix64, ranks: usize) -> usize {
     let uniform = (generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     ((ranks as f64).powf(uniform) as usize - 1).min(ranks - 1)
@@ -97,7 +97,7 @@ fn prose(generator: &mut SplitMix64, bytes: usize, alphabets: &[&str]) -> String
         text.pop();
         text.push_str("\n\n");
     }
-    // A single dash outside ASCII would decide which path English texts take, so English has none.
+    // A single dash outside ASCII would decide which path English texts take, so English texts have none.
     if alphabets == [ENGLISH] { text.replace('\u{2013}', "-") } else { text }
 }
 

@@ -1,4 +1,4 @@
-//! Text -> canonical text: the same with all instructions, and a second pass changes nothing.
+//! Text -> canonical text. The result is the same with all instructions, and a second pass changes nothing.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
         let mut stages = Stages::new(&pipeline);
         let canonical = stages.canonical(&text).to_owned();
         assert_eq!(canonical, pipeline.canonical(&text));
-        // A second pass changes one thing only: it removes a BOM that the first pass moved to the front.
+        // The only exception: a second pass removes a BOM that the first pass moved to the front.
         if !canonical.starts_with('\u{feff}') {
             assert_eq!(stages.canonical(&canonical), canonical);
         }

@@ -1,4 +1,4 @@
-//! Token hashes -> shingles: the same with all instructions, and one for each window.
+//! Token hashes -> shingles. All instructions give the same shingles, one for each window.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Text -> signature: the same with all instructions and however the text is cut, given as text or as bytes.
+//! Text -> signature. The signature is the same with all instructions, wherever the text is cut, given as text or as
+//! bytes.
 
 #![no_main]
 

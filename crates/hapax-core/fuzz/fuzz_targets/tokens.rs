@@ -1,4 +1,5 @@
-//! Canonical text -> token hashes: the same with all instructions, and equal to the hashes of the listed tokens.
+//! Canonical text -> token hashes. They are the same with all instructions, and equal to the hashes of the listed
+//! tokens.
 
 #![no_main]
 

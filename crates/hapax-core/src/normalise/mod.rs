@@ -1,6 +1,6 @@
-//! Text -> canonical text: folding, optional stripping of marks and zeroing of digits, runs of white space made one
-//! space, trimmed. A state machine with bounded state: the canonical text does not depend on where the text is cut, not
-//! even inside a code point. Knows nothing of tokens or hashes.
+//! Text -> canonical text. Characters are folded; marks can be stripped, and digits set to zero. Each run of white
+//! space becomes one space, and the text is trimmed. The code is a state machine with bounded state. The canonical text
+//! does not depend on where the text is cut, even inside a code point. Knows nothing of tokens or hashes.
 //!
 //! `nfkc_casefold` maps each scalar value by NFKC_Casefold (UAX #44) and composes the result (NFC); `nfkc` is NFKC (UAX
 //! #15). Runs of more than 30 non-starters are treated as if U+034F followed every thirtieth (Stream-Safe Text, UAX #15

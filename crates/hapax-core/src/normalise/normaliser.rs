@@ -10,9 +10,10 @@ use crate::unicode::{Class, decode};
 /// The longest run of non-starters that is reordered and composed as one (UAX #15, section 13).
 const NON_STARTERS_MAX: usize = 30;
 
-/// The most text whose plain characters are written in one go. The output gets room for all of it beforehand.
+/// The number of bytes of text whose plain characters are written in one go. The output gets room for all of them
+/// first.
 const PLAIN_BYTES_MAX: usize = 4096;
-/// The same, if recent runs were short.
+/// The number of bytes that are written in one go if recent runs were short.
 const PLAIN_BYTES_MIN: usize = 128;
 
 const BOM: char = '\u{feff}';
@@ -35,18 +36,18 @@ pub struct Normaliser {
     rules: Rules,
     /// The last starter, not yet written: a following character may compose with it.
     starter: Option<char>,
-    /// Whether `starter` is still undivided. It is decomposed only if a following character may combine with a part of
-    /// it.
+    /// Whether `starter` is not decomposed yet. It is decomposed only if a following character may combine with a part
+    /// of it.
     whole: bool,
     /// The non-starters since the last starter or cut, in the order of the text.
     marks: [(u8, char); NON_STARTERS_MAX],
     marks_len: usize,
-    /// Whether there was nothing yet, or only a BOM.
+    /// Whether the text so far is empty, or only a BOM.
     at_start: bool,
     /// Whether anything was written.
     started: bool,
     space_pending: bool,
-    /// The amount of text to make room for at once.
+    /// The number of bytes of text to make room for at once.
     plain_bytes: usize,
     /// The beginning of a code point whose end has not arrived.
     partial: [u8; 4],
@@ -77,12 +78,12 @@ impl Normaliser {
         }
     }
 
-    /// Makes it ready for another text.
+    /// Makes the normaliser ready for another text.
     pub(crate) fn begin(&mut self, rules: Rules) {
         *self = Self::with_rules(rules);
     }
 
-    /// Takes the next piece, cut anywhere. After an error the text is lost, and `begin` has to be called.
+    /// Takes the next piece, which may be cut anywhere. After an error the text is lost, and `begin` has to be called.
     pub fn push_bytes(&mut self, mut piece: &[u8], ill_formed: IllFormed, out: &mut Vec<u8>) -> Result<(), NotUtf8> {
         let end = self.bytes + piece.len() as u64;
         while self.partial_len > 0 && !piece.is_empty() {
@@ -98,7 +99,8 @@ impl Normaliser {
                     self.partial_len += 1;
                     piece = &piece[1..];
                 }
-                // The new byte does not continue the sequence that was begun; it is read again as the start of another.
+                // The new byte does not continue the sequence that was begun, so it is read again as the start of
+                // another sequence.
                 Err(_) => {
                     let offset = end - (piece.len() + self.partial_len) as u64;
                     self.partial_len = 0;
@@ -181,8 +183,8 @@ impl Normaliser {
     }
 
     /// Writes the plain characters at the front of the text: those that fold to themselves or to one other character
-    /// and never compose. Most texts have no others. The last one is held back, because marks may follow. Returns the
-    /// number of bytes taken from the text.
+    /// and never compose. Most texts have no other characters. The last plain character is held back, because marks may
+    /// follow it. Returns the number of bytes taken from the text.
     fn push_plain(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
         if !text[0].is_ascii() && self.rules.plain(decode(text).0).is_none() {
             return 0;
@@ -225,7 +227,7 @@ impl Normaliser {
     fn push_char(&mut self, c: char, out: &mut Vec<u8>) {
         let table = self.rules.table();
         let Some(mapping) = table.mapping(table.get(c)) else { return self.push_mapped(c, out) };
-        // Stripping and zeroing need the parts.
+        // To strip marks or set digits to zero, the decomposed form is needed.
         if let Some(whole) = mapping.whole
             && !self.rules.strips_marks()
             && !self.rules.zeroes_digits()
@@ -303,7 +305,7 @@ impl Normaliser {
         }
     }
 
-    /// Composes and writes the pending characters; the following character composes with nothing before it.
+    /// Composes and writes the pending characters. The following character must not compose with anything before it.
     fn settle(&mut self, out: &mut Vec<u8>) {
         self.compose_marks();
         self.put_out(out);
@@ -334,8 +336,8 @@ impl Normaliser {
         self.started = true;
     }
 
-    /// Does canonical ordering and then composition with the starter (UAX #15, D117); marks that did not compose stay
-    /// in `marks`.
+    /// Puts the marks in canonical order, and then composes them with the starter (UAX #15, D117). Marks that do not
+    /// compose stay in `marks`.
     fn compose_marks(&mut self) {
         let marks = &mut self.marks[..self.marks_len];
         if marks.is_empty() {

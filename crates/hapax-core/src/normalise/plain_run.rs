@@ -1,5 +1,5 @@
 //! Plain characters: those that fold to themselves or to one other character and never compose. Most texts have no
-//! others. This is the hot loop of canonicalisation.
+//! other characters. This is the hot loop of canonicalisation.
 
 use super::rules::{Plain, Rules};
 use crate::characters::{bytes_from, complete, ideographs, three_bytes};
@@ -52,7 +52,8 @@ impl Scan for PlainRun<'_> {
             if len == 0 {
                 let (c, bytes) = decode(rest);
                 let Some(Plain::Other(other)) = rules.plain(c) else { break };
-                // Some characters fold to one of more bytes. There must always be room for the rest of the text.
+                // Some characters fold to a character of more bytes. There must always be room for the rest of the
+                // text.
                 if out.len() - to < rest.len() + size_of::<Block>() + 2 {
                     break;
                 }
@@ -75,9 +76,10 @@ impl Scan for PlainRun<'_> {
     }
 }
 
-/// Folds the characters outside ASCII in the first `len` bytes, up to the first that is not plain or folds to one of more
-/// bytes. `beyond` are their bytes, and `room` has a copy of the block. Returns the number of bytes before that character,
-/// and a mask of those that no longer belong to any, because a character folded to one of fewer bytes.
+/// Folds the characters outside ASCII in the first `len` bytes, up to the first that is not plain or folds to a
+/// character of more bytes. `beyond` is a mask of the bytes outside ASCII, and `room` has a copy of the block. Returns
+/// the number of bytes before that character. The second result is a mask of bytes in `room` that have no meaning,
+/// because a character was folded to one of fewer bytes.
 #[inline(always)]
 fn fold_beyond<V: Bytes>(
     vector: V,

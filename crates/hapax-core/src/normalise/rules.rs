@@ -1,4 +1,4 @@
-//! The options of canonicalisation with their tables, and the folding of single characters by them.
+//! The options of canonicalisation with their tables, and the folding of a single character.
 
 use crate::simd::{Block, Simd};
 use crate::spec::{Digits, Fold, Marks};
@@ -12,7 +12,7 @@ pub(crate) struct Rules {
     strip_marks: bool,
     zero_digits: bool,
     lower_ascii: bool,
-    /// Whether marks and digits stay, so that no character has to be decomposed to find any.
+    /// Whether marks and digits are kept. If so, no character has to be decomposed to find them.
     folds_plainly: bool,
     simd: Simd,
 }
@@ -65,7 +65,7 @@ impl Rules {
         if is_ascii_space(b) { b' ' } else { zeroed }
     }
 
-    /// Does the same for a block; compilers vectorise it.
+    /// Folds a block of ASCII bytes in the same way. Compilers vectorise this loop.
     #[inline(always)]
     pub(super) fn ascii_block(&self, block: &Block, folded: &mut Block) {
         for (folded, b) in folded.iter_mut().zip(block) {

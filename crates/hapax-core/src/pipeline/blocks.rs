@@ -1,6 +1,6 @@
 //! Text -> pieces short enough for the cache.
 
-/// The bytes of text that go through all stages before the next are read: at this size all buffers stay in the cache.
+/// The bytes of text that go through all stages before more text is read: at this size all buffers stay in the cache.
 pub(super) const BLOCK_BYTES: usize = 4096;
 
 /// Cuts a text into pieces of at most [`BLOCK_BYTES`].

@@ -1,11 +1,11 @@
 //! Collects shingles and canonical text while a text is signed.
 
-/// The things to keep of a text while it is signed. Their memory grows with the text.
+/// The data to keep of a text while it is signed. It takes memory in proportion to the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collect {
-    /// Whether to keep its shingle hashes.
+    /// Whether to keep the shingle hashes of the text.
     pub shingles: bool,
-    /// Whether to keep its canonical text.
+    /// Whether to keep the canonical text.
     pub canonical: bool,
 }
 
@@ -18,7 +18,7 @@ pub struct Collected {
     pub canonical: Vec<u8>,
 }
 
-/// The things kept so far.
+/// The data kept so far.
 #[derive(Default)]
 pub(super) struct Collector {
     collect: Collect,
@@ -38,7 +38,8 @@ impl Collector {
     }
 
     pub(super) fn add(&mut self, canonical: &[u8], shingles: &[u64]) {
-        /// Repeats are dropped each time that this many new shingles, or twice as many as were left, have been added.
+        /// Repeats are dropped if there are at least this many shingles, and at least twice as many as after the last
+        /// time.
         const REPEATS_MIN: usize = 1 << 16;
         let Self { collect, collected, distinct } = self;
         if collect.canonical {
@@ -47,7 +48,7 @@ impl Collector {
         if collect.shingles {
             collected.shingles.extend_from_slice(shingles);
             if collected.shingles.len() >= REPEATS_MIN.max(2 * *distinct) {
-                // The first part is sorted already: a stable sort finds and merges it.
+                // The first part is sorted already, and a stable sort makes use of that.
                 collected.shingles.sort();
                 collected.shingles.dedup();
                 *distinct = collected.shingles.len();
@@ -55,7 +56,7 @@ impl Collector {
         }
     }
 
-    /// Takes the collected things; a second call returns nothing.
+    /// Takes the collected data; a second call returns nothing.
     pub(super) fn take(&mut self) -> Collected {
         std::mem::take(&mut self.collected)
     }

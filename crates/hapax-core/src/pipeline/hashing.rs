@@ -19,7 +19,7 @@ impl TokenHashing {
         Self { tokeniser, spans: Spans::default(), batch: TokenBatch::default() }
     }
 
-    /// Makes it ready for another text.
+    /// Makes the buffers ready for another text.
     pub(crate) fn begin(&mut self, tools: &Tools) {
         self.tokeniser.begin(tools.rules().table());
     }

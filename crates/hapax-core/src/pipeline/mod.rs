@@ -44,8 +44,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Makes a pipeline. Refuses a spec that is out of range, and a keyed spec without its secret or with another one.
-    /// A spec without a key does not use the secret, so one process may have both kinds of collections.
+    /// Makes a pipeline. Refuses a spec that is out of range. Refuses a keyed spec if the secret is absent or another
+    /// one. A spec without a key does not use the secret, so one process may have collections of both kinds.
     pub fn new(spec: &TextSpec, secret: Option<&SecretKey>) -> Result<Self, SpecError> {
         Self::with_simd(spec, secret, Simd::best())
     }
@@ -88,7 +88,7 @@ impl Pipeline {
         Signer::resume(&self.tools, scratch)
     }
 
-    /// Signs a ready set whose elements are 64-bit shingle hashes from `element_text` or `element_integer`. Sorts the
+    /// Signs a given set. Its elements are 64-bit shingle hashes from `element_text` or `element_integer`. Sorts the
     /// elements and removes repeats. `None` if the set is empty.
     pub fn sign_set(&self, scratch: &mut SignScratch, elements: &mut Vec<u64>) -> Option<Signed> {
         elements.sort_unstable();
@@ -109,8 +109,8 @@ impl Pipeline {
         Some(signed)
     }
 
-    /// Takes the things that [`Signer::collect`] asked for of the last text signed on this scratch; a second call
-    /// returns nothing.
+    /// Takes the collected data of the last text signed on this scratch, if [`Signer::collect`] asked for it. A second
+    /// call returns nothing.
     pub fn collected(&self, scratch: &mut SignScratch) -> Collected {
         scratch.collector().take()
     }
@@ -130,7 +130,7 @@ impl Pipeline {
         self.tools.hasher().element_integer(element)
     }
 
-    /// Returns the sorted distinct shingle hashes, for exact comparison. They are empty if the text has no token.
+    /// Returns the sorted distinct shingle hashes, for exact comparison. There are none if the text has no token.
     pub fn shingle_set(&self, scratch: &mut SignScratch, text: &str) -> Vec<u64> {
         let (stream, ..) = scratch.begin(&self.tools);
         for block in blocks(text) {

@@ -25,7 +25,7 @@ impl SignScratch {
         (stream, &mut self.sketch, &mut self.collector)
     }
 
-    /// Frees the shingles and the canonical text that were collected of the last text and not taken.
+    /// Frees the shingles and the canonical text that were collected from the last text but not taken.
     pub fn forget(&mut self) {
         self.collector.begin();
     }

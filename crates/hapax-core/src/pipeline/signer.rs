@@ -9,8 +9,8 @@ use super::tools::Tools;
 use crate::normalise::{IllFormed, NotUtf8};
 use crate::sketch::SketchState;
 
-/// A text on its way to a signature, given in pieces cut anywhere. Memory is bounded for texts of any length. All state
-/// is in the scratch: after a signer is dropped, [`Pipeline::resume`] continues its text.
+/// A text that is being signed. It is given in pieces, cut anywhere. Memory is bounded for texts of any length. All
+/// state is in the scratch: after a signer is dropped, [`Pipeline::resume`] continues its text.
 ///
 /// [`Pipeline::resume`]: crate::Pipeline::resume
 pub struct Signer<'a> {
@@ -33,7 +33,7 @@ impl<'a> Signer<'a> {
         Self { tools, stream, sketch, collector }
     }
 
-    /// Asks to keep something of the text. Call it before the first piece; [`Pipeline::collected`] returns the result
+    /// Chooses the data to keep of the text. Call it before the first piece; [`Pipeline::collected`] returns the data
     /// at the end.
     ///
     /// [`Pipeline::collected`]: crate::Pipeline::collected
@@ -87,7 +87,7 @@ impl<'a> Signer<'a> {
         true
     }
 
-    /// Passes on the results of the last piece. It does so only when another piece arrives: most texts have a single
+    /// Passes on the results of the last piece. This is done only when another piece arrives: most texts have a single
     /// piece, and their content hash is then computed in one go.
     fn hand_on(&mut self) {
         self.collector.add(self.stream.canonical(), self.stream.shingles());

@@ -6,7 +6,7 @@ use crate::hash::{ContentHash, ContentHasher};
 use crate::normalise::{IllFormed, Normaliser, NotUtf8};
 use crate::shingle::Shingler;
 
-/// The state of a text between its pieces and its shingles and content hash.
+/// The state of a text that is given in pieces, while shingles and the content hash are made from it.
 pub(super) struct Stream {
     normaliser: Normaliser,
     hashing: TokenHashing,
@@ -33,7 +33,7 @@ impl Stream {
         }
     }
 
-    /// Makes it ready for another text.
+    /// Makes the stream ready for another text.
     pub(super) fn begin(&mut self, tools: &Tools) {
         self.normaliser.begin(tools.rules());
         self.hashing.begin(tools);
@@ -44,7 +44,7 @@ impl Stream {
         self.shingles.clear();
     }
 
-    /// Takes the next piece, after the canonical text of the last one was passed on or dropped.
+    /// Takes the next piece. The canonical text of the piece before must have been passed on or dropped.
     pub(super) fn push(&mut self, tools: &Tools, piece: &str) {
         self.normaliser.push(piece, &mut self.canonical);
         self.advance(tools, 0);
@@ -57,7 +57,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes the next piece of a text that is canonical already.
+    /// Takes the next piece of a text that is already canonical.
     pub(super) fn push_canonical(&mut self, tools: &Tools, piece: &str) {
         self.hashing.push(tools, piece.as_bytes(), &mut self.hashes);
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
@@ -71,7 +71,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Appends the results that only the end of the text completes. Returns the number of shingles, repeats counted.
+    /// Appends the shingles that are complete only at the end of the text. Returns the number of shingles, repeats
+    /// counted.
     pub(super) fn finish(&mut self, tools: &Tools) -> u64 {
         let from = self.canonical.len();
         self.normaliser.finish(&mut self.canonical);
@@ -79,7 +80,7 @@ impl Stream {
         self.finish_canonical(tools)
     }
 
-    /// Does the same for a text that was canonical already.
+    /// Does the same for a text that was already canonical.
     pub(super) fn finish_canonical(&mut self, tools: &Tools) -> u64 {
         self.hashing.finish(tools, &mut self.hashes);
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
@@ -96,7 +97,7 @@ impl Stream {
         &self.shingles
     }
 
-    /// Adds the canonical text to the content hash, and clears it and the shingles.
+    /// Adds the canonical text to the content hash, then clears the canonical text and the shingles.
     pub(super) fn hand_on(&mut self) {
         if !self.canonical.is_empty() {
             self.content.update(&self.canonical);
@@ -105,7 +106,7 @@ impl Stream {
         self.shingles.clear();
     }
 
-    /// Drops the canonical text if no content hash is wanted.
+    /// Drops the canonical text, if its content hash is not needed.
     pub(super) fn drop_canonical(&mut self) {
         self.canonical.clear();
     }
@@ -115,12 +116,12 @@ impl Stream {
         self.content.finish(&self.canonical)
     }
 
-    /// Takes all shingles since the last were passed on.
+    /// Takes all shingles that were not passed on yet.
     pub(super) fn take_shingles(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.shingles)
     }
 
-    /// Appends the shingles that the canonical text completes; the text is new from byte `from` on.
+    /// Appends the shingles that the new canonical text completes. The canonical text is new from byte `from` on.
     fn advance(&mut self, tools: &Tools, from: usize) {
         self.hashing.push(tools, &self.canonical[from..], &mut self.hashes);
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);

@@ -9,7 +9,7 @@ use super::slots::{BATCH, SLOTS_MAX, SlotSet};
 /// The 64-bit numbers of a vector.
 const LANES: usize = 8;
 
-/// As `lanes::mix`, then `portable::select`.
+/// Does the work of `lanes::mix` and then of `portable::select`.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn mix_and_select(
     values: &[u64],
@@ -20,7 +20,8 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // All 1,024 bits; fewer slots are repeated, so that the bits of a value above the slot number do not matter.
+    // All 1,024 bits. Fewer slots are repeated to fill them, so that the bits of a value above the slot number do not
+    // matter.
     let words: SlotSet = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
     // SAFETY: each reads 64 of the 128 bytes of the array.
     let [low, high] = [0, LANES].map(|at| unsafe { _mm512_loadu_si512(words.as_ptr().add(at).cast()) });
@@ -30,7 +31,8 @@ pub(super) fn mix_and_select(
         // SAFETY: reads the 64 bytes of the array.
         let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
         let mixed = fmix64(_mm512_xor_si512(eight, constant));
-        // Bits 6 to 9 choose one of 16 words, bits 0 to 5 a bit of it: a rotation heeds no others.
+        // Bits 6 to 9 choose one of 16 words. Bits 0 to 5 choose a bit of that word, because a rotation ignores the
+        // other bits.
         let word = _mm512_permutex2var_epi64(low, _mm512_srli_epi64::<6>(mixed), high);
         let bit = _mm512_rorv_epi64(word, mixed);
         let found = _mm512_mask_test_epi64_mask(there, bit, _mm512_set1_epi64(1));
@@ -39,8 +41,8 @@ pub(super) fn mix_and_select(
         unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), pack_64(found, mixed)) };
         count += found.count_ones() as usize;
     };
-    // Measured: with loads under a mask, which would need no padding, a round takes four times as long. It seems that
-    // they wait for the address of the store before them.
+    // Loads under a mask would need no padding, but a round takes four times as long with them (measured). Such loads
+    // seem to wait for the address of the store before them.
     let (eights, rest) = values.as_chunks();
     eights.iter().for_each(|eight| add(eight, 0xff));
     if !rest.is_empty() {
@@ -51,7 +53,7 @@ pub(super) fn mix_and_select(
     count
 }
 
-/// As `portable::first_words`, then `lanes::xxh3_short`.
+/// Does the work of `portable::first_words` and then of `lanes::xxh3_short`.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn hash_short(
     text: &[u8],
@@ -60,8 +62,8 @@ pub(super) fn hash_short(
     hashes: &mut [u64],
 ) -> usize {
     const WORD: usize = size_of::<u64>();
-    // Words are read eight bytes at a time, and gather takes signed 32-bit places. Tokens for which that does not work
-    // are read byte by byte.
+    // Words are read eight bytes at a time, and gather takes signed 32-bit places. A token too near the end of the
+    // text, or too far from its beginning, is read byte by byte.
     let last_place = text.len().checked_sub(WORD).map_or(-1, |last| i32::try_from(last).unwrap_or(i32::MAX));
     let last_place = _mm256_set1_epi32(last_place);
     let mut indexes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -109,8 +111,8 @@ pub(super) fn hash_short(
     longs
 }
 
-/// As `lanes::xxh3_short`. Both formulas multiply twice, so each lane gets the factors and shifts of its own. A shift by
-/// more bits than there are gives 0, in lanes whose result is not used.
+/// Does the work of `lanes::xxh3_short`. Both formulas multiply twice, so each lane gets its own factors and shifts. A
+/// shift by more bits than a lane has gives 0. This happens only in lanes whose result is not used.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn xxh3_short(word: __m512i, len: __m512i) -> __m512i {
@@ -187,7 +189,7 @@ fn pack_32(kept: __mmask8, numbers: __m256i) -> __m256i {
     }
 }
 
-/// The same in plain Rust.
+/// Does the same in plain Rust.
 fn packed_plainly<T: Copy + Default>(kept: __mmask8, numbers: [T; LANES]) -> [T; LANES] {
     let mut kept_numbers =
         numbers.into_iter().enumerate().filter(|(i, _)| kept >> i & 1 == 1).map(|(_, number)| number);

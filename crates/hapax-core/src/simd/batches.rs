@@ -21,8 +21,8 @@ pub(crate) fn untouched(simd: Simd, slots: &[u64]) -> SlotSet {
     }
 }
 
-/// Mixes at most [`BATCH`] values, as `lanes::mix` does, and collects those whose low bits name an open slot of the
-/// first `slots`, a power of two from 64. Returns the number collected.
+/// Mixes at most [`BATCH`] values, as `lanes::mix` does. Collects the mixed values whose low bits name an open slot.
+/// `slots` is the number of slots, a power of two of at least 64. Returns the number of values collected.
 #[inline]
 pub(crate) fn mix_and_select(
     simd: Simd,
@@ -38,7 +38,7 @@ pub(crate) fn mix_and_select(
         Level::Avx2 if slots <= x86::SELECT_SLOTS_MAX => unsafe {
             x86::mix_and_select(values, constant, open, slots, selected)
         },
-        // SAFETY: the same.
+        // SAFETY: as for the other level.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::mix_and_select(values, constant, open, slots, selected) },
         _ => {
@@ -64,7 +64,7 @@ pub(crate) fn hash_short(
         // SAFETY: `Simd::available` makes these levels only if the processor has the features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86::hash_short(text, (starts, ends), long, hashes) },
-        // SAFETY: the same.
+        // SAFETY: as for the other level.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::hash_short(text, (starts, ends), long, hashes) },
         _ => {

@@ -27,8 +27,7 @@ pub(crate) trait Bytes: Copy {
 }
 
 /// Defines a type for the named instructions, and implements [`Bytes`] with the functions `words`, `spaces`,
-/// `bytes_in_range` and `pack`
-/// of the same module.
+/// `bytes_in_range` and `pack` of the same module.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! bytes_by_functions {
     ($name:ident) => {
@@ -66,7 +65,7 @@ macro_rules! bytes_by_functions {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use bytes_by_functions;
 
-/// For each set of eight bits, the places of the set bits, in order.
+/// For each byte, the places of its set bits, in order.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) static KEPT: [[u8; 8]; 256] = {
     let mut table = [[0; 8]; 256];

@@ -3,7 +3,7 @@
 use super::level::{Level, Simd};
 use crate::mix::fmix64;
 
-/// The slots of a sketch whose minima stay in registers while shingles stream past.
+/// The number of slots of a sketch whose minima stay in registers while shingles stream past.
 pub(crate) const SLOTS: usize = 16;
 
 /// Compiles a function of plain loops once for each kind of vector instructions.
@@ -48,7 +48,8 @@ for_each_level! {
 
     /// Computes `fmix64(added + sum of value[i] * base^(window-1-i))` of each window that `mixed` has room for.
     fn mix_windows(values: &[u64], window: usize, base: u64, added: u64, mixed: &mut [u64]) {
-        // Five words is the default. Multiplications that do not wait for each other are twice as fast as a chain.
+        // The default is windows of five words. Multiplications that do not wait for each other are twice as fast as a
+        // chain.
         if window == 5 {
             let powers: [u64; 4] = std::array::from_fn(|i| base.wrapping_pow(4 - i as u32));
             for (mixed, values) in mixed.iter_mut().zip(values.array_windows::<5>()) {
@@ -64,7 +65,8 @@ for_each_level! {
         }
     }
 
-    /// Lowers each slot, of a multiple of 16, to the minimum of `high | (x * factor + term) >> 8`.
+    /// Lowers each slot to the minimum of `high | (x * factor + term) >> 8` over all x. There is a multiple of 16
+    /// slots.
     fn lower_to_least(xs: &[u64], factors: &[u64], terms: &[u64], high: u64, slots: &mut [u64]) {
         let (factors, terms) = (factors.as_chunks::<SLOTS>().0, terms.as_chunks::<SLOTS>().0);
         for ((slots, factors), terms) in slots.as_chunks_mut::<SLOTS>().0.iter_mut().zip(factors).zip(terms) {
@@ -82,8 +84,9 @@ for_each_level! {
         }
     }
 
-    /// Computes xxh3_64 of tokens from `starts` to `ends`, of one to eight bytes each, which `words` hold,
-    /// little-endian. Bytes after the token's end do not matter, and the hash of a longer token has no meaning.
+    /// Computes xxh3_64 of tokens of one to eight bytes. `words` has the bytes of each, little-endian, and `starts` and
+    /// `ends` its position in the text. Bytes after the token's end do not matter, and the hash of a longer token has
+    /// no meaning.
     fn xxh3_short(words: &[u64], starts: &[u32], ends: &[u32], hashes: &mut [u64]) {
         for (((&word, &start), &end), hash) in words.iter().zip(starts).zip(ends).zip(hashes) {
             let len = u64::from(end.wrapping_sub(start));
@@ -93,7 +96,8 @@ for_each_level! {
         }
     }
 
-    /// Writes the low bytes of each mixed value, little-endian, as many as `packed` has for each.
+    /// Mixes each value and writes the low bytes of the result, little-endian. `packed` has the same number of bytes
+    /// for each value.
     fn pack(values: &[u64], packed: &mut [u8]) {
         match packed.len() / values.len().max(1) {
             1 => packed.iter_mut().zip(values).for_each(|(packed, value)| *packed = fmix64(*value) as u8),
@@ -121,7 +125,7 @@ fn xxh3_1_to_3(word: u64, len: u64) -> u64 {
     h ^ h >> 32
 }
 
-/// XXH3_len_4to8_64b (the same), seed 0.
+/// XXH3_len_4to8_64b (xxHash specification, 3.5.2), seed 0.
 #[inline(always)]
 fn xxh3_4_to_8(word: u64, len: u64) -> u64 {
     const PRIME: u64 = 0x9fb2_1c65_1e98_df25;

@@ -40,7 +40,7 @@ impl Simd {
     /// Only the instructions that every processor of this architecture has.
     pub const PORTABLE: Self = Self(Level::Portable);
 
-    /// Returns the fastest instructions of this processor, which is asked once.
+    /// Returns the fastest instructions of this processor, which are detected only once.
     pub fn best() -> Self {
         static BEST: OnceLock<Simd> = OnceLock::new();
         *BEST.get_or_init(|| Self::available().last().unwrap_or(Self::PORTABLE))

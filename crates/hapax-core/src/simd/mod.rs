@@ -1,5 +1,5 @@
 //! The hot loops, once for each kind of vector instructions. All unsafe code of this crate is in this folder, behind
-//! safe functions; the instructions are detected once, at run time. The portable form of each loop is its
+//! safe functions. The instructions are detected once, at run time. The portable form of each loop is its
 //! specification: the tests of this folder, `tests/simd.rs` and the fuzz targets check that every other form gives the
 //! same results.
 

@@ -15,12 +15,12 @@ pub(super) fn scan<S: Scan>(scan: S) -> S::Output {
 #[inline]
 #[target_feature(enable = "neon")]
 fn quarters(block: &Block) -> [uint8x16_t; 4] {
-    // SAFETY: each reads 16 of the 64 bytes; no alignment is asked for.
+    // SAFETY: each load reads 16 of the 64 bytes, and needs no alignment.
     std::array::from_fn(|i| unsafe { vld1q_u8(block.as_ptr().add(16 * i)) })
 }
 
-/// Returns one bit for each byte of four vectors whose bytes are all ones or all zeros. The bytes' own bits are added
-/// pairwise until eight are in one byte.
+/// Takes four vectors whose bytes are all ones or all zeros, and returns one bit for each byte. A different bit is kept
+/// of each byte, and bytes are added pairwise until each has eight bits.
 #[inline]
 #[target_feature(enable = "neon")]
 fn mask(found: [uint8x16_t; 4]) -> u64 {
@@ -77,8 +77,8 @@ fn pack(block: &Block, kept: u64, packed: &mut Block) {
     let mut at = 0;
     for i in 0..8 {
         let kept = (kept >> (8 * i)) as u8;
-        // SAFETY: the eight bytes from 8·i on are in the block, the row has eight bytes, and at most 8·i bytes were kept
-        // before, so that the eight bytes from `at` on are in `packed`.
+        // SAFETY: the eight bytes from 8·i on are in the block, and the row has eight bytes. At most 8·i bytes were
+        // kept before, so the eight bytes from `at` on are in `packed`.
         unsafe {
             let bytes = vld1_u8(block.as_ptr().add(8 * i));
             let places = vld1_u8(KEPT[usize::from(kept)].as_ptr());

@@ -36,7 +36,7 @@ impl Bytes for Portable {
         let mut found = 0;
         for (i, eight) in block.as_chunks::<8>().0.iter().enumerate() {
             let eight = u64::from_le_bytes(*eight);
-            // The difference in each byte: no subtraction borrows from the next one.
+            // The difference is taken in each byte: no subtraction borrows from the next byte.
             let moved = ((eight | HIGH) - (firsts & !HIGH)) ^ ((eight ^ !firsts) & HIGH);
             let outside = moved | ((moved & !HIGH) + more);
             found |= gather(!outside & HIGH) << (8 * i);
@@ -60,8 +60,8 @@ fn at_least(bytes: u64, least: u8) -> u64 {
     bytes + ONES * u64::from(0x80 - least)
 }
 
-/// Returns two masks with a bit for each byte: whether `found`, given ASCII, sets its highest bit; and whether the byte
-/// is not ASCII.
+/// Returns two masks with a bit for each byte. The first says whether `found`, given ASCII, sets the byte's highest
+/// bit. The second says whether the byte is not ASCII.
 #[inline(always)]
 fn masks(block: &Block, found: impl Fn(u64) -> u64) -> (u64, u64) {
     let (mut of_found, mut of_beyond) = (0, 0);
@@ -98,7 +98,8 @@ pub(super) fn select(values: &[u64], open: &SlotSet, slots: usize, selected: &mu
     count
 }
 
-/// Reads the first eight bytes of each token, and lists the tokens that have more; returns their number.
+/// Reads the first eight bytes of each token, and lists the tokens that are longer. Returns the number of longer
+/// tokens.
 pub(super) fn first_words(
     text: &[u8],
     (starts, ends): (&[u32], &[u32]),

@@ -1,6 +1,6 @@
 //! A hint to the processor, which changes nothing in a program except its speed.
 
-/// Has the processor fetch this address from memory, because it will be read soon. Only speed changes.
+/// Asks the processor to fetch this address from memory, because it will be read soon. Only speed changes.
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

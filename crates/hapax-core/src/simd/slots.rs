@@ -3,10 +3,10 @@
 /// The slots of a sketch that no shingle has reached, one bit each, for the largest sketch.
 pub(crate) type SlotSet = [u64; SLOTS_MAX / 64];
 
-/// The most slots of a sketch.
+/// The largest number of slots of a sketch.
 pub(crate) const SLOTS_MAX: usize = 1024;
 
-/// The numbers that are processed together.
+/// The number of values that are processed together.
 pub(crate) const BATCH: usize = 512;
 
 /// The value of a slot that no shingle has reached: greater than every rank.

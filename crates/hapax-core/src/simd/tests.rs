@@ -1,10 +1,10 @@
-//! Every form of every loop against the portable one, which is its specification. Whole texts go through all forms in
-//! `tests/simd.rs`.
+//! Compares every form of every loop with the portable form, which is its specification. Whole texts go through all
+//! forms in `tests/simd.rs`.
 
 use super::*;
 use crate::mix::{SplitMix64, fmix64};
 
-/// The number of tries: Miri is a thousand times as slow.
+/// The number of tries. Under Miri, each try takes a thousand times as long.
 const fn tries(natively: usize, under_miri: usize) -> usize {
     if cfg!(miri) { under_miri } else { natively }
 }

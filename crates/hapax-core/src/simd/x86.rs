@@ -17,7 +17,7 @@ pub(super) fn scan<S: Scan>(scan: S) -> S::Output {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn halves(block: &Block) -> [__m256i; 2] {
-    // SAFETY: each reads 32 of the 64 bytes; no alignment is asked for.
+    // SAFETY: each load reads 32 of the 64 bytes, and needs no alignment.
     unsafe { [_mm256_loadu_si256(block.as_ptr().cast()), _mm256_loadu_si256(block.as_ptr().add(32).cast())] }
 }
 
@@ -67,8 +67,8 @@ fn pack(block: &Block, kept: u64, packed: &mut Block) {
     let mut at = 0;
     for i in 0..8 {
         let kept = (kept >> (8 * i)) as u8;
-        // SAFETY: the eight bytes from 8·i on are in the block, the row has eight bytes, and at most 8·i bytes were kept
-        // before, so that the eight bytes from `at` on are in `packed`.
+        // SAFETY: the eight bytes from 8·i on are in the block, and the row has eight bytes. At most 8·i bytes were
+        // kept before, so the eight bytes from `at` on are in `packed`.
         unsafe {
             let bytes = _mm_loadl_epi64(block.as_ptr().add(8 * i).cast());
             let places = _mm_loadl_epi64(KEPT[usize::from(kept)].as_ptr().cast());
@@ -78,7 +78,7 @@ fn pack(block: &Block, kept: u64, packed: &mut Block) {
     }
 }
 
-/// As `portable::untouched`.
+/// Does the work of `portable::untouched`.
 #[target_feature(enable = "avx2")]
 pub(super) fn untouched(slots: &[u64]) -> SlotSet {
     let mut found = SlotSet::default();
@@ -94,10 +94,10 @@ pub(super) fn untouched(slots: &[u64]) -> SlotSet {
     found
 }
 
-/// The most slots that a vector can hold one bit each for.
+/// The largest number of slots for which a vector has one bit each.
 pub(super) const SELECT_SLOTS_MAX: usize = 256;
 
-/// For each set of four 64-bit lanes, given by bits 0, 1, 4 and 5, the 32-bit lanes of the set ones, in order.
+/// For each set of four 64-bit lanes, given by bits 0, 1, 4 and 5: the 32-bit lanes of those in the set, in order.
 static KEPT_LANES: [[u32; 8]; 0x33 + 1] = {
     let mut table = [[0; 8]; 0x33 + 1];
     let mut kept = 0;
@@ -117,7 +117,7 @@ static KEPT_LANES: [[u32; 8]; 0x33 + 1] = {
     table
 };
 
-/// As `lanes::mix`, then `portable::select`, for at most [`SELECT_SLOTS_MAX`] slots.
+/// Does the work of `lanes::mix` and then of `portable::select`, for at most [`SELECT_SLOTS_MAX`] slots.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn mix_and_select(
     values: &[u64],
@@ -128,9 +128,9 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SELECT_SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // All 256 bits; fewer slots are repeated, so that the bits of a value above the slot number do not matter.
+    // All 256 bits. Fewer slots are repeated to fill them, so the bits of a value above the slot number do not matter.
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
-    // In late rounds hardly any value is selected, and the processor predicts that. In others it cannot.
+    // In late rounds hardly any value is selected, and the processor predicts that. In earlier rounds it cannot.
     let few = words.iter().map(|word| word.count_ones()).sum::<u32>() <= 256 / 32;
     // SAFETY: reads the 32 bytes of the array.
     let open = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
@@ -153,7 +153,7 @@ pub(super) fn mix_and_select(
         let a = half_fmix64(_mm256_xor_si256(a, constant));
         let b = half_fmix64(_mm256_xor_si256(b, constant));
         let low = low_bytes(a, b);
-        // Bits 5 to 7 choose one of eight words, bits 0 to 4 a bit of it.
+        // Bits 5 to 7 choose one of eight words, and bits 0 to 4 choose a bit of that word.
         let word = _mm256_permutevar8x32_epi32(open, _mm256_srli_epi32(low, 5));
         let bit = _mm256_sllv_epi32(word, _mm256_andnot_si256(low, _mm256_set1_epi32(31)));
         let found = _mm256_movemask_ps(_mm256_castsi256_ps(bit)) as usize & there;
@@ -180,9 +180,9 @@ pub(super) fn mix_and_select(
     count
 }
 
-/// Returns the lowest bytes of the eight values that `other_half_fmix64` would make, in the lowest bytes of 32-bit lanes.
-/// The other bytes have no meaning. From each lane of 128 bits come two of `a` and then two of `b`. A byte needs only
-/// bits 0 to 7 and 33 to 40 of a product, so the multiplications are narrow.
+/// Returns the lowest bytes of the eight values that `other_half_fmix64` would make, in the lowest bytes of 32-bit
+/// lanes. The other bytes have no meaning. Each half of 128 bits has two bytes from `a` and then two from `b`. A byte
+/// needs only bits 0 to 7 and 33 to 40 of a product, so the multiplications are narrow.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn low_bytes(a: __m256i, b: __m256i) -> __m256i {
@@ -198,7 +198,7 @@ fn low_bytes(a: __m256i, b: __m256i) -> __m256i {
     _mm256_xor_si256(evens(product_a, product_b), _mm256_srli_epi32::<1>(high))
 }
 
-/// As `portable::first_words`, then `lanes::xxh3_short`.
+/// Does the work of `portable::first_words` and then of `lanes::xxh3_short`.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn hash_short(
     text: &[u8],
@@ -207,8 +207,8 @@ pub(super) fn hash_short(
     hashes: &mut [u64],
 ) -> usize {
     const WORD: usize = size_of::<u64>();
-    // Words are read eight bytes at a time, and gather takes signed 32-bit places. Tokens for which that does not work
-    // are read byte by byte.
+    // Words are read eight bytes at a time, and gather takes signed 32-bit places. A token too near the end of the
+    // text, or too far from its beginning, is read byte by byte.
     let last_place = text.len().checked_sub(WORD).map_or(-1, |last| i32::try_from(last).unwrap_or(i32::MAX));
     let mut longs = 0;
     let mut hash = |i: usize, starts: &[u32; 4], ends: &[u32; 4]| {
@@ -256,8 +256,8 @@ pub(super) fn hash_short(
     longs
 }
 
-/// As `lanes::xxh3_short`. Both formulas multiply twice, so each lane gets the factors and shifts of its own. A shift by
-/// more bits than there are gives 0, in lanes whose result is not used.
+/// Does the work of `lanes::xxh3_short`. Both formulas multiply twice, so each lane gets its own factors and shifts. A
+/// shift by more bits than a lane has gives 0. This happens only in lanes whose result is not used.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn xxh3_short(word: __m256i, len: __m256i) -> __m256i {
@@ -300,7 +300,7 @@ fn xxh3_short(word: __m256i, len: __m256i) -> __m256i {
 /// The second factor of `fmix64`.
 const FMIX_SECOND: u64 = 0xc4ce_b9fe_1a85_ec53;
 
-/// As `fmix64`, up to its second multiplication.
+/// Computes `fmix64` up to its second multiplication.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn half_fmix64(h: __m256i) -> __m256i {
@@ -309,7 +309,7 @@ fn half_fmix64(h: __m256i) -> __m256i {
     _mm256_xor_si256(h, _mm256_srli_epi64(h, 33))
 }
 
-/// As `fmix64`, from its second multiplication on.
+/// Computes `fmix64` from its second multiplication on.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn other_half_fmix64(h: __m256i) -> __m256i {
@@ -324,8 +324,8 @@ fn times(value: __m256i, factor: u64) -> __m256i {
     times_lanes(value, _mm256_set1_epi64x(factor as i64), _mm256_set1_epi64x(factor.rotate_left(32) as i64))
 }
 
-/// The low 64 bits of the product of each lane with its factor, which is also given with its halves exchanged: both
-/// cross products of the halves come from one multiplication.
+/// The low 64 bits of the product of each lane with its factor. The factor is also given with its halves exchanged, so
+/// that one multiplication gives both cross products of the halves.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn times_lanes(value: __m256i, factor: __m256i, exchanged: __m256i) -> __m256i {

@@ -1,6 +1,6 @@
-//! Broder's MinHash (1997): k ranks of every shingle, one for each slot, and each slot keeps its minimum. A rank is
-//! `(fmix64(x ^ e) * a_i + b_i) >> 8`: one multiplication a slot on a mixed hash. The low bits are dropped because a
-//! product's low bits depend only on its factors' low bits.
+//! Broder's MinHash (1997): every shingle has k ranks, one for each slot, and each slot keeps the minimum of its ranks.
+//! A rank is `(fmix64(x ^ e) * a_i + b_i) >> 8`: one multiplication a slot on a mixed hash. The low bits are dropped
+//! because a product's low bits depend only on its factors' low bits.
 
 use crate::mix::{SplitMix64, named_seed};
 use crate::simd::{BATCH, Simd, lanes};
@@ -9,9 +9,9 @@ use crate::simd::{BATCH, Simd, lanes};
 #[derive(Clone, Debug)]
 pub(super) struct Classic {
     first: u64,
-    /// The a of each slot, odd.
+    /// The factor `a_i` of each slot, odd.
     factors: Box<[u64]>,
-    /// The b of each slot.
+    /// The term `b_i` of each slot.
     terms: Box<[u64]>,
 }
 

@@ -10,11 +10,11 @@ use crate::simd::{self, BATCH, SLOTS_MAX, Simd, SlotSet, lanes};
 
 const ROUNDS: usize = 16;
 
-/// Up to this many shingles a slot are held back for later rounds. That many distinct shingles leave a slot empty after
-/// round 0 with probability k·e^-16, so almost only sets with many repeats reach this.
+/// The number of shingles, per slot, that may be held back for later rounds. That many distinct shingles leave a slot
+/// empty after round 0 with probability k·e^-16, so almost only sets with many repeats reach this limit.
 const HELD_PER_SLOT: usize = 16;
-/// From this many shingles a slot on, repeats are removed before another round: distinct shingles would have filled all
-/// slots.
+/// The number of shingles, per slot, from which repeats are removed before another round: so many distinct shingles
+/// would have filled all slots.
 const REPEATS_PER_SLOT: usize = 8;
 
 /// The constants of a sketch of this kind.
@@ -22,9 +22,9 @@ const REPEATS_PER_SLOT: usize = 8;
 pub(super) struct Fss {
     rounds: [u64; ROUNDS],
     last: u64,
-    /// The a of each slot, odd.
+    /// The multiplier `a_i` of each slot, odd.
     multipliers: Box<[u64]>,
-    /// Zeros: the last resort adds nothing to its products.
+    /// Zeros, because the last resort adds nothing to its products.
     zeros: Box<[u64]>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct FssProgress {
 /// The buffers of a round.
 #[derive(Clone, Debug)]
 struct RoundBuffers {
-    /// Mixed shingles: all, or those that may lower a slot.
+    /// Mixed shingles: all of them, or those that may lower a slot.
     values: Box<[u64; BATCH]>,
     /// The slots that only the last resort fills, with their multipliers and its results.
     slots: Vec<usize>,
@@ -186,7 +186,7 @@ impl Fss {
         }
     }
 
-    /// Fills the slots that no round has reached. There are few, unless there are few shingles.
+    /// Fills the slots that no round has reached. There are few such slots, unless there are few shingles.
     fn last_resort(&self, simd: Simd, ranks: &mut [u64], batch: &mut RoundBuffers, shingles: &[u64]) {
         const HIGH: u64 = (ROUNDS as u64) << 56;
         let RoundBuffers { values, slots, factors, least } = batch;
@@ -226,7 +226,8 @@ mod tests {
     use crate::mix::fmix64;
     use crate::simd::EMPTY;
 
-    /// The definition: every shingle through every round and the last resort, then the minimum of each slot.
+    /// Computes the ranks as they are defined: every shingle goes through every round and the last resort, and each
+    /// slot keeps its minimum.
     fn definition(constants: &Fss, k: usize, shingles: &[u64]) -> Vec<u64> {
         let mut ranks = vec![EMPTY; k];
         for &x in shingles {

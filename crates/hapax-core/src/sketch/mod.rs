@@ -1,5 +1,5 @@
-//! Shingle hashes -> k ranks -> packed signature. Ranks of two sets merge to the ranks of their union; packed slots do
-//! not. Knows nothing of text, bands or storage.
+//! Shingle hashes -> k ranks -> packed signature. The ranks of two sets can be merged into the ranks of their union;
+//! packed slots cannot. Knows nothing of text, bands or storage.
 
 mod classic;
 mod fss;
@@ -21,13 +21,13 @@ impl Ranks {
         self.slots.len()
     }
 
-    /// Returns the ranks, slot by slot. A slot that no shingle reached has 2^64 - 1: every slot of the empty set, and
-    /// with `oph` the slots that packing fills from others.
+    /// Returns the ranks, slot by slot. A slot that no shingle reached has the rank 2^64 - 1. The empty set has only
+    /// such slots. With `oph`, packing fills them from other slots.
     pub fn as_slice(&self) -> &[u64] {
         &self.slots
     }
 
-    /// Makes this the sketch of the union of both sets: the smaller rank of each slot.
+    /// Keeps the smaller rank of each slot, which makes this the sketch of the union of both sets.
     ///
     /// # Panics
     /// If the ranks are of different kinds or lengths: they cannot be compared.

@@ -1,8 +1,8 @@
 //! A threshold and a number of slots -> the banding that datasketch's `MinHashLSH` picks.
 //!
-//! It weighs two areas under and above the S-curve: the pairs below the threshold that become candidates, and those
-//! above it that do not. Pairs of all similarities count alike in them. So the banding may miss many pairs just above
-//! the threshold, to save candidates at similarities that real pairs seldom have.
+//! datasketch adds up two areas at the S-curve: one for the pairs below the threshold that become candidates, and one
+//! for the pairs above the threshold that do not. All similarities have the same weight. Therefore the banding may miss
+//! many pairs just above the threshold, to save candidates at similarities that real pairs seldom have.
 
 /// The nodes of Gauss and Legendre on -1..=1, and their weights.
 const NODES: [(f64, f64); 5] = [
@@ -14,8 +14,8 @@ const NODES: [(f64, f64); 5] = [
 ];
 
 /// Returns the bands and rows for which the sum of both areas is smallest: `∫ 1 - (1 - s^r)^b ds` from 0 to the
-/// threshold, and `∫ (1 - s^r)^b ds` from there to 1. Both count the same, as by default in datasketch. If several sums
-/// are equal, it is the banding with the fewest bands, and then the fewest rows.
+/// threshold, and `∫ (1 - s^r)^b ds` from there to 1. Both have the same weight, as by default in datasketch. If
+/// several sums are equal, it returns the banding with the fewest bands, and then the fewest rows.
 ///
 /// # Panics
 /// If `slots` is 0.
@@ -35,7 +35,7 @@ pub fn smallest_areas(threshold: f64, slots: u32) -> (u32, u32) {
 
 /// The area under `(1 - s^r)^b` for one r, with one more band at each step.
 struct Area {
-    /// At each node: `1 - s^r`, its power so far, and the weight.
+    /// For each node: `1 - s^r`, its power so far, and the weight.
     nodes: Vec<(f64, f64, f64)>,
 }
 
@@ -82,7 +82,7 @@ mod tests {
             .sum()
     }
 
-    /// Threshold, permutations; bands and rows.
+    /// The threshold, the number of permutations, and the bands and rows that datasketch picks.
     const PICKED: [(f64, u32, (u32, u32)); 23] = [
         (0.05, 128, (32, 1)),
         (0.1, 128, (64, 2)),
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// A thousand bands of one row fall from 1 to nearly 0 within a few thousandths.
+    /// The curve of a thousand bands of one row falls from 1 to nearly 0 within a few thousandths.
     #[test]
     fn steep_curves_have_enough_nodes() {
         let mut area = Area::of(&nodes(0.0, 1.0, 1024), 1);
@@ -130,7 +130,7 @@ mod tests {
         assert!((last - 1.0 / 1025.0).abs() < 1e-9, "{last}");
     }
 
-    /// As `MinHashLSH(threshold, num_perm)` of datasketch 2.0.0 picks them.
+    /// The expected bands and rows are those that `MinHashLSH(threshold, num_perm)` of datasketch 2.0.0 picks.
     #[test]
     fn picks_are_those_of_datasketch() {
         for (threshold, slots, picked) in PICKED {

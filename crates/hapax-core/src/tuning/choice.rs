@@ -6,23 +6,24 @@ use super::unrelated::Unrelated;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
-/// The targets that a banding is asked to meet. An absent target has the default that its field names.
+/// The requested targets for a banding. An absent target has the default that its field names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
-    /// The minimum of P(candidate) at `s_hi`; 0.99.
+    /// The minimum of P(candidate) at `s_hi`. Default: 0.99.
     pub recall: Option<f64>,
-    /// The Jaccard similarity of pairs that must be found; the threshold, but at most 0.8. A request may use a lower
-    /// threshold than the collection's, and bands made for 0.8 are cheap.
+    /// The Jaccard similarity of pairs that must be found. Default: the threshold, but at most 0.8. A request may use a
+    /// lower threshold than the collection's, and bands made for 0.8 are cheap.
     pub s_hi: Option<f64>,
-    /// The Jaccard similarity of pairs that are wasted work, whose candidate rate is minimised; `s_hi` minus 0.2.
+    /// The Jaccard similarity of pairs that are wasted work. Their candidate rate is minimised. Default: `s_hi` minus
+    /// 0.2.
     pub s_lo: Option<f64>,
-    /// The bands to have if there are enough slots, even if `recall` needs fewer; 31.
+    /// The number of bands to use if there are enough slots, even if `recall` needs fewer. Default: 31.
     pub bands_wanted: Option<u32>,
-    /// The most candidates that documents of similarity `s_bg` may add to one lookup; no limit.
+    /// The largest number of candidates that documents of similarity `s_bg` may add to one lookup. Default: no limit.
     pub candidates_max: Option<f64>,
-    /// The number of documents held; 10 million.
+    /// The number of documents held. Default: 10 million.
     pub documents: Option<f64>,
-    /// The Jaccard similarity of unrelated documents; 0.1.
+    /// The Jaccard similarity of unrelated documents. Default: 0.1.
     pub s_bg: Option<f64>,
 }
 
@@ -42,7 +43,7 @@ impl Asked {
         }
     }
 
-    /// Whether a target is given that no banding may be able to meet.
+    /// Whether the caller gave a target that no banding may be able to meet.
     fn is_binding(self) -> bool {
         self.recall.is_some() || self.s_hi.is_some() || self.candidates_max.is_some()
     }
@@ -55,12 +56,12 @@ pub struct Targets {
     pub recall: f64,
     /// The Jaccard similarity of pairs that must be found.
     pub s_hi: f64,
-    /// The Jaccard similarity of pairs that are wasted work, whose candidate rate is minimised.
+    /// The Jaccard similarity of pairs that are wasted work. Their candidate rate is minimised.
     pub s_lo: f64,
-    /// The bands to have if the slots and `candidates_max` allow, even if `recall` needs fewer. Each band finds more,
-    /// and costs every document an entry in the index.
+    /// The number of bands to use if the slots and `candidates_max` allow it, even if `recall` needs fewer. Each band
+    /// finds more pairs, and costs every document an entry in the index.
     pub bands_wanted: u32,
-    /// The most candidates that documents of similarity `s_bg` may add to one lookup.
+    /// The largest number of candidates that documents of similarity `s_bg` may add to one lookup.
     pub candidates_max: f64,
     /// The number of documents held.
     pub documents: f64,
@@ -83,7 +84,7 @@ pub struct Choice {
     pub background_candidates: f64,
 }
 
-/// Everything that a banding is weighed by.
+/// The data that the choice of a banding depends on.
 #[derive(Clone, Copy)]
 struct Scales<'a> {
     targets: Targets,
@@ -123,7 +124,7 @@ impl Choice {
     }
 }
 
-/// An error that names the target that cannot be met, and the best value that can.
+/// An error that names a target that cannot be met, and the best value that is possible.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoBanding(pub String);
@@ -148,14 +149,14 @@ pub fn choose_among(
     check(&scales.targets)?;
     match cheapest_of(scales) {
         Some(least) => Ok(with_bands_wanted(least, scales)),
-        // Bands of one row find the most.
+        // Bands of one row find the most pairs.
         None if !asked.is_binding() => Ok(scales.weigh(shape.k, 1)),
         None => Err(unmet(scales)),
     }
 }
 
-/// Returns the banding that meets the targets with the fewest candidates at `s_lo`; among equals, the one with fewer
-/// bands.
+/// Returns the banding that meets the targets with the fewest candidates at `s_lo`. If several have equally few, it is
+/// the one with the fewest bands.
 pub(super) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
     cheapest_of(Scales { targets, shape, unrelated: &Unrelated::alike(targets.s_bg) })
 }

@@ -1,5 +1,6 @@
-//! A banding -> the figures of its S-curve: where it is steepest, and the similarity at which a given share of the pairs
-//! are candidates. These are the inverse of `candidate_probability`, with the same slots that agree by chance.
+//! A banding -> the figures of its S-curve: where it is steepest, and the similarity at which a given share of the
+//! pairs are candidates. This is the inverse of `candidate_probability`, and also takes into account that slots agree
+//! by chance.
 
 use crate::band::Banding;
 use crate::spec::SignatureShape;
@@ -7,22 +8,22 @@ use crate::spec::SignatureShape;
 /// Similarities at points of the curve of candidates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePoints {
-    /// `None` for a straight line.
+    /// The similarity at which the curve is steepest. `None` for a straight line.
     pub steepest: Option<f64>,
-    /// From 10 % to 90 %.
+    /// The distance between the similarities at 10 % and at 90 %.
     pub width: f64,
     /// The similarity at which 0.1 % of the pairs are candidates.
     pub at_0_1_percent: f64,
-    /// The similarity at which 10 % are.
+    /// The similarity at which 10 % of the pairs are candidates.
     pub at_10_percent: f64,
-    /// The similarity at which 90 % are.
+    /// The similarity at which 90 % of the pairs are candidates.
     pub at_90_percent: f64,
     /// The similarity at which 99 % of the pairs are candidates.
     pub at_99_percent: f64,
 }
 
 impl CurvePoints {
-    /// Computes them for a banding.
+    /// Computes the points for a banding.
     pub fn of(banding: Banding, shape: SignatureShape) -> Self {
         let at = |share| similarity_at(share, banding, shape);
         Self {
@@ -88,7 +89,8 @@ mod tests {
                 assert_eq!(similarity_at(0.0, banding, shape), 0.0);
             }
         }
-        // If half of the pairs agree in one slot of 8 bits, s is 0.5. J is a little less, because slots also agree by chance.
+        // If half of the pairs agree in one slot of 8 bits, s is 0.5. The similarity is a little less, because slots
+        // also agree by chance.
         let (banding, shape) = of(1, 1, 8);
         assert!((similarity_at(0.5, banding, shape) - (0.5 - 1.0 / 256.0) / (255.0 / 256.0)).abs() < 1e-12);
         // More than 0.1 % of pairs with nothing in common agree in one of 110 bands of 2 rows.

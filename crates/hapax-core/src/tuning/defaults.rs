@@ -12,7 +12,7 @@ pub fn default_banding(shape: SignatureShape, threshold: f64) -> Banding {
 }
 
 /// Returns the default for collections in stores of formats 1 and 2, which do not say whether bands were set by hand.
-/// Frozen: an upgrade compares with it.
+/// This default is frozen, because an upgrade compares bandings with it.
 ///
 /// It is 31x8 for k=256 and 21x6 for k=128 if these find 0.99 of the pairs at the threshold; otherwise the banding that
 /// finds this share with the fewest candidates 0.2 below it.
@@ -46,7 +46,7 @@ pub fn default_banding_of_format_2(shape: SignatureShape, threshold: f64) -> Ban
 mod tests {
     use super::*;
 
-    /// k, bits, threshold; bands and rows.
+    /// The k, bits and threshold of a collection, and the bands and rows of its default.
     const OF_FORMAT_2: [(u32, u32, f64, (u32, u32)); 55] = [
         (64, 8, 0.2, (21, 1)),
         (64, 8, 0.5, (16, 2)),

@@ -16,7 +16,8 @@ pub fn candidate_probability(jaccard: f64, banding: Banding, shape: SignatureSha
     some_band(slot_agreement(jaccard, shape.bits), banding.bands(), banding.rows())
 }
 
-/// Avoids the cancellation that would lose rates of one in a billion, which matter over 50 million documents.
+/// Returns `1 - (1 - s^r)^b`, without the cancellation that would lose rates of one in a billion. Such rates matter
+/// over 50 million documents.
 fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
     let full = s.powi(rows as i32);
     if full >= 1.0 { 1.0 } else { -(f64::from(bands) * (-full).ln_1p()).exp_m1() }
@@ -24,9 +25,9 @@ fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
 
 /// Returns P(candidate and estimate >= threshold).
 ///
-/// It is exact for `classic` sketches, whose slots are independent. The estimates of others spread less or more
-/// ([`SketchedPair::spread`]). For these it calculates with more or fewer independent slots: k divided by the square of
-/// that factor.
+/// It is exact for `classic` sketches, whose slots are independent. The estimates of other sketches spread less or more
+/// ([`SketchedPair::spread`]). For these sketches it calculates with more or fewer independent slots: k divided by the
+/// square of that factor.
 pub fn verdict_probability(
     jaccard: f64,
     banding: Banding,
@@ -46,7 +47,7 @@ pub fn verdict_probability(
         return 0.0;
     }
     let slots = (f64::from(shape.k) / (spread * spread)).round();
-    // The bound is half a slot below the smallest sufficient number, as the same share of all slots.
+    // The bound is half a slot below the smallest sufficient number. It is scaled to the changed number of slots.
     let enough_spread = tail(slots as u32, s, (f64::from(least) - 0.5) * slots / f64::from(shape.k) + 0.5);
     // The share of candidates is the same among all documents with enough equal slots.
     (both / enough * enough_spread).clamp(0.0, 1.0)
@@ -62,8 +63,9 @@ fn tail(k: u32, s: f64, least: f64) -> f64 {
 
 /// Returns P(candidate and at least `least` slots agree), exact for independent slots.
 ///
-/// From P(enough slots agree) it subtracts the probability that enough agree although every band has a row that does
-/// not: the b-fold convolution of Binomial(r, s) without its last term, and of Binomial(k - b·r, s) once.
+/// It starts from P(enough slots agree), and subtracts the probability that enough slots agree but no band agrees in
+/// all its rows. The latter is a convolution: b times of Binomial(r, s) without its last term, and once of Binomial(k -
+/// b·r, s).
 pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShape, least: u32) -> f64 {
     let s = slot_agreement(jaccard, shape.bits);
     let least = least as usize;
@@ -83,9 +85,9 @@ pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShap
 /// How often a pair may be on the wrong side of [`survivor_min`], and of [`certain_min`].
 const RARE: f64 = 0.001;
 
-/// Returns the most slots that agree with probability 0.999 or more in two documents of this similarity. If this is
-/// used in place of [`matching_min`], the spread of the estimate loses one document in a thousand at exactly this
-/// similarity, and fewer above it. The number is smaller if the sketch spreads more than independent slots
+/// Returns the largest number of slots that agree, with probability 0.999 or more, in two documents of this similarity.
+/// If this is used in place of [`matching_min`], the spread of the estimate loses one document in a thousand at exactly
+/// this similarity, and fewer above it. The number is smaller if the sketch spreads more than independent slots
 /// ([`spread`]).
 pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
     let mut fewer = 0.0;
@@ -100,9 +102,10 @@ pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKi
     least.min(wider.max(0.0) as u32)
 }
 
-/// Returns the fewest slots that agree with probability 0.001 or less in two documents of this similarity: a pair with so
-/// many is certainly more similar. If even all slots agree more often, returns one more than there are. The number is
-/// larger if the sketch spreads more than independent slots ([`spread`]).
+/// Returns the smallest number of slots that agree, with probability 0.001 or less, in two documents of this
+/// similarity. A pair with that many equal slots is certainly more similar. If even all slots agree with a higher
+/// probability, returns the number of slots plus one. The number is larger if the sketch spreads more than independent
+/// slots ([`spread`]).
 pub fn certain_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
     let mut as_many = 0.0;
     let agreement = slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);
@@ -165,7 +168,7 @@ mod tests {
         assert!((background(31, 8) - 20.0).abs() < 2.0, "{}", background(31, 8));
         assert!((background(21, 6) - 1290.0).abs() < 30.0, "{}", background(21, 6));
         assert_eq!(rate(31, 8, 1.0), 1.0);
-        // The tail keeps its digits: it is s^r·b if nothing else matters.
+        // Small probabilities keep their digits. Here nothing but s^r·b matters.
         let shape = SignatureShape { k: 256, bits: 32 };
         let tail = candidate_probability(0.01, banding(8, 32, shape), shape);
         assert!((tail / (8.0 * 0.01f64.powi(32)) - 1.0).abs() < 1e-5, "{tail:e}");
@@ -180,7 +183,7 @@ mod tests {
         assert!((recall - 0.40).abs() < 0.005, "{recall}");
     }
 
-    /// Sums over every outcome of k slots, one by one.
+    /// Computes the probability by summing over every outcome of k slots, one by one.
     fn verdict_by_enumeration(jaccard: f64, banding: Banding, shape: SignatureShape, threshold: f64) -> f64 {
         let s = slot_agreement(jaccard, shape.bits);
         let rows = (1u32 << banding.rows()) - 1;

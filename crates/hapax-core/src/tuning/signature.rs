@@ -13,9 +13,9 @@ pub fn standard_error(jaccard: f64, shape: SignatureShape, signed: SketchedPair)
     signed.spread(shape.k) * of_slots / (1.0 - (-f64::from(shape.bits)).exp2())
 }
 
-/// Returns the bytes of the memory budget that the index takes for one document that no other equals: its signature, 32
-/// bytes of other facts, and 9.1 bytes for each entry in a table that has just grown. There is an entry for each band,
-/// one for equal signatures and one for the id.
+/// Returns the bytes of the memory budget that the index takes for one document whose signature no other document has.
+/// These are its signature, 32 bytes of other facts, and 9.1 bytes for each entry in a table that has just grown. There
+/// is an entry for each band, one for equal signatures and one for the id.
 pub fn index_bytes(banding: Banding, shape: SignatureShape) -> u64 {
     const FACTS: u64 = 32;
     const ENTRY_TENTHS: u64 = 91;
@@ -55,7 +55,7 @@ mod tests {
             let measured = simulate(&simulation, &[0.8])[0];
             let by_chance = 1.0 / 256.0;
             let measured_error = measured.agreement_variance.sqrt() / (1.0 - by_chance);
-            // Both sets together: 2n/(1 + J).
+            // The union of both sets has 2n/(1 + J) shingles.
             let signed = SketchedPair { sketch, shingles: (2.0 * set_size as f64 / 1.8) as u64 };
             let error = standard_error(measured.jaccard, shape, signed);
             assert!((measured_error / error - 1.0).abs() < 0.1, "{sketch:?} {set_size}: {error}, is {measured_error}");

@@ -89,8 +89,8 @@ fn point(simulation: &Simulation, sketcher: &Sketcher, jaccard: f64) -> Simulate
     }
 }
 
-/// Fills both sets with `size` random shingles each. They share the number of shingles that comes nearest to the
-/// similarity. Returns the similarity that they have.
+/// Fills both sets with `size` random shingles each. The number of shared shingles is the one that comes nearest to the
+/// similarity. Returns the similarity that the sets really have.
 fn random_pair(generator: &mut SplitMix64, size: usize, jaccard: f64, a: &mut Vec<u64>, b: &mut Vec<u64>) -> f64 {
     let shared = ((2.0 * size as f64 * jaccard / (1.0 + jaccard)).round() as usize).min(size);
     a.clear();

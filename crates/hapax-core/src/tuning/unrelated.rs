@@ -1,11 +1,12 @@
-//! Similarities of unrelated documents -> how often a banding proposes one. Lookups compare all of these in vain.
+//! Similarities of unrelated documents -> how often a banding proposes an unrelated document. Comparing it is wasted
+//! work.
 
 use super::curve::similarity_at;
 use super::probability::candidate_probability;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
-/// Measured similarities are rounded up to this many steps, so that few remain to compute with.
+/// Measured similarities are rounded up to multiples of 1/STEPS, so that few different values remain to compute with.
 const STEPS: f64 = 10_000.0;
 
 /// The similarities of pairs of unrelated documents.
@@ -13,18 +14,18 @@ const STEPS: f64 = 10_000.0;
 pub struct Unrelated {
     /// Each similarity and the share of the pairs that have it, ascending.
     levels: Vec<(f64, f64)>,
-    /// The number of pairs measured; `None` if nothing was.
+    /// The number of measured pairs; `None` if no pair was measured.
     pairs: Option<u64>,
     mean: f64,
 }
 
 impl Unrelated {
-    /// Takes all pairs to have this similarity.
+    /// Assumes that all pairs have this similarity.
     pub fn alike(jaccard: f64) -> Self {
         Self { levels: vec![(jaccard, 1.0)], pairs: None, mean: jaccard }
     }
 
-    /// Takes these pairs as they are. `None` if there are none.
+    /// Uses the similarities of measured pairs. `None` if there are none.
     pub fn measured(similarities: &[f64]) -> Option<Self> {
         let pairs = similarities.len() as f64;
         let mut steps: Vec<u32> = similarities.iter().map(|s| (s.clamp(0.0, 1.0) * STEPS).ceil() as u32).collect();
@@ -71,8 +72,8 @@ impl Unrelated {
         self.levels.iter().map(|(jaccard, share)| share * candidate_probability(*jaccard, banding, shape)).sum()
     }
 
-    /// Returns the standard error of [`candidate_rate`](Self::candidate_rate), which is estimated from this many pairs;
-    /// 0 if nothing was measured. If one pair makes most of the rate, the error is as large as the rate.
+    /// Returns the standard error of [`candidate_rate`](Self::candidate_rate), which is estimated from a limited number
+    /// of pairs; 0 if no pair was measured. If one pair makes most of the rate, the error is as large as the rate.
     pub fn candidate_rate_error(&self, banding: Banding, shape: SignatureShape) -> f64 {
         let Some(pairs) = self.pairs else { return 0.0 };
         let mean = self.candidate_rate(banding, shape);
@@ -81,7 +82,7 @@ impl Unrelated {
         (self.levels.iter().map(deviation).sum::<f64>() / pairs as f64).sqrt()
     }
 
-    /// Returns the one similarity that would make as many candidates of this banding, if all pairs had it.
+    /// Returns the similarity that gives the same candidate rate for this banding if all pairs have it.
     pub fn equivalent(&self, banding: Banding, shape: SignatureShape) -> f64 {
         match self.levels[..] {
             [(jaccard, _)] => jaccard,
@@ -117,7 +118,7 @@ mod tests {
         assert!(Unrelated::measured(&[]).is_none());
     }
 
-    /// One pair in a thousand is alike. The mean similarity hardly shows it, and it makes nearly all candidates.
+    /// One pair in a thousand is equal. The mean similarity hardly shows it, but this pair makes nearly all candidates.
     #[test]
     fn few_similar_pairs_make_most_candidates() {
         let mut similarities = vec![0.0; 999];

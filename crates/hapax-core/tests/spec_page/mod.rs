@@ -28,7 +28,8 @@ fn pipeline(spec: &str) -> Pipeline {
     Pipeline::new(&spec, Some(&secret)).expect("the secret is the spec's")
 }
 
-/// The known answers of one text: all token hashes, all shingles, the first `ranks` ranks, the digests, the content.
+/// Checks the known answers of one text: all token hashes, all shingles, the first `ranks` ranks, the digests, the
+/// content.
 fn says_all_stages(spec: &str, text: &str, ranks: usize) {
     let (pipeline, mut scratch) = (pipeline(spec), SignScratch::default());
     let secret = (!spec.ends_with("key=none")).then_some(SECRET);
@@ -134,7 +135,8 @@ fn similarities_are_those_of_the_code() {
     assert_eq!(told, [205, 103, 52, 129], "as the page says below the table");
 }
 
-/// A letter or number of a script without spaces is a token of its own between two letters; another joins them.
+/// Between two letters, a letter or number of a script without spaces is a token of its own. Any other letter or number
+/// joins the two letters to one token.
 #[test]
 fn the_ranges_of_unspaced_scripts_are_those_of_the_code() {
     let block = PAGE.split("```\n0E01-0E30").nth(1).and_then(|rest| rest.split("```").next()).expect("the ranges");
