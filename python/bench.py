@@ -1,7 +1,7 @@
 """Speed and memory of pyhapax, as ratios within one run: next to rensa, datasketch, the core in Rust and processes.
 
 make bench-python builds the wheel and runs this with `python -P`, because a slower build for development may be in
-the folder of this file. Rates are documents a second. The libraries take turns, and a ratio is that of two neighbours
+the folder of this file. Rates are documents a second. Libraries take turns, and a ratio is that of two neighbours
 in time, so that a busy machine slows both.
 """
 

@@ -27,6 +27,9 @@ const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 /// A long text is signed in pieces of this size, with a look for signals between them.
 const PIECE_BYTES: usize = 1 << 20;
 
+/// Asking whether to stop reads a clock, which takes as long as signing a hundred bytes.
+const STOP_EVERY: usize = 16;
+
 const NOT_UTF8: Fault = Fault("the column is damaged: the text is not UTF-8");
 
 /// What a text turned out to be.
@@ -147,7 +150,7 @@ fn sign_job(
     let (mut rows, mut signed) = (SignedRows::default(), Signed::default());
     rows.signatures.reserve(job.rows() * bytes);
     for row in 0..job.rows() {
-        if stop() {
+        if row % STOP_EVERY == 0 && stop() {
             return Err(Stop::Cancelled);
         }
         let at = |fault| Stop::Row(job.first + row, fault);
