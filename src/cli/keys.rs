@@ -56,7 +56,7 @@ struct Add {
     name: String,
     #[command(flatten)]
     place: Place,
-    /// What it may do: check, read, insert, delete, admin, metrics, sign, explain
+    /// What it may do: check, read, insert, delete, admin, metrics, sign, explain, load
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
     /// The collections that it may use: names, and beginnings of names with a *. By default those of the key that it

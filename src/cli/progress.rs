@@ -48,8 +48,10 @@ pub(in crate::cli) fn of_files(total: Option<u64>) -> ProgressBar {
                 return;
             }
             let share = watched.length().map(|total| {
-                let percent = 100 * watched.position() / total.max(1);
-                format!("{percent} %, {} left, ", HumanDuration(watched.eta()))
+                // At the beginning nothing tells how long the rest will take.
+                let left = Some(watched.position()).filter(|&position| position > 0).map(|_| watched.eta());
+                let left = left.map_or_else(String::new, |eta| format!(" {} left,", HumanDuration(eta)));
+                format!("{} %,{left} ", 100 * watched.position() / total.max(1))
             });
             let _ = writeln!(std::io::stderr(), "{}{}", share.unwrap_or_default(), watched.message());
         }

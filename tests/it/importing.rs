@@ -161,6 +161,31 @@ fn an_interrupted_import_ends_its_files() {
     assert_eq!(row(&output, "unique"), stored());
 }
 
+/// Returns whether a process handles SIGTERM.
+fn handles_signals(process: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.is_some_and(|caught| u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (15 - 1) != 0)
+}
+
+/// In an earlier version, the first signal had no effect on an import that waited for a pipe, or read an endless line.
+#[test]
+fn an_import_that_gets_no_line_ends_when_it_is_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    let pipe = dir.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (signal, file) in [("-TERM", path(&pipe)), ("-INT", "/dev/zero")] {
+        let mut import = hapax(&["import", "--server", &url, file]).stderr(Stdio::piped()).spawn().unwrap();
+        until("it handles signals", || handles_signals(&import));
+        assert!(Command::new("kill").args([signal, &import.id().to_string()]).status().unwrap().success());
+        until("it ends", || import.try_wait().unwrap().is_some());
+        let output = import.wait_with_output().unwrap();
+        assert_eq!(code(&output), 2, "{file}: {output:?}");
+        assert!(text(&output.stderr).contains("interrupted; stored documents stay stored"), "{file}: {output:?}");
+    }
+}
+
 #[test]
 fn an_import_whose_server_is_gone_ends_when_it_is_told_to_or_has_no_patience() {
     let gone = |patience: &str, end: fn(&Child)| {

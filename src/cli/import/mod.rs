@@ -6,8 +6,9 @@ mod tally;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -28,6 +29,9 @@ use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
 use crate::types::Label;
 use outputs::{Answered, Outputs};
 use tally::Tally;
+
+/// How often a connection that waits for the next chunk checks whether the import was interrupted.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Import documents into a running server.
 ///
@@ -212,30 +216,18 @@ impl Import<'_> {
     fn send(&self, files: &[PathBuf], wanted: &Wanted, connections: u32) {
         // The channel holds as many chunks as there are connections. So memory stays bounded, and connections need not
         // wait for the reader.
-        let (give, take) = sync_channel::<(u64, Chunk)>(connections as usize);
+        let (give, take) = sync_channel(connections as usize);
+        let reader = read_all(files.to_vec(), wanted.clone(), give);
         let take = Mutex::new(take);
-        let mut unread = None;
         std::thread::scope(|scope| {
             for _ in 0..connections {
                 scope.spawn(|| self.send_chunks(&take));
             }
-            let mut number = 0;
-            for (at, file) in files.iter().enumerate() {
-                let numbered = |chunk| {
-                    number += 1;
-                    self.look_for_interruption();
-                    !self.has_failed() && give.send((number - 1, chunk)).is_ok()
-                };
-                let told = |error| with_unread(unreadable(error, file), &files[at + 1..]);
-                unread = read_chunks(file, wanted, numbered).err().map(told);
-                if unread.is_some() || self.has_failed() {
-                    break;
-                }
-            }
-            drop(give);
         });
-        // The import fails only now: the connections have sent all chunks that were read before the error.
-        if let Some(error) = unread {
+        // If the import has failed, the reader may wait for a pipe that nobody writes to. It ends with the process.
+        if !self.has_failed()
+            && let Some(error) = reader.join().expect("the reader does not panic")
+        {
             self.fail(error);
         }
     }
@@ -243,14 +235,16 @@ impl Import<'_> {
     /// Sends chunks on one connection, until there are none left, or until any connection meets an error that ends the
     /// import.
     fn send_chunks(&self, take: &Mutex<Receiver<(u64, Chunk)>>) {
-        let next = || locked(take).recv();
-        while let Ok((number, chunk)) = next() {
+        while !self.has_failed() {
+            let (number, chunk) = match locked(take).recv_timeout(LOOK_EVERY) {
+                Ok(next) => next,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look_for_interruption();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             let turn = self.outputs.as_ref().map(|outputs| outputs.turn_of(number));
-            // After an error, the remaining chunks are taken and dropped, because the reader waits until there is room
-            // for the next one.
-            if self.has_failed() {
-                continue;
-            }
             let answers = self.send_chunk(&chunk);
             self.look_for_interruption();
             if let Some(turn) = turn
@@ -330,6 +324,27 @@ impl Import<'_> {
     fn has_failed(&self) -> bool {
         locked(&self.error).is_some()
     }
+}
+
+/// Reads all files on a thread of its own, until nobody takes the chunks any more. Returns the error that ended a file.
+fn read_all(files: Vec<PathBuf>, wanted: Wanted, give: SyncSender<(u64, Chunk)>) -> JoinHandle<Option<anyhow::Error>> {
+    std::thread::spawn(move || {
+        let (mut number, mut is_taken) = (0, true);
+        for (at, file) in files.iter().enumerate() {
+            let numbered = |chunk| {
+                is_taken = give.send((number, chunk)).is_ok();
+                number += 1;
+                is_taken
+            };
+            if let Err(error) = read_chunks(file, &wanted, numbered) {
+                return Some(with_unread(unreadable(error, file), &files[at + 1..]));
+            }
+            if !is_taken {
+                break;
+            }
+        }
+        None
+    })
 }
 
 /// Returns a flag that the next SIGINT or SIGTERM sets. The signal after that ends the process at once.
