@@ -293,8 +293,8 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
     Ok(true)
 }
 
-/// Returns the facts that are on disk. `None` if a document that is a link in this view now represents its cluster on
-/// disk.
+/// Returns the facts that are on disk. `None` if the best match is a link in this view and is none on disk, because it was
+/// promoted meanwhile.
 fn recorded(
     lookup: &Lookup,
     check: &Check,
@@ -308,13 +308,15 @@ fn recorded(
     let previous = changed.map(|existing| existing.previous(lookup, &check.made)).transpose()?;
     let link = judgement.best_link().map(|link| link.seq);
     let record = link.map(|link| lookup.records().record(link)).transpose()?.flatten();
+    if record.as_ref().is_some_and(|record| !record.linked) {
+        return Ok(None);
+    }
     let representative = match record.map(|record| representative_of(lookup, &record)) {
         None => None,
         Some(Err(CollectionError::Doubtful { .. })) => {
             judgement.hides(Bound::Doubt, 1);
             None
         }
-        Some(Ok(None)) => return Ok(None),
         Some(found) => found?,
     };
     Ok(Some(Recorded { same, revisit, previous, representative }))
