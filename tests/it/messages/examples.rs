@@ -93,7 +93,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("if*set_aside==1{\"onewas\"}else{\"oneswere\"}", "ones were"),
     ("idle_timeout", "60"),
     ("in_words(collections,documents,bytes)", "3 collections, 1,200,000 documents, 1.20 GiB"),
-    ("HumanDuration(watched.eta())", "3 minutes"),
+    ("HumanDuration(eta)", "3 minutes"),
     ("intact_is", "are"),
     ("is(lost)", "is"),
     ("k", "256"),
