@@ -23,7 +23,8 @@ const BODIES_BYTES_MIN: u64 = 12 * MIB;
 const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
 /// The part of that memory for everything except connections.
 const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
-/// The memory for a connection and for one further HTTP/2 request: there may be as many such requests as connections.
+/// The memory for a connection, and for one further HTTP/2 request on any connection. All together, further requests are
+/// at most as many as connections.
 /// Measured: an idle connection takes 21 KB. It takes 36 KB with a head of 14 KB whose end the client holds back, and
 /// 75 KB with the largest head. A further request takes up to 36 KB.
 const CONNECTION_BYTES: u64 = 96 * 1024;

@@ -83,8 +83,8 @@ impl LastSeen {
         let last_seen = self.time(value & TICK_MAX);
         match value {
             0 => Due::Read,
-            // The time may be later than the one that is noted: the clock of the machine was wrong when the collection
-            // was created.
+            // `TICK_MAX` also stands for all later times, so the true time is unknown. This happens if the clock of the
+            // machine was decades slow when the collection was created.
             _ if value & TICK_MAX == TICK_MAX => {
                 if value & UNWRITTEN != 0 {
                     Due::Write

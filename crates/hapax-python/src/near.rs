@@ -1,7 +1,7 @@
 //! Signatures in memory -> those similar to another, best first: the service's judgement, for one process.
 //!
 //! A pair is a match if it shares a band and at least [`matching_min`] slots are equal, as in the server. Documents with equal
-//! signatures are one candidate, so that boilerplate stays cheap. Bands hold numbers of documents and no keys: a key is
+//! signatures are one candidate, so that boilerplate stays cheap. Bands hold document numbers and no keys: a key is
 //! computed again from the signature when a table grows. Knows nothing of Python, ids or texts.
 
 use std::cmp::Reverse;

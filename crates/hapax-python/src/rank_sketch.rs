@@ -89,7 +89,7 @@ fn hash_of(element: &Bound<'_, PyAny>) -> PyResult<u64> {
 impl RankSketch {
     #[new]
     fn new(slots: usize, seed: u64) -> PyResult<Self> {
-        // Before the memory is allocated.
+        // Far too many slots become one more than the maximum, so that they are refused without their memory.
         let slots = if slots <= SLOTS_MAX { slots } else { SLOTS_MAX + 1 };
         Self::with_ranks(seed, vec![EMPTY; slots])
     }

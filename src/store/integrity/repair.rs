@@ -99,7 +99,7 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
     check_format(&old, path)?;
     let old = old.unchecked_transaction().map_err(sqlite)?;
     let meta = read_meta(&old, &label)?;
-    // The file of another collection may have been copied or renamed.
+    // The file of another collection may have been copied or renamed, so the name of the file counts.
     let meta = Meta { name: CollectionName::new(&label).unwrap_or(meta.name), ..meta };
     let ledger = read_ledger(&old, &label).ok();
 
