@@ -61,7 +61,7 @@ impl<'a> Decision<'a> {
             op: "".into(),
             collection: collection.as_str().into(),
             id: None,
-            content: content.map(|hash| format!("{:032x}", hash.0).into()),
+            content: content.map(|hash| hash.to_string().into()),
             spec: spec.to_string().into(),
             bands: banding.bands(),
             rows: banding.rows(),

@@ -17,8 +17,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// The largest random part that is added to a pause, as a share of the pause. So clients that were refused together
 /// come back at different times.
 const RANDOM_PART: f64 = 0.5;
-/// How often a pause checks whether it is interrupted.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often a wait checks whether it was interrupted.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Returns whether the same request may succeed a little later.
 pub(super) fn may_pass(error: &ClientError) -> bool {

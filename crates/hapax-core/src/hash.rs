@@ -2,7 +2,9 @@
 //! disk, and a change of one would make every stored signature useless. For this reason `tests/vectors.json` pins them,
 //! and the tests below compare the hash functions with their published vectors.
 
+use std::fmt;
 use std::hash::Hasher;
+use std::str::FromStr;
 
 use siphasher::sip::{SipHasher13, SipHasher24};
 use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher13x128};
@@ -10,7 +12,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{self, BATCH, Simd};
-use crate::spec::SpecError;
+use crate::spec::{SpecError, of_hex};
 
 /// XORed with a scalar value before mixing, so that U+0000 does not hash to zero.
 const SCALAR: u64 = SplitMix64::new(named_seed(b"hapax/ch")).next_u64();
@@ -178,6 +180,22 @@ fn sip13(SecretKey(key): &SecretKey, bytes: &[u8]) -> u64 {
 /// The hash of the canonical text (or of a set). Exact duplicates have equal hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash(pub u128);
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for ContentHash {
+    type Err = SpecError;
+
+    fn from_str(s: &str) -> Result<Self, SpecError> {
+        of_hex(s)
+            .map(Self)
+            .ok_or_else(|| SpecError(format!("a content hash must be 32 lower-case hex digits, not {s:?}")))
+    }
+}
 
 /// A content hash that is being computed. The result does not depend on how the bytes are cut.
 #[derive(Clone)]

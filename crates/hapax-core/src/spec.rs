@@ -21,11 +21,9 @@ impl FromStr for Fingerprint {
     type Err = SpecError;
 
     fn from_str(s: &str) -> Result<Self, SpecError> {
-        if s.len() == 32 && s.bytes().all(is_lower_hex) {
-            Ok(Self(u128::from_str_radix(s, 16).expect("32 hex digits fit 128 bits")))
-        } else {
-            Err(SpecError(format!("a fingerprint must be 32 lower-case hex digits, not {s:?}")))
-        }
+        of_hex(s)
+            .map(Self)
+            .ok_or_else(|| SpecError(format!("a fingerprint must be 32 lower-case hex digits, not {s:?}")))
     }
 }
 
@@ -387,6 +385,12 @@ fn number<T: FromStr>(text: &str) -> Option<T> {
 
 fn refused(field: &str, allowed: &str, found: &str) -> SpecError {
     SpecError(format!("{field}: must be {allowed}, not {found:?}"))
+}
+
+/// Returns the number that 32 lower-case hex digits mean; `None` for any other text.
+pub(crate) fn of_hex(digits: &str) -> Option<u128> {
+    let is_whole = digits.len() == 32 && digits.bytes().all(is_lower_hex);
+    is_whole.then(|| u128::from_str_radix(digits, 16).expect("32 hex digits fit 128 bits"))
 }
 
 fn is_lower_hex(b: u8) -> bool {

@@ -147,8 +147,8 @@ struct Dimensions {
 /// Fills the view of an object that owns the memory.
 ///
 /// # Safety
-/// `view` is null, or points to a view that may be written. The memory belongs to `owner`, and stays where it is, and as it
-/// is, as long as `owner` lives.
+/// `view` is null, or points to a view that may be written. The memory belongs to `owner`. It neither moves nor changes
+/// while `owner` lives.
 pub(crate) unsafe fn fill_view(
     view: *mut ffi::Py_buffer,
     flags: c_int,

@@ -1,9 +1,10 @@
 //! The index in Python: texts or signatures -> verdicts.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use hapax_core::verify::{interval95, similarity};
-use hapax_core::{Banding, SecretKey, Signed, tuning};
+use hapax_core::{Banding, Signed, tuning};
 use hashbrown::HashTable;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,7 +14,6 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::arguments::{share, text_of, threads_of};
 use crate::jobs::{Outcome, SignedRows, sign_all};
 use crate::judged::{Match, Verdict};
-use crate::keys::KeySource;
 use crate::near::{Compared, Doc, Found, Looked, Near};
 use crate::signature::Signature;
 use crate::signer::Signing;
@@ -32,9 +32,13 @@ struct Ids {
 
 impl Ids {
     fn get(&self, doc: Doc) -> &str {
+        Self::slice(&self.text, &self.ends, doc)
+    }
+
+    fn slice<'a>(text: &'a str, ends: &[usize], doc: Doc) -> &'a str {
         let doc = doc as usize;
-        let start = doc.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text[start..self.ends[doc]]
+        let start = doc.checked_sub(1).map_or(0, |before| ends[before]);
+        &text[start..ends[doc]]
     }
 
     fn find(&self, id: &str) -> Option<Doc> {
@@ -46,11 +50,7 @@ impl Ids {
         self.text.push_str(id);
         self.ends.push(self.text.len());
         let Self { text, ends, docs } = self;
-        let get = |doc: &Doc| {
-            let start = (*doc as usize).checked_sub(1).map_or(0, |before| ends[before]);
-            &text.as_bytes()[start..ends[*doc as usize]]
-        };
-        docs.insert_unique(xxh3_64(id.as_bytes()), doc, |doc| xxh3_64(get(doc)));
+        docs.insert_unique(xxh3_64(id.as_bytes()), doc, |doc| xxh3_64(Self::slice(text, ends, *doc).as_bytes()));
     }
 }
 
@@ -263,14 +263,12 @@ impl Index {
         shingle: Option<&str>,
         sketch: Option<&str>,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<std::path::PathBuf>,
+        key_file: Option<PathBuf>,
         key_env: Option<String>,
     ) -> PyResult<Self> {
         let threshold = share("threshold", threshold)?;
         let parts = Parts { fold, marks, digits, shingle, sketch };
-        let key_file = key_file.map(|path| path.to_string_lossy().into_owned());
-        let (key, secret): (KeySource, Option<SecretKey>) = KeySource::read(key, key_file, key_env)?;
-        let signing = Signing::new(spec, parts, key, secret.as_ref())?;
+        let signing = Signing::new(spec, parts, (key, key_file, key_env))?;
         let shape = signing.spec().shape();
         let banding = match (bands, rows) {
             (None, None) => tuning::default_banding(shape, threshold),

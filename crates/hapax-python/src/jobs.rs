@@ -187,24 +187,23 @@ pub(crate) fn sign_all(
     sink: &mut Sink<'_>,
 ) -> PyResult<()> {
     let mut jobs = VecDeque::new();
-    let mut bytes = 0;
-    let ends = loop {
-        match source.next(py)? {
-            None => break true,
-            Some(job) => {
-                bytes += job.bytes;
-                jobs.push_back(job);
-            }
-        }
-        if bytes >= WINDOW_BYTES {
-            break false;
-        }
-    };
+    let (bytes, ends) = fill(py, source, &mut jobs)?;
     if threads == 1 || ends && bytes < ALONE_BYTES {
         alone(py, pipeline, source, jobs, sink)
     } else {
         together(py, pipeline, source, jobs, threads, sink)
     }
+}
+
+/// Takes jobs from a source until they fill a window. Returns their bytes, and whether the source has ended.
+fn fill(py: Python<'_>, source: &mut Source, jobs: &mut VecDeque<Job>) -> PyResult<(usize, bool)> {
+    let mut bytes = 0;
+    while bytes < WINDOW_BYTES {
+        let Some(job) = source.next(py)? else { return Ok((bytes, true)) };
+        bytes += job.bytes;
+        jobs.push_back(job);
+    }
+    Ok((bytes, false))
 }
 
 /// Looks for signals now and then, on a thread that has given up the interpreter.
@@ -255,13 +254,7 @@ fn alone(
         }
         jobs.clear();
         py.check_signals()?;
-        let mut bytes = 0;
-        while bytes < WINDOW_BYTES
-            && let Some(job) = source.next(py)?
-        {
-            bytes += job.bytes;
-            jobs.push_back(job);
-        }
+        fill(py, source, &mut jobs)?;
         if jobs.is_empty() {
             return Ok(());
         }

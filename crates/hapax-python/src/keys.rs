@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 
 use hapax_core::SecretKey;
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
@@ -12,6 +13,9 @@ use pyo3::types::{PyBytes, PyString};
 const DIGITS: &str = "a key must be 32 hexadecimal digits or 16 bytes; make one with `openssl rand -hex 16`";
 /// More than the digits and white space around them.
 const FILE_BYTES_MAX: u64 = 1024;
+
+/// The arguments `key`, `key_file` and `key_env`.
+pub(crate) type KeyArguments<'a, 'py> = (Option<&'a Bound<'py, PyAny>>, Option<PathBuf>, Option<String>);
 
 /// The place that a secret came from.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,15 +29,12 @@ pub(crate) enum KeySource {
 
 impl KeySource {
     /// Reads the secret from the one place that is given.
-    pub(crate) fn read(
-        key: Option<&Bound<'_, PyAny>>,
-        file: Option<String>,
-        variable: Option<String>,
-    ) -> PyResult<(Self, Option<SecretKey>)> {
+    pub(crate) fn read((key, file, variable): KeyArguments<'_, '_>) -> PyResult<(Self, Option<SecretKey>)> {
         match (key, file, variable) {
             (None, None, None) => Ok((Self::None, None)),
             (Some(key), None, None) => Ok((Self::Argument, Some(of_argument(key)?))),
             (None, Some(path), None) => {
+                let path = path.to_string_lossy().into_owned();
                 let secret = of_file(&path)?;
                 Ok((Self::File(path), Some(secret)))
             }

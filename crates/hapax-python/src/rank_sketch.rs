@@ -111,7 +111,7 @@ impl RankSketch {
     }
 
     fn merge(&mut self, other: &Bound<'_, Self>) -> PyResult<()> {
-        // A sketch that is merged with itself is what it was.
+        // Merging a sketch with itself changes nothing.
         let Ok(other) = other.try_borrow() else { return Ok(()) };
         self.check_same(&other)?;
         for (mine, theirs) in self.ranks.iter_mut().zip(&other.ranks) {

@@ -1,5 +1,6 @@
 //! Text -> signature, as the server makes it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, FixedSizeListArray, UInt32Array, UInt64Array};
@@ -16,7 +17,7 @@ use crate::batch::Batch;
 use crate::boundary::no_panic;
 use crate::column::Column;
 use crate::jobs::{Outcome, Signals, SignedRows, sign_all, sign_text};
-use crate::keys::KeySource;
+use crate::keys::{KeyArguments, KeySource};
 use crate::rows::SignatureRows;
 use crate::signature::Signature;
 use crate::spec::{Parts, SharedSpec, text_spec};
@@ -35,13 +36,9 @@ pub(crate) struct Signing {
 
 impl Signing {
     /// Makes the pipeline of a spec, or of its parts.
-    pub(crate) fn new(
-        spec: Option<&str>,
-        parts: Parts<'_>,
-        key: KeySource,
-        secret: Option<&SecretKey>,
-    ) -> PyResult<Self> {
-        let fingerprint = secret.map(SecretKey::fingerprint);
+    pub(crate) fn new(spec: Option<&str>, parts: Parts<'_>, key: KeyArguments<'_, '_>) -> PyResult<Self> {
+        let (key, secret) = KeySource::read(key)?;
+        let fingerprint = secret.as_ref().map(SecretKey::fingerprint);
         let spec = match spec {
             None => parts.spec(fingerprint)?,
             Some(_) if !parts.is_empty() => {
@@ -52,7 +49,7 @@ impl Signing {
             Some(text) => text_spec(text)?,
         };
         check_key(&spec, fingerprint)?;
-        let pipeline = Pipeline::new(&spec, secret).map_err(|SpecError(text)| PyValueError::new_err(text))?;
+        let pipeline = Pipeline::new(&spec, secret.as_ref()).map_err(|SpecError(text)| PyValueError::new_err(text))?;
         let spec = SharedSpec::new(Spec::Text(spec));
         Ok(Self { spec, pipeline, key, scratch: Mutex::default() })
     }
@@ -145,13 +142,11 @@ impl Signer {
         shingle: Option<&str>,
         sketch: Option<&str>,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<std::path::PathBuf>,
+        key_file: Option<PathBuf>,
         key_env: Option<String>,
     ) -> PyResult<Self> {
         let parts = Parts { fold, marks, digits, shingle, sketch };
-        let key_file = key_file.map(|path| path.to_string_lossy().into_owned());
-        let (key, secret) = KeySource::read(key, key_file, key_env)?;
-        Ok(Self { signing: Arc::new(Signing::new(spec, parts, key, secret.as_ref())?) })
+        Ok(Self { signing: Arc::new(Signing::new(spec, parts, (key, key_file, key_env))?) })
     }
 
     /// The spec in its canonical spelling.
@@ -308,7 +303,6 @@ impl Signer {
 /// Makes a signer of the parts that its pickle has.
 #[pyfunction]
 #[pyo3(signature = (spec, key_file, key_env))]
-pub(crate) fn restore_signer(spec: &str, key_file: Option<String>, key_env: Option<String>) -> PyResult<Signer> {
-    let (key, secret) = KeySource::read(None, key_file, key_env)?;
-    Ok(Signer { signing: Arc::new(Signing::new(Some(spec), Parts::default(), key, secret.as_ref())?) })
+pub(crate) fn restore_signer(spec: &str, key_file: Option<PathBuf>, key_env: Option<String>) -> PyResult<Signer> {
+    Ok(Signer { signing: Arc::new(Signing::new(Some(spec), Parts::default(), (None, key_file, key_env))?) })
 }

@@ -23,15 +23,12 @@ use super::duration::duration;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, look_at_all, matching, unreadable, with_unread};
 use super::progress;
-use super::retry::Patience;
+use super::retry::{LOOK_EVERY, Patience};
 use super::signals::EXIT_INTERRUPTED;
 use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
 use crate::types::Label;
 use outputs::{Answered, Outputs};
 use tally::Tally;
-
-/// How often a connection that waits for the next chunk checks whether the import was interrupted.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Import documents into a running server.
 ///
@@ -224,7 +221,7 @@ impl Import<'_> {
                 scope.spawn(|| self.send_chunks(&take));
             }
         });
-        // If the import has failed, the reader may wait for a pipe that nobody writes to. It ends with the process.
+        // After a failure, the reader may still be waiting for input. Nobody waits for it: it ends with the process.
         if !self.has_failed()
             && let Some(error) = reader.join().expect("the reader does not panic")
         {
@@ -326,7 +323,8 @@ impl Import<'_> {
     }
 }
 
-/// Reads all files on a thread of its own, until nobody takes the chunks any more. Returns the error that ended a file.
+/// Reads all files on a thread of its own, until the receiver of the chunks is dropped. Returns the error that ended a
+/// file.
 fn read_all(files: Vec<PathBuf>, wanted: Wanted, give: SyncSender<(u64, Chunk)>) -> JoinHandle<Option<anyhow::Error>> {
     std::thread::spawn(move || {
         let (mut number, mut is_taken) = (0, true);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hapax_core::{ContentHash, IllFormed, Spec};
+use hapax_core::{IllFormed, Spec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -342,7 +342,7 @@ impl Signature {
             ranks: prepared.ranks().map(|all| STANDARD.encode(ranks(all))),
             empty_slots: prepared.empty_slots(),
             shingles: prepared.shingles(),
-            content_hash: prepared.content().map(|ContentHash(hash)| format!("{hash:032x}")),
+            content_hash: prepared.content().map(|hash| hash.to_string()),
             spec: spec.to_string(),
             fingerprint: spec.fingerprint().to_string(),
         }

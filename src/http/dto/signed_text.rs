@@ -1,6 +1,5 @@
 //! The facts about the text from which a given signature was made, as JSON: `content_hash` and `shingles`.
 
-use hapax_core::ContentHash;
 use serde_json::value::RawValue;
 
 use crate::http::caller::Caller;
@@ -43,9 +42,7 @@ fn signed_text(fields: [Option<&RawValue>; 2]) -> Result<Option<SignedText>, Pro
         [None, Some(_)] => return Err(Problem::invalid("content_hash", "is required together with `shingles`")),
         [Some(_), None] => return Err(Problem::invalid("shingles", "is required together with `content_hash`")),
     };
-    let is_hash = hash.len() == 32 && hash.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    let content = u128::from_str_radix(&hash, 16).ok().filter(|_| is_hash);
-    let content = ContentHash(content.ok_or_else(|| Problem::invalid("content_hash", HEX_DIGITS))?);
+    let content = hash.parse().map_err(|_| Problem::invalid("content_hash", HEX_DIGITS))?;
     let shingles = serde_json::from_str(shingles.get()).ok().filter(|shingles| (1..=SHINGLES_MAX).contains(shingles));
     let shingles =
         shingles.ok_or_else(|| Problem::invalid("shingles", format!("must be an integer from 1 to {SHINGLES_MAX}")))?;

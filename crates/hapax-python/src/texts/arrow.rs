@@ -1,4 +1,4 @@
-//! Arrow columns of strings -> the bytes of each row, where they are. Offsets, views and keys come from another library,
+//! Arrow columns of strings -> the bytes of each row, without a copy. Offsets, views and keys come from another library,
 //! so they are checked when a row is read: one that points outside the data is a fault of that row.
 
 use std::sync::Arc;

@@ -25,7 +25,7 @@ impl Held {
     }
 }
 
-/// Holds a text. `place` says where it is, for the exception if it has a lone surrogate.
+/// Holds a text. If it has a lone surrogate, the exception names `place` as its position.
 pub(crate) fn held(text: &Bound<'_, PyString>, place: impl FnOnce() -> String) -> PyResult<Held> {
     let py = text.py();
     let is_ascii = text.call_method0(intern!(py, "isascii"))?.is_truthy()?;
