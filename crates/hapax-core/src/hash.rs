@@ -10,9 +10,10 @@ use siphasher::sip::{SipHasher13, SipHasher24};
 use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher13x128};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed, xxh3_128};
 
+use crate::hex::of_hex;
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{self, BATCH, Simd};
-use crate::spec::{SpecError, of_hex};
+use crate::spec::SpecError;
 
 /// XORed with a scalar value before mixing, so that U+0000 does not hash to zero.
 const SCALAR: u64 = SplitMix64::new(named_seed(b"hapax/ch")).next_u64();

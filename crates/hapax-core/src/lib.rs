@@ -13,6 +13,7 @@
 mod band;
 mod characters;
 mod hash;
+mod hex;
 mod mix;
 pub mod normalise;
 mod pipeline;

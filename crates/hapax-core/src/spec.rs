@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::hex::{is_lower_hex, of_hex};
+
 /// 128 bits that name a spec; shown as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Fingerprint(pub u128);
@@ -385,16 +387,6 @@ fn number<T: FromStr>(text: &str) -> Option<T> {
 
 fn refused(field: &str, allowed: &str, found: &str) -> SpecError {
     SpecError(format!("{field}: must be {allowed}, not {found:?}"))
-}
-
-/// Returns the number that 32 lower-case hex digits mean; `None` for any other text.
-pub(crate) fn of_hex(digits: &str) -> Option<u128> {
-    let is_whole = digits.len() == 32 && digits.bytes().all(is_lower_hex);
-    is_whole.then(|| u128::from_str_radix(digits, 16).expect("32 hex digits fit 128 bits"))
-}
-
-fn is_lower_hex(b: u8) -> bool {
-    matches!(b, b'0'..=b'9' | b'a'..=b'f')
 }
 
 #[cfg(test)]
