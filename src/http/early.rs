@@ -5,10 +5,10 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_ENCODING, EXPECT};
 use axum::http::{Request, Response, Version};
-use hyper::body::{Body as HttpBody, Incoming};
+use hyper::body::Body as HttpBody;
 
 use super::admission::Class;
 use super::body::LONG_BYTES_MIN;
@@ -42,11 +42,11 @@ impl Early {
     }
 
     /// Reads and discards the body, so that the connection can be used again, and returns the answer.
-    pub(super) async fn refused(
-        self,
-        problem: Problem,
-        request: Request<Incoming>,
-    ) -> Result<Response<Body>, Infallible> {
+    pub(super) async fn refused<B>(self, problem: Problem, request: Request<B>) -> Result<Response<Body>, Infallible>
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
         self.unmatched.meters(request.method()).count(problem.code.status());
         let id = request_id::of(&request);
         // A client that waits for `100 Continue` has not sent its body.

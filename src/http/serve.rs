@@ -57,7 +57,7 @@ pub async fn serve_probes(listener: impl Into<Listener>, state: AppState, shutdo
 fn describe(limits: &HttpLimits) {
     metrics::gauge!(names::HTTP_CONNECTIONS_MAX).set(limits.connections_max as f64);
     metrics::counter!(names::HTTP_STREAMS_REFUSED).increment(0);
-    for reason in [value::CLOSED_IDLE, value::CLOSED_NO_REQUEST, value::CLOSED_FOR_ROOM] {
+    for reason in [value::CLOSED_IDLE, value::CLOSED_NO_REQUEST, value::CLOSED_FOR_ROOM, value::CLOSED_FLOOD] {
         metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(0);
     }
 }

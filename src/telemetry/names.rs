@@ -142,6 +142,8 @@ pub mod value {
     pub const CLOSED_NO_REQUEST: &str = "no_request";
     /// [`super::label::REASON`]: all places were taken, and this connection had been without a request for longest.
     pub const CLOSED_FOR_ROOM: &str = "room";
+    /// [`super::label::REASON`]: an HTTP/2 client sent far more bytes than its requests have.
+    pub const CLOSED_FLOOD: &str = "flood";
     /// [`super::label::REASON`]: a plain HTTP request on a TLS port.
     pub const HANDSHAKE_PLAIN_HTTP: &str = "plain_http";
     /// [`super::label::REASON`]: the client sent an alert, mostly because it does not trust the certificate.
@@ -458,7 +460,7 @@ metrics_table! {
         "If it is lower than the setting, raise the limit on file descriptors.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
         "Connections that the server closed: `idle`, `no_request` (no complete headers in time), `room` (to let \
-         another client in).",
+         another client in), `flood` (an HTTP/2 client sent far more than its requests have).",
         "If `room` grows, raise `server.connections_max`; if `no_request` grows, look for clients that open \
          connections and send nothing.";
     HTTP_STREAMS_REFUSED = "hapax_http_streams_refused_total", Kind::Counter, None, [],

@@ -113,6 +113,30 @@ fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_p
     });
 }
 
+/// In an earlier version, such a client kept a core busy for as long as it liked. A request that is being answered keeps
+/// the connection from being idle.
+#[test]
+fn an_http2_connection_that_sends_much_that_belongs_to_no_request_is_closed() {
+    let dir = dir();
+    let server = Server::start(dir.path());
+    let mut raw = Raw::connect(server.url("").strip_prefix("http://").unwrap().parse().unwrap());
+    raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    raw.send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    // POST /v1/tune, whose body does not come.
+    let fields = b"\x83\x86\x04\x08/v1/tune\x01\x09localhost\x0f\x10\x10application/json";
+    raw.send([&[0, 0, fields.len() as u8, 1, 4, 0, 0, 0, 1], &fields[..]].concat());
+    let mut answers = raw.0.try_clone().unwrap();
+    let reader = std::thread::spawn(move || std::io::copy(&mut answers, &mut std::io::sink()));
+    let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let pings = ping.repeat(1000);
+    let sent = (0..1000).take_while(|_| std::io::Write::write_all(&mut raw.0, &pings).is_ok()).count();
+    assert!((60..1000).contains(&sent), "{sent}: one MiB is spared, and then the connection ends");
+    let _ = reader.join().unwrap();
+    let closed = r#"hapax_http_connections_closed_total{reason="flood"} 1"#;
+    let metrics = Client::new(server.url("")).get("/metrics").text();
+    assert!(metrics.contains(closed), "{metrics}");
+}
+
 /// In an earlier version, heads of 70 to 128 KB were accepted, and 64 KiB for each of 250 HTTP/2 requests.
 #[test]
 fn headers_have_a_limit() {

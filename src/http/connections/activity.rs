@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Context;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::traffic::{FIELD_BYTES, Traffic};
 use crate::http::sending::Unread;
 
 /// How long a connection may stay open after it was told to end, if it has no request to answer.
@@ -52,8 +54,7 @@ pub(crate) struct Activity {
     answers: AtomicUsize,
     /// The time since which bytes of an answer have been waiting for the client to read; 0 if no bytes wait.
     write_waits_since: AtomicU64,
-    /// The time at which bytes last arrived.
-    bytes_came: AtomicU64,
+    traffic: Traffic,
     /// The answers that are being sent. Some that have ended may still be in the list.
     sending: Mutex<Vec<Unread>>,
     /// The time at which the connection was opened, or at which its last answer ended.
@@ -79,7 +80,7 @@ impl Activity {
             opened,
             answers: AtomicUsize::new(0),
             write_waits_since: AtomicU64::new(0),
-            bytes_came: AtomicU64::new(1),
+            traffic: Traffic::default(),
             sending: Mutex::default(),
             free_since: AtomicU64::new(1),
             head_since: AtomicU64::new(0),
@@ -100,10 +101,10 @@ impl Activity {
         self.opened + Duration::from_millis(ms)
     }
 
-    /// Records that the client has sent something.
-    pub(crate) fn bytes_came(&self) {
+    /// Records that the client has sent some bytes.
+    pub(crate) fn bytes_came(&self, count: usize) {
         let now = self.now();
-        self.bytes_came.store(now, Ordering::Relaxed);
+        self.traffic.receive(count as u64, now);
         if self.answers() == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(now, Ordering::Relaxed);
         }
@@ -150,7 +151,7 @@ impl Activity {
         if since > 0 {
             // A client may send all of a long body before it reads. Over HTTP/2 a client can send bytes at any time, so
             // they do not count.
-            let sent = if self.is_multiplexed() { 0 } else { self.bytes_came.load(Ordering::Relaxed) };
+            let sent = if self.is_multiplexed() { 0 } else { self.traffic.last_received() };
             return Some(self.moment(since.max(sent)).elapsed());
         }
         let mut sending = self.sending.lock();
@@ -174,6 +175,22 @@ impl Activity {
     pub(crate) fn free_since(&self) -> Option<Instant> {
         (self.state() != ConnectionState::Busy && !self.over.load(Ordering::Relaxed))
             .then(|| self.moment(self.free_since.load(Ordering::Acquire)))
+    }
+
+    /// Records a piece of the body of a request or of an answer.
+    pub(crate) fn carried(&self, bytes: usize) {
+        self.traffic.carry(bytes as u64);
+    }
+
+    /// Records the headers of a request.
+    pub(crate) fn carried_headers(&self, headers: &HeaderMap) {
+        let bytes: u64 = headers.iter().map(|(name, value)| (name.as_str().len() + value.len()) as u64 + FIELD_BYTES).sum();
+        self.traffic.carry(bytes);
+    }
+
+    /// Whether the client sends far more than its requests need. HTTP/1 has nothing else that a client could send.
+    pub(crate) fn is_flooded(&self) -> bool {
+        self.is_multiplexed() && self.traffic.is_flood()
     }
 
     /// Whether the connection is known to be HTTP/2.
@@ -266,14 +283,14 @@ mod tests {
         );
         let answering = activity.answer(false);
         assert_eq!((activity.state(), seconds_left(&activity)), (ConnectionState::Busy, None));
-        activity.bytes_came();
+        activity.bytes_came(1);
         drop(answering);
         assert_eq!(
             (activity.state(), seconds_left(&activity)),
             (ConnectionState::Idle, Some(75)),
             "those were the body's"
         );
-        activity.bytes_came();
+        activity.bytes_came(1);
         assert_eq!((activity.state(), seconds_left(&activity)), (ConnectionState::Head, Some(10)));
         drop(activity.answer(false));
         assert_eq!((activity.state(), seconds_left(&activity)), (ConnectionState::Idle, Some(75)));
@@ -287,7 +304,7 @@ mod tests {
         assert_eq!(seconds_left(&activity), Some(25));
         activity.head_since.store(96_000, Ordering::Relaxed);
         assert_eq!(seconds_left(&activity), Some(6));
-        activity.bytes_came();
+        activity.bytes_came(1);
         assert_eq!(seconds_left(&activity), Some(6));
     }
 
@@ -296,7 +313,7 @@ mod tests {
         let activity = Activity::opened(Instant::now() - Duration::from_secs(70));
         drop(activity.answer(true));
         activity.free_since.store(1, Ordering::Relaxed);
-        activity.bytes_came();
+        activity.bytes_came(1);
         assert_eq!(
             (activity.state(), seconds_left(&activity)),
             (ConnectionState::Idle, Some(5)),

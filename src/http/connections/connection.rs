@@ -24,6 +24,7 @@ use tokio::time::{Instant, Sleep};
 use tower::Service;
 
 use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes, Ending};
+use super::counted::Counted;
 use super::places::{ConnectionPlace, UNREAD_SPARED, Wanted};
 use super::signal::Signal;
 use super::socket::Socket;
@@ -135,6 +136,10 @@ impl Serving {
                 return Either::Left(ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM))));
             };
             let open = Open { _answering: counted.answer(multiplexed), _place: stream };
+            if multiplexed {
+                counted.carried_headers(request.headers());
+            }
+            let request = request.map(|body| Counted::new(body, Arc::clone(&counted)));
             let refusal = early.as_ref().and_then(|early| Some((early.clone(), early.refusal(&request)?)));
             let answer = match refusal {
                 Some((early, problem)) => Either::Left(early.refused(problem, request)),
@@ -162,7 +167,7 @@ impl Serving {
                 } else if !multiplexed && (makes_room || ends.leave.is_given()) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok(answer.map(|body| Keeping::new(body, open)))
+                Ok(answer.map(|body| Counted::new(Keeping::new(body, open), sent)))
             })
         });
         let connection = self.builder.serve_connection(TokioIo::new(wire), service).into_owned();
@@ -227,6 +232,9 @@ impl ConnectionWatch {
         // HTTP/1 has no such message, so there the next answer carries `Connection: close`.
         if matches!(self.ending, Ending::Stopping(_)) && self.activity.is_multiplexed() {
             return self.leaves();
+        }
+        if self.activity.is_flooded() {
+            return dropped(value::CLOSED_FLOOD);
         }
         if self.activity.take_asked_to_leave() {
             match self.activity.state() {

@@ -2,9 +2,11 @@
 
 mod activity;
 mod connection;
+mod counted;
 mod places;
 mod signal;
 mod socket;
+mod traffic;
 mod wire;
 
 pub(super) use activity::Activity;

@@ -101,8 +101,9 @@ impl AsyncRead for Socket {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(self.stream().poll_read(cx, buf))?;
-        if buf.filled().len() > before {
-            self.activity.bytes_came();
+        let count = buf.filled().len() - before;
+        if count > 0 {
+            self.activity.bytes_came(count);
         } else if buf.remaining() > 0 {
             self.ended.1 = true;
         }
