@@ -20,6 +20,7 @@ pub mod verdicts;
 
 // F4
 pub mod engine;
+pub mod load;
 
 // F5
 pub mod collections;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
-use super::{audit, backup, check, collection, export, health, import, keys, restore, serve, tune, verify};
+use super::{audit, backup, check, collection, export, health, import, keys, load, restore, serve, tune, verify};
 
 /// The exit status of a verb that failed. clap uses the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
@@ -20,6 +20,7 @@ const EXIT_ERROR: u8 = 2;
 #[command(after_help = "Start here:
   hapax serve                                    start a server on 127.0.0.1:8080
   hapax import corpus.jsonl.zst                  import lines of {\"id\": …, \"text\": …}, or WARC
+  hapax load signatures.parquet --collection c   make a collection from ready signatures
   hapax collection create news --shingle word3   create a collection with its own settings
   hapax check new.jsonl                          find out which of these are duplicates
   hapax export --pairs                           list stored duplicates, each with its original
@@ -38,6 +39,7 @@ struct Arguments {
 enum Verb {
     Serve(serve::Args),
     Import(Box<import::Args>),
+    Load(load::Args),
     Check(check::Args),
     Collection(Box<collection::Args>),
     Export(export::Args),
@@ -55,6 +57,7 @@ pub fn run() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
+        Verb::Load(args) => load::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Collection(args) => collection::run(&args),
         Verb::Export(args) => export::run(&args),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use ureq::http::{HeaderValue, Method, Request, Response};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, SendBody};
 
 use super::trust::{self, Trust, TrustError};
 use crate::config::read_secret;
@@ -197,6 +197,18 @@ impl Client {
         }
         let answer = self.accept(request.send(body))?;
         self.whole(answer)
+    }
+
+    /// Sends a file of `bytes` and returns the text of a short answer. The answer may take as long as the server needs.
+    pub(super) fn post_file(&self, path: &str, mut file: impl Read, bytes: u64) -> Result<String, ClientError> {
+        let mut request = self.agent.post(format!("{}{path}", self.base)).content_type("application/vnd.apache.parquet");
+        request = request.header("content-length", bytes);
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let request = request.config().timeout_per_read(None).build();
+        let mut answer = self.accept(request.send(SendBody::from_reader(&mut file)))?;
+        answer.body_mut().read_to_string().map_err(|error| self.transport(error))
     }
 
     /// Sends a request, with JSON or without a body, and returns the status and the text of a short answer. A status

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
+use super::export_parquet;
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::output::is_broken_pipe;
 use super::retry::patiently;
@@ -45,6 +46,7 @@ const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Dupli
   hapax export --pairs --output pairs.jsonl
   hapax export --clusters | jq -r '.members[1:][]'        the ids of all stored duplicates
   hapax export --data-dir ./hapax-data --collection news  without a server
+  hapax export --data-dir ./hapax-data --parquet --output all.parquet
 
 A line of --pairs has \"id\", \"representative\", \"similarity\", \"low\", \"high\" and \"method\".
 A line of --clusters has \"representative\" and \"members\"; the representative is the first member.
@@ -62,6 +64,9 @@ pub struct Args {
     /// Write clusters: each cluster that has more than one document
     #[arg(long)]
     clusters: bool,
+    /// Write a Parquet file with the signatures, which `hapax load` makes into a collection again
+    #[arg(long, requires = "data_dir", conflicts_with_all = ["pairs", "clusters"])]
+    parquet: bool,
     /// File to write to; - writes to stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -79,7 +84,11 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let mut source: Box<dyn Pages> = match &args.data_dir {
         Some(dir) => {
             let source = OfflineSource::open(dir, &args.collection);
-            Box::new(source.map_err(|error| advise(error, ASK_THE_SERVER))?)
+            let source = source.map_err(|error| advise(error, ASK_THE_SERVER))?;
+            if args.parquet {
+                return parquet(args, &source.stored);
+            }
+            Box::new(source)
         }
         None => Box::new(OnlineSource::new(args)?),
     };
@@ -110,6 +119,20 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             }
             Ok(ExitStatus::Fine)
         }
+    }
+}
+
+fn parquet(args: &Args, stored: &StoredCollection) -> Result<ExitStatus> {
+    let to_stdout = args.output == Path::new("-");
+    if to_stdout && io::stdout().is_terminal() {
+        bail!("--parquet writes bytes that a terminal cannot show; name a file with --output");
+    }
+    let bar = progress_bar(args, to_stdout, Some(stored.documents_total()));
+    let written = export_parquet::write(stored, &args.output, &bar);
+    bar.finish_and_clear();
+    match written {
+        Err(error) if is_broken_pipe(&error) => Ok(ExitStatus::Fine),
+        written => written.map(|()| ExitStatus::Fine).context("the export is incomplete"),
     }
 }
 

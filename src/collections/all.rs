@@ -6,10 +6,11 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 
 use super::collection::Collection;
-use super::local::DataDir;
+use super::local::{DataDir, LoadPlace};
 use super::opening::Opening;
 use super::{BackupName, BackupStatus, CollectionError, CollectionsConfig, Description, Result, Settings};
 use crate::cpu::CpuPool;
+use crate::load::Loaded;
 use crate::types::CollectionName;
 
 /// The collections of a server. Cloning is cheap.
@@ -58,6 +59,29 @@ impl Collections {
                 .create(name, settings)
                 .await
                 .map(|(collection, made)| (Collection::Local(collection), made)),
+        }
+    }
+
+    /// Begins to load a new collection, if no other load is running. Write the file of signatures to the file of the
+    /// returned place, and give it to [`load`](Self::load).
+    pub async fn begin_load(&self, name: CollectionName) -> Result<LoadPlace> {
+        match self {
+            Self::Local(local) => local.registry().begin_load(name).await,
+        }
+    }
+
+    /// Makes a new collection from a file of ready signatures, whole or not at all. `stop` is asked now and then whether
+    /// to give up.
+    pub async fn load(
+        &self,
+        place: LoadPlace,
+        stop: impl Fn() -> bool + Send + 'static,
+    ) -> Result<(Collection, Loaded)> {
+        match self {
+            Self::Local(local) => {
+                let (collection, loaded) = local.registry().load(place, stop).await?;
+                Ok((Collection::Local(collection), loaded))
+            }
         }
     }
 

@@ -12,10 +12,12 @@ mod several;
 
 pub use all::Collections;
 pub use collection::Collection;
+pub use local::LoadPlace;
 pub use opening::Opening;
 pub use pending::Pending;
 pub use several::{AskedCollections, AskedTextSigner};
 
+pub use crate::load::Loaded;
 pub use crate::verdicts::{
     Attached, BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked,
     Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,

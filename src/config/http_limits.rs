@@ -22,6 +22,8 @@ pub struct HttpLimits {
     pub text_bytes_per_second_min: u64,
     /// The longest body of a bulk request, after decompression. `?duplex=true` removes this limit.
     pub bulk_body_bytes_max: u64,
+    /// The longest file of signatures that is loaded.
+    pub load_body_bytes_max: u64,
     /// The largest number of lines of a bulk request, including blank ones. `?duplex=true` removes this limit.
     pub bulk_lines_max: u64,
     /// The longest line of a bulk request. The answer to a longer line is an error line.
@@ -112,6 +114,7 @@ impl HttpLimits {
             batch_documents_max: limit!(count batch_documents_max, 1..=100_000),
             bulk_requests_max: limit!(count bulk_requests_max, 1..=100_000),
             bulk_body_bytes_max: limit!(within bulk_body_bytes_max, KIB..=TIB),
+            load_body_bytes_max: limit!(within load_body_bytes_max, KIB..=1024 * TIB),
             bulk_lines_max: limit!(within bulk_lines_max, 1..=100_000_000),
             bulk_line_bytes_max: limit!(count bulk_line_bytes_max, KIB..=GIB),
             bulk_open_max: limit!(count bulk_open_max, 1..=100_000),

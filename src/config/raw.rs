@@ -49,6 +49,7 @@ pub struct RawServer {
     pub batch_documents_max: u64,
     pub bulk_requests_max: u64,
     pub bulk_body_bytes_max: u64,
+    pub load_body_bytes_max: u64,
     pub bulk_lines_max: u64,
     pub bulk_line_bytes_max: u64,
     pub bulk_open_max: u64,

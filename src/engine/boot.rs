@@ -75,6 +75,22 @@ pub(crate) fn create(
     assemble((store, writer), opened, settings.clone(), preparer, common, &|_| {})
 }
 
+/// Refuses a collection that was loaded if it could not be served: its index has no room, or its key is missing.
+pub(crate) fn admit(name: &CollectionName, settings: &Settings, documents: u64, common: &Common) -> Result<()> {
+    preparer(name, settings, common)?;
+    let index = index(settings, common);
+    common.memory.admit_many(documents.saturating_mul(index.claim_of_one()))
+}
+
+fn index(settings: &Settings, common: &Common) -> Index {
+    Index::new(&IndexOptions {
+        shape: settings.spec.shape(),
+        banding: settings.banding,
+        id_fingerprint_bits: common.limits.id_fingerprint_bits,
+        seed: None,
+    })
+}
+
 /// Opens a collection's file. `progress` is called with the share of the work that is done, from 0 to 1.
 pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<Arc<LocalCollection>> {
     let started = Instant::now();
@@ -121,12 +137,7 @@ fn assemble(
     if common.medium == Medium::Memory {
         writer.never_sync()?;
     }
-    let index = Index::new(&IndexOptions {
-        shape: settings.spec.shape(),
-        banding: settings.banding,
-        id_fingerprint_bits: common.limits.id_fingerprint_bits,
-        seed: None,
-    });
+    let index = index(&settings, common);
     let jobs = store.jobs()?;
     let statistics = LabelStatistics::of(store.intact_statistics()?, common.limits.labels.labels_max);
     index.keep_last_seen(settings.ttl.map(|_| meta.created));

@@ -41,6 +41,17 @@ impl MemoryBudget {
         Self { max, granted, used: AtomicU64::new(0), warned: AtomicBool::new(false), process }
     }
 
+    /// Returns an error if there is no room for documents whose index takes this many bytes.
+    pub(crate) fn admit_many(&self, bytes: u64) -> Result<()> {
+        if let Some(max) = self.max.filter(|&max| self.used().saturating_add(bytes) > max) {
+            return Err(CollectionError::NoRoomForLoad { needed: bytes, max });
+        }
+        match self.process.max() {
+            Some(max) if self.process.is_short() => Err(CollectionError::MemoryShort { max }),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn observe(&self) {
         let used = self.used() as f64;
         metrics::gauge!(names::MEMORY_USED).set(used);

@@ -23,9 +23,13 @@ pub(super) struct AdminAction {
 }
 
 impl AdminAction {
-    /// Returns the action of a request; `None` if the request needs no admin scope, or only reads.
+    /// Returns the action of a request; `None` if the request changes no collection or backup, or only reads.
     pub(super) fn of(route: &'static Route, request: &Request) -> Option<Self> {
-        let of_admins = matches!(route.requires, Requires::Scope(Scope::Admin) | Requires::ScopeForAll(Scope::Admin));
+        // A load makes a collection.
+        let of_admins = matches!(
+            route.requires,
+            Requires::Scope(Scope::Admin | Scope::Load) | Requires::ScopeForAll(Scope::Admin)
+        );
         if !of_admins || route.method == Method::GET {
             return None;
         }

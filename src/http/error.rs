@@ -52,7 +52,7 @@ pub enum Code {
     IdConflict,
     /// The spec or the key does not match the collection's.
     SpecMismatch,
-    /// The collection exists with other settings.
+    /// The collection exists with other settings, or a load would make it.
     CollectionExists,
     /// The two collections do not take the same contents.
     NotMergeable,
@@ -170,7 +170,7 @@ impl Code {
             }
             Self::IdConflict => ("id_conflict", CONFLICT, "The id is stored with other content"),
             Self::SpecMismatch => ("spec_mismatch", CONFLICT, "The spec or the key does not match the collection's"),
-            Self::CollectionExists => ("collection_exists", CONFLICT, "The collection exists with other settings"),
+            Self::CollectionExists => ("collection_exists", CONFLICT, "The collection exists"),
             Self::NotMergeable => ("not_mergeable", CONFLICT, "The merge cannot begin"),
             Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was exceeded"),
             Self::UnsupportedMediaType => (
@@ -391,7 +391,13 @@ impl From<CollectionError> for Problem {
         let detail = error.to_string();
         match error {
             CollectionError::NoSuchCollection(_) => Self::new(Code::CollectionNotFound, detail),
-            CollectionError::CollectionExists { .. } => Self::new(Code::CollectionExists, detail),
+            CollectionError::CollectionExists { .. } | CollectionError::LoadIntoExisting(_) => {
+                Self::new(Code::CollectionExists, detail)
+            }
+            CollectionError::LoadRunning => {
+                Self { retry_after: Some(retry_after::OPERATOR), ..Self::new(Code::Overloaded, detail) }
+            }
+            CollectionError::LoadFile { .. } => Self::new(Code::MalformedBody, detail),
             CollectionError::NotMergeable { .. } | CollectionError::MergeRunning { .. } => {
                 Self::new(Code::NotMergeable, detail)
             }
@@ -416,6 +422,7 @@ impl From<CollectionError> for Problem {
             }
             CollectionError::MemoryBudget { .. }
             | CollectionError::NoRoomForBanding { .. }
+            | CollectionError::NoRoomForLoad { .. }
             | CollectionError::MemoryShort { .. } => Self::new(Code::MemoryBudgetReached, detail),
             CollectionError::SourceFull { .. } => Self::new(Code::SourceFull, detail),
             CollectionError::LabelsFull { .. } | CollectionError::LabelSetsFull { .. } => {

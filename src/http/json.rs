@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
 use super::error::{Code, FieldError, Problem};
+use crate::types::strict_json::{compact_object, in_plain_words};
 
 /// A JSON object whose fields have not been parsed yet.
 #[derive(Debug)]
@@ -158,29 +159,9 @@ pub fn array<'a>(name: &'static str, raw: &'a RawValue) -> Result<Vec<&'a RawVal
     serde_json::from_str(raw.get()).map_err(|_| Problem::invalid(name, "must be an array"))
 }
 
-/// Removes the white space between the tokens of well-formed JSON. The order of keys and the spelling of numbers are
-/// kept.
-///
-/// Refuses repeated keys and deep nesting, also in inner objects.
+/// Returns the compact text of an object, see [`compact_object`].
 pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
-    if !raw.get().starts_with('{') {
-        return Err(Problem::invalid(name, "must be an object"));
-    }
-    Strict
-        .deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
-        .map_err(|error| Problem::invalid(name, refused(&error)))?;
-    let mut text = String::with_capacity(raw.get().len());
-    let (mut quoted, mut escaped) = (false, false);
-    for character in raw.get().chars() {
-        if quoted || !matches!(character, ' ' | '\t' | '\n' | '\r') {
-            text.push(character);
-        }
-        if character == '"' && !escaped {
-            quoted = !quoted;
-        }
-        escaped = quoted && character == '\\' && !escaped;
-    }
-    Ok(text)
+    compact_object(raw.get()).map_err(|detail| Problem::invalid(name, detail))
 }
 
 /// Returns 400 with the position of the error, but without any of the text. A text of one line gets no line number,
@@ -197,30 +178,6 @@ fn malformed(text: &str, error: &serde_json::Error) -> Problem {
     };
     Problem::new(Code::MalformedJson, detail)
 }
-
-/// Returns the fault of a well-formed value that [`Strict`] refused. The position is left out, because it would be
-/// relative to the value, not to the body.
-fn refused(error: &serde_json::Error) -> &'static str {
-    in_plain_words(error).unwrap_or("has a value that is not valid JSON")
-}
-
-/// Returns the fault that serde_json found, in the words of the API.
-fn in_plain_words(error: &serde_json::Error) -> Option<&'static str> {
-    let known = [
-        ("recursion limit exceeded", "nested too deeply"),
-        ("EOF while parsing", "the JSON ends too early"),
-        ("trailing characters", "something follows the JSON object"),
-        ("too many fields", "too many fields"),
-        (TWICE, TWICE),
-        ("number out of range", "has a number that is out of range"),
-        ("hex escape", "has an unpaired surrogate escape"),
-    ];
-    let text = error.to_string();
-    known.into_iter().find(|(of_library, _)| text.contains(of_library)).map(|(_, ours)| ours)
-}
-
-/// The fault of an object that has the same key twice.
-const TWICE: &str = "has the same key twice";
 
 struct ObjectFields<'a>(Fields<'a>);
 
@@ -253,55 +210,6 @@ const FIELDS_MAX: usize = 64;
 
 #[derive(Deserialize)]
 struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// Visits any JSON value and refuses repeated keys. serde_json limits the depth.
-struct Strict;
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = ();
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = ();
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element_seed(Strict)?.is_some() {}
-        Ok(())
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut names = std::collections::HashSet::new();
-        while let Some(name) = map.next_key::<String>()? {
-            map.next_value_seed(Strict)?;
-            if !names.insert(name) {
-                return Err(A::Error::custom(TWICE));
-            }
-        }
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -363,16 +271,6 @@ mod tests {
     fn a_flood_of_fields_is_refused() {
         let fields: Vec<String> = (0..100_000).map(|n| format!("\"f{n}\":1")).collect();
         assert!(Object::parse(&format!("{{{}}}", fields.join(","))).is_err());
-    }
-
-    #[test]
-    fn compact_keeps_order_numbers_and_quoted_space() {
-        let text = "{ \"b\" : 1.10 ,\n \"a b\":[ \"x \\\" y\\\\\" , 1e400 , null ] }";
-        assert_eq!(compact("metadata", &raw(text)).unwrap_err().errors[0].field, "metadata");
-        let text = "{ \"b\" : 1.10 ,\n \"a b\":[ \"x \\\" y\\\\\" , 1e40 , null ] }";
-        assert_eq!(compact("metadata", &raw(text)).unwrap(), r#"{"b":1.10,"a b":["x \" y\\",1e40,null]}"#);
-        assert!(compact("metadata", &raw(r#"{"a":{"k":1,"k":2}}"#)).is_err());
-        assert!(compact("metadata", &raw("[1]")).is_err());
     }
 
     #[test]

@@ -5,10 +5,10 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::admission::Class;
-use super::handlers::{backups, batch, bulk, clusters, collections, documents, golden, jobs, ops, tools};
+use super::handlers::{backups, batch, bulk, clusters, collections, documents, golden, jobs, loads, ops, tools};
 use super::requires::Requires::{self, Key, Nothing, OneOf, Operation, Scope, ScopeForAll};
 use super::state::AppState;
-use crate::keys::Scope::{Admin, Check, Delete, Insert, Metrics, Read, Sign};
+use crate::keys::Scope::{Admin, Check, Delete, Insert, Load, Metrics, Read, Sign};
 
 /// One method on one path.
 pub struct Route {
@@ -39,6 +39,8 @@ impl Route {
             Self { streams: true, .. } => Class::Bulk,
             // Keys that may only check can use this route, so it must not take the places of administrators.
             Self { path: "/v1/tune", .. } => Class::Single,
+            // It makes a collection, which takes minutes.
+            Self { path: "/v1/collections/{collection}/load", .. } => Class::Admin,
             Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
             _ => Class::Admin,
         }
@@ -94,6 +96,8 @@ pub static ROUTES: &[Route] = &[
     route!(GET "/v1/collections/{collection}" Key, ?[] -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::describe)),
     route!(PUT "/v1/collections/{collection}" Scope(Admin), ?[]
         -> [200, 201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(collections::create)),
+    route!(POST "/v1/collections/{collection}/load" Scope(Load), ?[]
+        -> [201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(loads::load)),
     route!(PATCH "/v1/collections/{collection}" Scope(Admin), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] patch(collections::update)),
     route!(DELETE "/v1/collections/{collection}" Scope(Admin), ?["confirm"]

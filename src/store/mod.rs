@@ -49,7 +49,7 @@ pub use self::additions::Additions;
 pub use self::change::Change;
 pub use self::data_dir::files::{
     SUFFIX, clean_leftovers, finish_repairs, is_being_dropped, list, log as log_of, log_without_database, make_dir,
-    name_of, path_of, strangers,
+    name_of, path_of, spool, strangers,
 };
 pub use self::data_dir::{Inventory, lock};
 pub use self::descriptors::out_of_descriptors;
@@ -68,4 +68,5 @@ pub use self::read::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::read::payloads::Looked;
 pub use self::record::{Head, Record, StoredMatch, StoredVerdict};
 pub use self::settings::{Changeable, Meta, Opened};
+pub use self::write::building::{Building, Built, Earlier};
 pub use self::write::writer::Writer;

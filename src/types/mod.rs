@@ -18,6 +18,7 @@ pub mod retry_after;
 mod revisit;
 mod similarity;
 mod statistics;
+pub mod strict_json;
 mod verdict;
 
 pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest};

@@ -27,6 +27,21 @@ pub enum CollectionError {
         /// The settings that were requested.
         asked: String,
     },
+    /// A load makes only new collections.
+    #[error("collection `{0}` exists, and a load makes a new one: choose another name, or drop it first")]
+    LoadIntoExisting(CollectionName),
+    /// Only one collection is loaded at a time.
+    #[error("another collection is being loaded; try again later")]
+    LoadRunning,
+    /// The file of signatures cannot be read.
+    #[error("{detail}")]
+    LoadFile { detail: String },
+    /// The memory budget has no room for the documents of a load. Nothing was stored.
+    #[error(
+        "the index of the new collection would take about {needed} bytes, and there is no room for them within the {max} \
+         bytes that `limits.memory_max_bytes` allows; nothing was stored; delete documents, or raise the limit"
+    )]
+    NoRoomForLoad { needed: u64, max: u64 },
     /// The spec, the key or the signature does not fit the collection.
     #[error("collection `{name}` was made with {held}, but {asked}")]
     SpecMismatch {

@@ -56,3 +56,11 @@ pub struct SettingsAsked {
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: Option<bool>,
 }
+
+impl SettingsAsked {
+    /// Asks for nothing but this spec.
+    pub fn of(spec: Spec) -> Self {
+        let (keep, extract, banding, threshold, verify, ttl, touch) = Default::default();
+        Self { spec, keep, extract, banding, threshold, verify, ttl, touch }
+    }
+}

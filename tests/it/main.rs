@@ -57,6 +57,7 @@ mod label_deletion;
 mod labels;
 mod leftovers;
 mod linearizable;
+mod loading;
 mod logs;
 mod long_documents;
 mod memory_bound;

@@ -52,9 +52,9 @@ impl DataDir {
             move |name: &CollectionName| of_names.upgrade().is_none_or(|opener| opener.folder().path(name).exists());
         let background = Background::start(Arc::clone(&opener.common().disk), scrub, open, exists);
         let latest_backup = LatestBackup::new(backup.dir.as_deref().and_then(store::backup::latest));
-        opener.open_default(default_settings)?;
+        opener.open_default(default_settings.clone())?;
         known.add(&CollectionName::default_collection());
-        let registry = Arc::new(Registry::new(opener, known, background, collections_max));
+        let registry = Arc::new(Registry::new(opener, known, background, collections_max, default_settings));
         let backups = Arc::new(Backups::new(Arc::clone(&registry), backup, latest_backup));
         Ok(Self { registry, backups })
     }

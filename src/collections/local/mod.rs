@@ -7,7 +7,9 @@ mod faults;
 mod folder;
 mod known;
 mod latest_backup;
+mod load_place;
 mod opener;
 mod registry;
 
 pub(super) use data_dir::DataDir;
+pub use load_place::LoadPlace;

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use super::faults::Faults;
 use super::known::Known;
+use super::load_place::LoadPlace;
 use super::opener::Opener;
 use crate::engine::long_work::{blocking, finished};
 use crate::engine::{Background, LocalCollection, boot, meters};
-use crate::store::Store;
+use crate::load::{self, FileSource, LoadFile, Loaded, Made};
+use crate::store::{self, Store};
 use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Description, Result, Settings, WriteFailure};
@@ -25,8 +27,12 @@ pub(in crate::collections) struct Registry {
     known: Known,
     background: Background,
     collections_max: usize,
+    /// The settings that a file of signatures alone leaves open.
+    default_settings: Settings,
     /// It is locked while a collection is created or dropped.
     changing: tokio::sync::Mutex<()>,
+    /// It is locked while a collection is loaded, which other changes need not wait for.
+    loading: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A collection's file while no other code opens or drops it.
@@ -38,8 +44,14 @@ pub(super) enum SettledFile {
 
 impl Registry {
     /// Makes a registry of the collections that `opener` opens.
-    pub(super) fn new(opener: Arc<Opener>, known: Known, background: Background, collections_max: usize) -> Self {
-        Self { opener, known, background, collections_max, changing: tokio::sync::Mutex::default() }
+    pub(super) fn new(
+        opener: Arc<Opener>,
+        known: Known,
+        background: Background,
+        collections_max: usize,
+        default_settings: Settings,
+    ) -> Self {
+        Self { opener, known, background, collections_max, default_settings, changing: tokio::sync::Mutex::default(), loading: Arc::default() }
     }
 
     /// Opens every collection that is not open yet; see [`Opener::open_rest`].
@@ -95,12 +107,7 @@ impl Registry {
             }
             return Ok((held, false));
         }
-        let max = self.collections_max;
-        if self.opener.folder().names()?.len() >= max {
-            return Err(CollectionError::TooManyCollections { max });
-        }
-        // On a full disk, the remaining room is reserved for deletes.
-        self.opener.common().disk.admit()?;
+        self.admit_another()?;
         // The cell makes other requests for this name wait, so that they do not open the file during its creation.
         let cell = self.opener.cells().of(&name);
         let (for_file, this) = (name.clone(), Arc::clone(&self));
@@ -119,6 +126,78 @@ impl Registry {
                 Err(error)
             }
         }
+    }
+
+    /// Begins to load a new collection, if no other load is running.
+    pub(in crate::collections) async fn begin_load(&self, name: CollectionName) -> Result<LoadPlace> {
+        let only = Arc::clone(&self.loading).try_lock_owned().map_err(|_| CollectionError::LoadRunning)?;
+        self.admit_new(&name)?;
+        let path = self.path(&name);
+        let file = blocking(move || {
+            store::spool(&path).map_err(|error| CollectionError::of_system("making a file for the load", &error))
+        });
+        Ok(LoadPlace::new(name, file.await?, only))
+    }
+
+    /// Makes a new collection from a file of ready signatures, whole or not at all. `stop` is asked now and then whether
+    /// to give up. Other collections are served, created and dropped meanwhile.
+    pub(in crate::collections) async fn load(
+        self: &Arc<Self>,
+        place: LoadPlace,
+        stop: impl Fn() -> bool + Send + 'static,
+    ) -> Result<(Arc<LocalCollection>, Loaded)> {
+        let this = Arc::clone(self);
+        // The load runs in its own task. If a client leaves, no unregistered file is left behind.
+        finished(tokio::spawn(async move { this.load_whole(&place, stop).await }).await)
+    }
+
+    async fn load_whole(
+        self: Arc<Self>,
+        place: &LoadPlace,
+        stop: impl Fn() -> bool + Send + 'static,
+    ) -> Result<(Arc<LocalCollection>, Loaded)> {
+        let unusable = |error| CollectionError::of_system("reading the file of the load", &error);
+        let source = FileSource { label: "the file".to_owned(), file: place.file().map_err(unusable)? };
+        let (its, name) = (Arc::clone(&self), place.name.clone());
+        let made = blocking(move || {
+            let (path, default) = (its.path(&name), &its.default_settings);
+            let files = vec![LoadFile::open(source)?];
+            let made = load::build(files, (&name, &path), default, &|_| {}, &stop)?;
+            boot::admit(&name, &made.settings, made.loaded.documents, its.opener.common())?;
+            Ok(made)
+        });
+        let Made { file, loaded, .. } = made.await?;
+        {
+            let _one_at_a_time = self.changing.lock().await;
+            self.admit_new(&place.name)?;
+            let (its, name) = (Arc::clone(&self), place.name.clone());
+            let publish = move || {
+                file.publish().map_err(|error| CollectionError::of_file(error, WriteFailure::NothingKept))?;
+                its.known.add(&name);
+                Ok(())
+            };
+            blocking(publish).await?;
+        }
+        let cell = self.opener.cells().of(&place.name);
+        let opened = Arc::clone(&self.opener).open(cell, place.name.clone()).await?;
+        Ok((opened.ok_or_else(|| CollectionError::NoSuchCollection(place.name.clone()))?, loaded))
+    }
+
+    /// Refuses a new collection if it exists, or if there is no room for it.
+    fn admit_new(&self, name: &CollectionName) -> Result<()> {
+        if self.path(name).exists() {
+            return Err(CollectionError::LoadIntoExisting(name.clone()));
+        }
+        self.admit_another()
+    }
+
+    fn admit_another(&self) -> Result<()> {
+        let max = self.collections_max;
+        if self.opener.folder().names()?.len() >= max {
+            return Err(CollectionError::TooManyCollections { max });
+        }
+        // On a full disk, the remaining room is reserved for deletes.
+        self.opener.common().disk.admit()
     }
 
     /// Returns the descriptions of all collections, open or not, by name; and the damaged collections with their

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::load::LoadError;
 use crate::store::StoreError;
 use crate::store::backup::BackupError;
 use crate::store::lock::LockError;
@@ -22,6 +23,9 @@ pub enum OfflineError {
     /// A collection's file could not be read or written.
     #[error(transparent)]
     File(#[from] StoreError),
+    /// No collection was made from files of signatures.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// No backup was made or restored.
     #[error(transparent)]
     Backup(#[from] BackupError),

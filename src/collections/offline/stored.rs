@@ -9,19 +9,24 @@ use hapax_core::{Pipeline, Spec, SpecError, TextSpec};
 
 use crate::cpu;
 use crate::engine::{Pairs, compared_page};
+use crate::load::{ExportedRow, FileSettings};
 use crate::store::lock::DataDirLock;
-use crate::store::{self, Opened, Store, Writer};
+use crate::store::{self, Opened, Record, Store, Writer};
 use crate::types::{ClusterPlace, CollectionName, Seq};
 use crate::verdicts::{ClustersPage, CollectionError, Cursor, DocumentsPage, Result, Settings};
 
 /// The largest size of shingles and texts that are compared for one page, in bytes.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
+/// The size of payloads from which rows are returned without waiting for more, in bytes.
+const ROWS_BYTES_MAX: usize = 16 << 20;
 
 /// The records of a collection, after all of them were checked against the ledger.
 pub struct StoredCollection {
     store: Store,
     writer: Option<Writer>,
     settings: Settings,
+    /// The version of the extractor with which the collection was created.
+    extractor: u32,
     /// The pipeline that makes shingles of stored texts.
     pipeline: Option<Pipeline>,
     documents: u64,
@@ -48,7 +53,8 @@ impl StoredCollection {
         let settings = Settings::of(&meta, spec).map_err(|error| unusable(error.to_string()))?;
         let pipeline = without_key(&settings.spec).map_err(|error| unusable(error.to_string()))?;
         store.scan(cpu::cores(), |_| {}, &AtomicU64::new(0))?;
-        Ok(Self { store, writer: Some(writer), settings, pipeline, documents, _lock: lock })
+        let extractor = meta.extractor;
+        Ok(Self { store, writer: Some(writer), settings, extractor, pipeline, documents, _lock: lock })
     }
 
     /// Returns the number of documents, including links.
@@ -62,6 +68,29 @@ impl StoredCollection {
         let documents = self.store.page(after, limit)?;
         let more = documents.len() == limit;
         Ok(DocumentsPage::new(documents, more))
+    }
+
+    /// Returns the settings, in the form of a file of signatures.
+    pub fn file_settings(&self) -> FileSettings {
+        FileSettings::of(&self.settings, self.extractor)
+    }
+
+    /// Returns rows for a file of signatures, in order of `seq`: the documents after `after`. If there are none, the
+    /// last one has been returned.
+    pub fn rows(&self, after: Seq, limit: usize) -> Result<Vec<ExportedRow>> {
+        let records = self.store.whole_records(after, limit, ROWS_BYTES_MAX)?;
+        records.into_iter().map(|record| self.row(record)).collect()
+    }
+
+    fn row(&self, record: Record) -> Result<ExportedRow> {
+        let representative = match record.cluster {
+            Seq(0) => None,
+            cluster => self.store.representative(cluster)?.filter(|(seq, _)| *seq != record.seq).map(|(_, id)| id),
+        };
+        let seqs: Vec<_> = record.verdict.matches.iter().map(|found| found.seq).collect();
+        let heads = self.store.heads(&seqs, None, false)?;
+        let matches = heads.into_iter().map(|head| Some(head?.id)).collect();
+        Ok(ExportedRow { record, representative, matches })
     }
 
     /// Returns a page of all clusters that have more than one document.

@@ -7,6 +7,7 @@ mod footprint;
 mod long;
 mod patience;
 mod slices;
+mod spooled;
 mod whole;
 
 pub(super) use budget::{Budget, Room, Window};
@@ -15,4 +16,5 @@ pub(super) use footprint::{fit_asked_content, fit_content, json_bytes, text_byte
 pub(super) use long::LONG_BYTES_MIN;
 pub(super) use patience::Patience;
 pub(super) use slices::{Slice, Slices};
+pub(super) use spooled::spooled;
 pub(super) use whole::{Whole, whole};

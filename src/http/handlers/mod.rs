@@ -9,6 +9,7 @@ pub mod collections;
 pub mod documents;
 pub mod golden;
 pub mod jobs;
+pub mod loads;
 pub mod ops;
 mod pages;
 mod several;

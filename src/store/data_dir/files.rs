@@ -13,6 +13,8 @@ use crate::types::CollectionName;
 /// The suffix of a collection's file.
 pub const SUFFIX: &str = ".sqlite";
 const CREATING: &str = ".creating";
+const LOADING: &str = ".loading";
+const SPOOL: &str = ".spool";
 const DROPPED: &str = ".dropped";
 const REPAIRED: &str = ".repaired";
 const RECOVERING: &str = ".recovering";
@@ -109,7 +111,7 @@ pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let unfinished =
-            [CREATING, RECOVERING].into_iter().find_map(|suffix| Some((name.strip_suffix(suffix)?, suffix)));
+            [CREATING, LOADING, SPOOL, RECOVERING].into_iter().find_map(|suffix| Some((name.strip_suffix(suffix)?, suffix)));
         if let Some((base, suffix)) = unfinished.filter(|(base, _)| collection_of(base).is_some()) {
             remove_with_companions(&dir.join(base), suffix)?;
         } else if let Some(base) = name.strip_suffix(DROPPED).filter(|base| collection_of(base).is_some()) {
@@ -145,6 +147,38 @@ pub fn finish_repairs(dir: &Path) -> io::Result<()> {
 /// Returns the name under which `path` is created until it is complete.
 pub(in crate::store) fn creating(path: &Path) -> PathBuf {
     with_suffix(path, CREATING)
+}
+
+/// Returns the name under which a load builds `path` until it is complete.
+pub(in crate::store) fn loading(path: &Path) -> PathBuf {
+    with_suffix(path, LOADING)
+}
+
+/// Returns an empty file without a name, on the disk of `path`. Only one is made at a time.
+pub fn spool(path: &Path) -> io::Result<File> {
+    let path = with_suffix(path, SPOOL);
+    // A crash between the two steps leaves the name, which the next start removes.
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// Removes what a load has built for `path`.
+pub(in crate::store) fn discard_loading(path: &Path) -> io::Result<()> {
+    remove_with_companions(path, LOADING)
+}
+
+/// Gives the file that a load has built and synced its name.
+pub(in crate::store) fn finish_loading(path: &Path) -> io::Result<()> {
+    install(&loading(path), path)
+}
+
+pub(in crate::store) fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// Removes leftovers that are in the way of creating `path`.
@@ -198,8 +232,13 @@ pub(in crate::store) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<boo
 /// Syncs the complete file and gives it its name.
 pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     let temporary = creating(path);
-    File::open(&temporary)?.sync_all()?;
-    fs::rename(&temporary, path)?;
+    sync(&temporary)?;
+    install(&temporary, path)
+}
+
+/// Gives a file that is on disk its name.
+fn install(temporary: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(temporary, path)?;
     sync_dir(parent(path)).inspect_err(|_| {
         // If the directory is not synced, a crash may lose the name, and with it every write that was acknowledged.
         // Therefore the file is removed, and the creation fails.

@@ -17,15 +17,17 @@ pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
         return Err(StoreError::Exists { path: path.to_owned() });
     }
     files::prepare_creation(path).map_err(io)?;
-    if let Some(orphan) = files::orphan(path) {
-        let detail =
-            "it is a write-ahead log whose database is missing; move it away to create a collection with this name"
-                .to_owned();
-        return Err(StoreError::NotAStore { path: orphan, detail });
-    }
+    refuse_orphan(path)?;
     let sqlite = |error| StoreError::from_sqlite(meta.name.as_str(), "creating its file", error);
     begin_new(&files::creating(path), meta).and_then(finish_new).map_err(sqlite)?;
     files::finish_creation(path).map_err(io)
+}
+
+/// Refuses a path with a log of an earlier collection, which SQLite would replay into the new one.
+pub(in crate::store) fn refuse_orphan(path: &Path) -> Result<()> {
+    let Some(orphan) = files::orphan(path) else { return Ok(()) };
+    let detail = "it is a write-ahead log whose database is missing; move it away to create a collection with this name";
+    Err(StoreError::NotAStore { path: orphan, detail: detail.to_owned() })
 }
 
 /// Creates a file with its settings and no records. It is written without a log. A log would take the same space again,

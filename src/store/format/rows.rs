@@ -357,6 +357,11 @@ fn page_mark(row: &Row<'_>, first: usize) -> Result<Option<PageMark>, Flaw> {
     }
 }
 
+/// Whether the flags of a row say that the client gave only a signature.
+pub(in crate::store) fn is_given(flags: u8) -> bool {
+    flags & GIVEN != 0
+}
+
 fn flags(linked: bool, given: bool) -> u8 {
     (if linked { LINKED } else { 0 }) | (if given { GIVEN } else { 0 })
 }

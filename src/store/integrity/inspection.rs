@@ -85,7 +85,7 @@ pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
 }
 
 /// Checks a file that does not have its name yet.
-pub(super) fn inspect_as(path: &Path, label: &str, progress: &dyn Fn(f64)) -> Result<Inspection> {
+pub(in crate::store) fn inspect_as(path: &Path, label: &str, progress: &dyn Fn(f64)) -> Result<Inspection> {
     let mut inspection = Inspection::default();
     // The database is not opened, because with a damaged log, SQLite would drop the transactions after the flaw and
     // remove the traces of the loss.

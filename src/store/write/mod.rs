@@ -2,6 +2,7 @@
 //! index, or about the threads that wait for a commit.
 
 mod batch;
+pub(in crate::store) mod building;
 pub(in crate::store) mod checkpoint;
 mod checkpointer;
 mod documents;

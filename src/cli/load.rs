@@ -1,0 +1,148 @@
+//! `hapax load`: makes a new collection from files of ready signatures, in a data directory or through a server.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use indicatif::ProgressBar;
+use serde::Deserialize;
+
+use super::client::{Client, ServerArgs};
+use super::exit::ExitStatus;
+use super::files::matching;
+use super::in_use::{ASK_THE_SERVER, advise};
+use super::plural::plural;
+use super::progress;
+use crate::collections::offline;
+use crate::config::{self, Sources};
+use crate::load::{FileSource, LoadFile, LoadProgress, Loaded};
+use crate::types::CollectionName;
+
+/// The number of steps of the bar that shows how much of the new file was read again.
+const STEPS: u64 = 1000;
+
+/// Make a new collection from files of ready signatures.
+///
+/// FILE is Parquet, written by pyhapax or by `hapax export --parquet`. The new collection is there whole or not at all. A
+/// load trusts its files: it looks up nothing, so the new collection may hold documents that are alike. It is several
+/// times as fast as `hapax import`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax load signatures.parquet --collection crawl-2026-48
+  hapax load 'part-*.parquet' --collection crawl-2026-48 --data-dir ./hapax-data     without a server
+  hapax export --data-dir ./restored --parquet --output all.parquet && hapax load all.parquet --collection copy
+
+The files need the columns \"id\" and \"signature\"; docs/load.md describes the others. Several files become one
+collection, in their order; a server takes one file.
+
+Exit status: 0 the collection is there, 2 something failed, and nothing is there.")]
+pub struct Args {
+    /// Parquet files of signatures
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Name of the new collection
+    #[arg(long, value_name = "NAME")]
+    collection: String,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Write into this data directory instead of asking a server; no server may be using it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
+    data_dir: Option<PathBuf>,
+    /// Configuration file of the server that uses the data directory: its [default_collection] has the settings that the
+    /// files leave open
+    #[arg(long, value_name = "FILE", requires = "data_dir")]
+    config: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    let name = CollectionName::new(&args.collection).map_err(|error| anyhow!("--collection: {error}"))?;
+    let paths = matching(&args.files)?;
+    // Before anything is sent, so that a mistake in the last file costs nothing.
+    let files = paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?;
+    for file in &files {
+        if !file.ignored().is_empty() {
+            let columns = file.ignored().join(", ");
+            writeln!(std::io::stderr().lock(), "note: {}: columns that are not loaded: {columns}", file.label())?;
+        }
+    }
+    let begun = Instant::now();
+    let loaded = match &args.data_dir {
+        Some(dir) => in_directory(args, dir, (&name, files))?,
+        None => through_server(args, &name, &paths)?,
+    };
+    let Loaded { documents, links, empty } = loaded;
+    let rate = progress::documents(documents, begun);
+    writeln!(std::io::stderr().lock(), "loaded collection `{name}`: {rate}")?;
+    if links > 0 {
+        writeln!(std::io::stderr().lock(), "{links} of them {}", if links == 1 { "is a link" } else { "are links" })?;
+    }
+    if empty > 0 {
+        writeln!(std::io::stderr().lock(), "left out {empty} row{} without a signature", plural(empty))?;
+    }
+    Ok(ExitStatus::Fine)
+}
+
+fn open(path: &Path) -> Result<LoadFile> {
+    let label = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("cannot read {label}"))?;
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        bail!("{label} is not a file; Parquet is read from its end, so it cannot come through a pipe");
+    }
+    Ok(LoadFile::open(FileSource { label, file })?)
+}
+
+fn in_directory(args: &Args, dir: &Path, (name, files): (&CollectionName, Vec<LoadFile>)) -> Result<Loaded> {
+    let sources = Sources { file: args.config.clone(), ..Sources::default() };
+    let config = config::load(&sources)?.config.collections;
+    let rows = files.iter().map(LoadFile::rows).sum();
+    let bar = progress::of_steps(rows, "{bar:30.cyan/dim} {percent:>3} %  {human_pos} rows, {per_sec}  {eta} left");
+    let checking = progress::of_steps(STEPS, "{bar:30.cyan/dim} {percent:>3} %  of the new file checked");
+    let show = |progress: LoadProgress| match progress {
+        LoadProgress::Rows(read) => bar.set_position(read),
+        LoadProgress::Checked(share) => checking.set_position((share * STEPS as f64) as u64),
+    };
+    let stop = interrupted()?;
+    let stopped = || stop.load(Ordering::Relaxed);
+    let default = &config.default_settings;
+    let loaded = offline::load(dir, config.lock_wait, (name, files), default, &show, &stopped);
+    [bar, checking].iter().for_each(ProgressBar::finish_and_clear);
+    loaded.context("nothing was loaded").map_err(|error| advise(error, ASK_THE_SERVER))
+}
+
+/// Returns a flag that the first Ctrl-C sets. The second one ends the process: what a load leaves then is removed by the
+/// next start.
+fn interrupted() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+fn through_server(args: &Args, name: &CollectionName, paths: &[PathBuf]) -> Result<Loaded> {
+    #[derive(Deserialize)]
+    struct Answer {
+        documents: u64,
+        links: u64,
+        empty: u64,
+    }
+    let [path] = paths else {
+        bail!("a server takes one file; load several with --data-dir, or write them as one file");
+    };
+    let client = Client::new(&args.server)?;
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let template = "{bar:30.cyan/dim} {percent:>3} %  {decimal_bytes} sent, {decimal_bytes_per_sec}  {eta} left";
+    let bar = progress::of_steps(bytes, template);
+    let answer = client.post_file(&format!("/v1/collections/{name}/load"), bar.wrap_read(file), bytes);
+    bar.finish_and_clear();
+    let answer = answer.context("nothing was loaded")?;
+    let Answer { documents, links, empty } =
+        serde_json::from_str(&answer).context("the answer is not from a hapax server")?;
+    Ok(Loaded { documents, links, empty })
+}

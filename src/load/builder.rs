@@ -1,0 +1,333 @@
+//! Files of signatures -> the file of a new collection. Each row becomes a record with the next `seq`. Rows are
+//! compared only with the earlier rows that they name.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+
+use hapax_core::verify::matching_slots;
+use hapax_core::{ContentHash, ShingleSet, SignatureShape};
+
+use super::columns::{CONTENT_HASH, HTML_HASH, ID, LINKED, PAYLOAD, REPRESENTATIVE, SHINGLES, VERDICT};
+use super::error::LoadError;
+use super::reader::LoadFile;
+use super::row::{Columns, Row, Wrong};
+use super::stored_verdict;
+use crate::store::{Building, Built, Earlier, Meta, Record, StoreError, StoredMatch, StoredVerdict, id_fingerprint};
+use crate::types::{
+    CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs,
+};
+use crate::verdicts::Settings;
+
+/// What a load took from its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// The documents of the new collection, links included.
+    pub documents: u64,
+    pub links: u64,
+    /// The rows without a signature, whose texts were empty. A collection never stores such documents.
+    pub empty: u64,
+}
+
+/// A collection that is complete, checked and on disk, and has no name yet.
+pub struct Made {
+    pub file: Built,
+    pub loaded: Loaded,
+    pub settings: Settings,
+}
+
+/// How far a load is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LoadProgress {
+    /// The number of rows that were read.
+    Rows(u64),
+    /// The share of the new file that was read again.
+    Checked(f64),
+}
+
+/// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. `stop` is
+/// asked now and then. The caller holds the data directory's lock.
+pub fn build(
+    files: Vec<LoadFile>,
+    (name, path): (&CollectionName, &Path),
+    default: &Settings,
+    progress: &dyn Fn(LoadProgress),
+    stop: &dyn Fn() -> bool,
+) -> Result<Made, LoadError> {
+    let first = files.first().ok_or_else(|| LoadError::File { file: "load".into(), detail: "there is no file".into() })?;
+    if let Some(other) = files.iter().find(|file| file.settings() != first.settings()) {
+        let detail = format!("its spec or its settings are not those of {}", first.label());
+        return Err(LoadError::File { file: other.label().to_owned(), detail });
+    }
+    let settings = first.settings().settings(default).checked()?;
+    let meta = Meta {
+        name: name.clone(),
+        spec: settings.spec.to_string(),
+        keep: settings.keep,
+        extract: settings.extract,
+        extractor: first.settings().extractor,
+        created: TimestampMs::now(),
+        seen_floor: TimestampMs(0),
+        changeable: settings.changeable(),
+    };
+    let mut rows = Rows {
+        building: Building::begin(path, &meta)?,
+        shape: settings.spec.shape(),
+        keep: settings.keep,
+        threshold: settings.threshold,
+        now: meta.created,
+        known: KnownRows::default(),
+        loaded: Loaded::default(),
+    };
+    let mut read = 0;
+    for file in files {
+        let label = file.label().to_owned();
+        file.read(|first, batch| {
+            if stop() {
+                return Err(LoadError::Cancelled);
+            }
+            let columns = Columns::new(batch);
+            for at in 0..columns.rows() {
+                let added = columns.row(at, rows.shape.bytes()).map_err(Failed::from).and_then(|row| rows.add(row));
+                added.map_err(|failed| failed.at(&label, first + at as u64))?;
+            }
+            read += columns.rows() as u64;
+            progress(LoadProgress::Rows(read));
+            Ok(())
+        })?;
+    }
+    let Rows { building, loaded, .. } = rows;
+    let file = building.complete(&|share| progress(LoadProgress::Checked(share)))?;
+    Ok(Made { file, loaded, settings })
+}
+
+/// The reason why a row was not added.
+enum Failed {
+    Wrong(Wrong),
+    Store(StoreError),
+}
+
+impl From<Wrong> for Failed {
+    fn from(wrong: Wrong) -> Self {
+        Self::Wrong(wrong)
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Failed {
+    fn at(self, file: &str, row: u64) -> LoadError {
+        match self {
+            Self::Wrong((column, detail)) => LoadError::Row { file: file.to_owned(), row, column, detail },
+            Self::Store(error) => LoadError::Store(error),
+        }
+    }
+}
+
+fn wrong(column: &'static str, detail: impl Into<String>) -> Failed {
+    Failed::Wrong((column, detail.into()))
+}
+
+/// The rows that were added so far.
+struct Rows {
+    building: Building,
+    shape: SignatureShape,
+    keep: Keep,
+    threshold: f64,
+    now: TimestampMs,
+    known: KnownRows,
+    loaded: Loaded,
+}
+
+impl Rows {
+    fn add(&mut self, row: Row<'_>) -> Result<(), Failed> {
+        let Some(signature) = row.signature else {
+            self.loaded.empty += 1;
+            return Ok(());
+        };
+        let seq = Seq(self.loaded.documents + 1);
+        let fingerprint = id_fingerprint(&row.id);
+        if self.row_of(&row.id, fingerprint)?.is_some() {
+            return Err(wrong(ID, format!("an earlier row has the id {:?}, too", row.id.as_str())));
+        }
+        check_parts(&row)?;
+        let payload = self.payload(&row)?;
+        let content = row.content.map(ContentHash);
+        let ours = Ours { signature, content };
+        let representative = row.representative.as_ref().map(|id| self.representative(id)).transpose()?;
+        let linked = representative.is_some() && row.linked != Some(false);
+        let verdict = match (row.verdict, &representative) {
+            (Some(json), _) => self.verdict(json, &ours)?,
+            (None, None) => stored_verdict::of_unknown(self.threshold, None),
+            (None, Some((seq, earlier))) => {
+                let found = self.judged(&ours, *seq, earlier, None);
+                stored_verdict::of_unknown(self.threshold, Some((earlier.id.clone(), found)))
+            }
+        };
+        let first_seen = row.first_seen.unwrap_or(self.now);
+        let record = Record {
+            seq,
+            id: row.id,
+            id_fingerprint: fingerprint,
+            signature: signature.to_vec(),
+            content: content.unwrap_or(ContentHash(0)),
+            given: content.is_none(),
+            linked,
+            metadata: row.metadata,
+            labels: row.labels,
+            capture: row.capture,
+            first_seen,
+            id_first_seen: row.id_first_seen.unwrap_or(first_seen),
+            seen: row.last_seen.unwrap_or(first_seen),
+            cluster: representative.map_or(Seq(0), |(seq, _)| seq),
+            shingles: row.shingles,
+            page: row.page,
+            verdict,
+            payload,
+        };
+        self.building.push(&record)?;
+        let stands = !linked && record.cluster == Seq(0);
+        self.known.add(fingerprint, KnownRow { seq, stands });
+        self.loaded.documents += 1;
+        self.loaded.links += u64::from(linked);
+        Ok(())
+    }
+
+    /// Returns the shingles or the text of a row, which it must have if the collection keeps them.
+    fn payload(&self, row: &Row<'_>) -> Result<Option<Arc<Payload>>, Failed> {
+        let kind = match self.keep {
+            Keep::Signature => return Ok(None),
+            Keep::Shingles => PayloadKind::Shingles,
+            Keep::Text => PayloadKind::Text,
+        };
+        let keep = self.keep.as_str();
+        let (bytes, shingles) =
+            row.payload.ok_or_else(|| wrong(PAYLOAD, format!("it has no value, but the collection keeps `{keep}`")))?;
+        if kind == PayloadKind::Shingles && ShingleSet::from_bytes(bytes, shingles).is_none() {
+            return Err(wrong(PAYLOAD, format!("it is not a set of {shingles} shingles")));
+        }
+        Ok(Some(Arc::new(Payload { kind, shingles, bytes: bytes.to_vec() })))
+    }
+
+    /// Returns the earlier row with this id.
+    fn row_of(&self, id: &DocId, fingerprint: u64) -> Result<Option<(KnownRow, Earlier)>, Failed> {
+        for known in self.known.of(fingerprint) {
+            let earlier = self.building.earlier(known.seq)?;
+            if earlier.id == *id {
+                return Ok(Some((known, earlier)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn representative(&self, id: &DocId) -> Result<(Seq, Earlier), Failed> {
+        let shown = id.as_str();
+        match self.row_of(id, id_fingerprint(id))? {
+            Some((KnownRow { seq, stands: true }, earlier)) => Ok((seq, earlier)),
+            Some(_) => Err(wrong(REPRESENTATIVE, format!("{shown:?} has a representative itself"))),
+            None => Err(wrong(REPRESENTATIVE, format!("no earlier row has the id {shown:?}"))),
+        }
+    }
+
+    fn verdict(&self, json: &str, ours: &Ours<'_>) -> Result<StoredVerdict, Failed> {
+        let mut failed = None;
+        let verdict = stored_verdict::from_json(json, |(id, overlap)| {
+            match self.row_of(&id, id_fingerprint(&id)) {
+                Ok(Some((known, earlier))) => Ok(self.judged(ours, known.seq, &earlier, overlap)),
+                Ok(None) => Err(format!("no earlier row has the id {:?} of a match", id.as_str())),
+                Err(error) => {
+                    failed = Some(error);
+                    Err(String::new())
+                }
+            }
+        });
+        verdict.map_err(|detail| failed.unwrap_or_else(|| wrong(VERDICT, detail)))
+    }
+
+    /// Compares a row with an earlier one.
+    fn judged(&self, ours: &Ours<'_>, seq: Seq, earlier: &Earlier, overlap: Option<Overlap>) -> StoredMatch {
+        let matching = matching_slots(ours.signature, &earlier.signature, self.shape);
+        let equal = ours.content.is_some() && ours.content == earlier.content;
+        StoredMatch { seq, matching, exact: equal && ours.signature == earlier.signature, overlap }
+    }
+}
+
+/// Refuses values that contradict each other.
+fn check_parts(row: &Row<'_>) -> Result<(), Failed> {
+    if row.content.is_some() && row.shingles.is_none_or(|shingles| shingles == 0) {
+        return Err(wrong(SHINGLES, "a content hash needs the number of shingles, at least 1"));
+    }
+    if row.content.is_none() && row.shingles.is_some() {
+        return Err(wrong(CONTENT_HASH, "a number of shingles needs a content hash"));
+    }
+    if row.page.is_some() && row.content.is_none() {
+        return Err(wrong(HTML_HASH, "the hash of a page needs a content hash"));
+    }
+    if row.linked == Some(true) && row.representative.is_none() {
+        return Err(wrong(LINKED, "a link needs a representative"));
+    }
+    Ok(())
+}
+
+/// The parts of a row by which it is compared.
+struct Ours<'a> {
+    signature: &'a [u8],
+    content: Option<ContentHash>,
+}
+
+/// A row that was added.
+#[derive(Clone, Copy)]
+struct KnownRow {
+    seq: Seq,
+    /// Whether it can represent a cluster.
+    stands: bool,
+}
+
+/// The rows by the fingerprints of their ids, 8 bytes each and the table's overhead.
+#[derive(Default)]
+struct KnownRows {
+    first: HashMap<u64, u64, BuildHasherDefault<Fingerprints>>,
+    /// Rows whose fingerprint an earlier row has, too.
+    more: Vec<(u64, u64)>,
+}
+
+impl KnownRows {
+    fn add(&mut self, fingerprint: u64, row: KnownRow) {
+        let packed = row.seq.0 << 1 | u64::from(row.stands);
+        let first = *self.first.entry(fingerprint).or_insert(packed);
+        if first != packed {
+            self.more.push((fingerprint, packed));
+        }
+    }
+
+    fn of(&self, fingerprint: u64) -> impl Iterator<Item = KnownRow> {
+        let first = self.first.get(&fingerprint).copied();
+        // The list is nearly always empty, so it is not searched if nothing has the fingerprint.
+        let more = self.more.iter().filter(move |(other, _)| first.is_some() && *other == fingerprint);
+        let packed = first.into_iter().chain(more.map(|(_, packed)| *packed));
+        packed.map(|packed| KnownRow { seq: Seq(packed >> 1), stands: packed & 1 == 1 })
+    }
+}
+
+/// Fingerprints are hashes already.
+#[derive(Default)]
+struct Fingerprints(u64);
+
+impl Hasher for Fingerprints {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only numbers are hashed");
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+}

@@ -1,0 +1,19 @@
+//! A file of ready signatures <-> a whole collection. In: Parquet, with the columns of `columns.rs`. Out: the file of a
+//! new collection, complete and checked, under a name that is never opened; and back. A load trusts its file: it makes
+//! no lookups. Knows nothing of the index, of HTTP, or of the directory that the collection comes into.
+
+mod builder;
+mod columns;
+mod error;
+mod reader;
+mod row;
+mod settings;
+mod stored_verdict;
+mod writer;
+
+pub use builder::{LoadProgress, Loaded, Made, build};
+pub use columns::{COLUMNS, ColumnDoc};
+pub use error::LoadError;
+pub use reader::{FileSource, LoadFile};
+pub use settings::FileSettings;
+pub use writer::{ExportedRow, ParquetWriter};

@@ -1,0 +1,186 @@
+//! A Parquet file -> batches of rows with the columns of the format, read in a thread. The types of the columns are
+//! checked before the first row is read. A file that lies about itself is an error, even if the library panics.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, SchemaRef};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+
+use super::columns::{self, COLUMNS};
+use super::error::LoadError;
+use super::settings::FileSettings;
+
+/// The number of rows in a batch.
+const BATCH_ROWS: usize = 4096;
+/// The number of batches that wait for the builder.
+const BATCHES_WAITING: usize = 2;
+/// A column of a row group is refused if it has more bytes than this, and is this many times as long as on disk.
+const SUSPECT_BYTES: i64 = 256 << 20;
+const SUSPECT_RATIO: i64 = 1000;
+
+/// A file, and its name in errors.
+#[derive(Debug)]
+pub struct FileSource {
+    pub label: String,
+    pub file: File,
+}
+
+/// A file whose metadata was read and whose columns have the right types.
+pub struct LoadFile {
+    label: String,
+    builder: ParquetRecordBatchReaderBuilder<File>,
+    settings: FileSettings,
+    rows: u64,
+    /// Columns that are not of the format.
+    ignored: Vec<String>,
+}
+
+impl LoadFile {
+    pub fn open(source: FileSource) -> Result<Self, LoadError> {
+        let FileSource { label, file } = source;
+        let broken = |detail: String| LoadError::File { file: label.clone(), detail };
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let opened = catching(|| {
+            ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|error| error.to_string())
+        });
+        let builder =
+            opened.map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
+        let metadata = builder.metadata().file_metadata();
+        let pairs = metadata.key_value_metadata().into_iter().flatten();
+        let pairs = pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let settings = FileSettings::read(&pairs).map_err(broken)?;
+        let rows = u64::try_from(metadata.num_rows()).map_err(|_| broken("it has a negative number of rows".into()))?;
+        let ignored = check_columns(&label, builder.schema(), settings.spec.shape().bytes())?;
+        let this = Self { label, builder, settings, rows, ignored };
+        this.check_sizes()?;
+        Ok(this)
+    }
+
+    pub fn settings(&self) -> &FileSettings {
+        &self.settings
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The columns that the load leaves out.
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
+    /// Refuses columns that decompress to far more than a column of rows has.
+    fn check_sizes(&self) -> Result<(), LoadError> {
+        let groups = self.builder.metadata().row_groups().iter();
+        for chunk in groups.flat_map(|group| group.columns()) {
+            let (plain, packed) = (chunk.uncompressed_size(), chunk.compressed_size());
+            if plain > SUSPECT_BYTES && plain / SUSPECT_RATIO > packed {
+                return Err(LoadError::File {
+                    file: self.label.clone(),
+                    detail: format!(
+                        "column `{}` has {packed} bytes that decompress to {plain}; write it with smaller row groups",
+                        chunk.column_path().string()
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the file in a thread, and gives each batch to `each` with the number of its first row.
+    pub(super) fn read(
+        self,
+        mut each: impl FnMut(u64, &RecordBatch) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
+        let label = self.label.clone();
+        let broken = |detail| LoadError::File { file: label.clone(), detail };
+        let expected = self.rows;
+        let (sender, batches) = sync_channel(BATCHES_WAITING);
+        std::thread::scope(|scope| {
+            scope.spawn(move || self.send(&sender));
+            let mut first = 0;
+            for batch in batches {
+                let batch = batch.map_err(broken)?;
+                each(first, &batch)?;
+                first += batch.num_rows() as u64;
+            }
+            if first != expected {
+                return Err(broken(format!("its metadata counts {expected} rows, but it has {first}")));
+            }
+            Ok(())
+        })
+    }
+
+    fn send(self, batches: &SyncSender<Result<RecordBatch, String>>) {
+        let read = catching(|| {
+            let wanted = self.builder.schema().fields().iter().enumerate();
+            let wanted = wanted.filter(|(_, field)| COLUMNS.iter().any(|column| column.name == field.name()));
+            let wanted = ProjectionMask::roots(self.builder.parquet_schema(), wanted.map(|(at, _)| at));
+            let reader = self.builder.with_projection(wanted).with_batch_size(BATCH_ROWS).build();
+            for batch in reader.map_err(|error| error.to_string())? {
+                // The receiver is gone after an error.
+                if batches.send(Ok(batch.map_err(|error| error.to_string())?)).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        if let Err(detail) = read {
+            let _ = batches.send(Err(detail));
+        }
+    }
+}
+
+/// Turns a panic of the library into an error.
+fn catching<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("its pages contradict its metadata".to_owned()))
+}
+
+/// Checks the types of the columns, and returns the names of those that are not of the format.
+fn check_columns(label: &str, schema: &SchemaRef, signature_bytes: usize) -> Result<Vec<String>, LoadError> {
+    let wrong = |column, detail| Err(LoadError::Column { file: label.to_owned(), column, detail });
+    for column in &COLUMNS {
+        let mut named = schema.fields().iter().filter(|field| field.name() == column.name);
+        match (named.next(), named.next()) {
+            (Some(field), None) => {
+                if !fits(column.name, field.data_type(), signature_bytes) {
+                    let kind = column.kind;
+                    return wrong(column.name, format!("it must have the type {kind}, but has {}", field.data_type()));
+                }
+            }
+            (Some(_), Some(_)) => return wrong(column.name, "there are two columns of this name".to_owned()),
+            (None, _) if [columns::ID, columns::SIGNATURE].contains(&column.name) => {
+                return wrong(column.name, "it is missing".to_owned());
+            }
+            (None, _) => {}
+        }
+    }
+    let strange = schema.fields().iter().filter(|field| COLUMNS.iter().all(|column| column.name != field.name()));
+    Ok(strange.map(|field| field.name().clone()).collect())
+}
+
+fn fits(column: &str, kind: &DataType, signature_bytes: usize) -> bool {
+    let bytes = |width| match kind {
+        DataType::Binary => true,
+        DataType::FixedSizeBinary(has) => usize::try_from(*has) == Ok(width),
+        _ => false,
+    };
+    match column {
+        columns::SIGNATURE => bytes(signature_bytes),
+        columns::CONTENT_HASH | columns::HTML_HASH => bytes(16),
+        columns::PAYLOAD => *kind == DataType::Binary,
+        columns::SHINGLES | columns::PAYLOAD_SHINGLES | columns::EXTRACTOR => kind.is_integer(),
+        columns::FIRST_SEEN | columns::ID_FIRST_SEEN | columns::LAST_SEEN => matches!(kind, DataType::Timestamp(..)),
+        columns::LINKED => *kind == DataType::Boolean,
+        columns::LABELS => matches!(kind, DataType::List(of) if *of.data_type() == DataType::Utf8),
+        _ => *kind == DataType::Utf8,
+    }
+}

@@ -1,0 +1,173 @@
+//! Records -> a Parquet file that can be loaded again. Written to a file of another name, which gets its name when it
+//! is complete.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, FixedSizeBinaryBuilder, ListBuilder, StringBuilder, TimestampMillisecondBuilder,
+    UInt32Builder, UInt64Builder,
+};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+use super::columns::{SIGNATURE, schema};
+use super::settings::FileSettings;
+use super::stored_verdict;
+use crate::store::Record;
+use crate::types::{CaptureDate, DocId, PayloadDigest};
+
+/// The number of rows in a row group.
+const GROUP_ROWS: usize = 100_000;
+
+/// A record with the ids that its row names.
+pub struct ExportedRow {
+    pub record: Record,
+    /// The representative of its cluster, unless it represents the cluster itself.
+    pub representative: Option<DocId>,
+    /// The ids of its verdict's matches; `None` for documents that are gone.
+    pub matches: Vec<Option<DocId>>,
+}
+
+/// A file that is being written.
+pub struct ParquetWriter<W: Write + Send> {
+    schema: SchemaRef,
+    signature_bytes: i32,
+    writer: ArrowWriter<W>,
+}
+
+impl<W: Write + Send> ParquetWriter<W> {
+    pub fn new(out: W, settings: &FileSettings) -> Result<Self, ParquetError> {
+        let signature_bytes = i32::try_from(settings.spec.shape().bytes()).expect("a signature has at most 32 KiB");
+        let schema = schema(signature_bytes, settings.metadata());
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            // Signatures are like random bytes: neither a dictionary nor compression makes them shorter.
+            .set_column_dictionary_enabled(SIGNATURE.into(), false)
+            .set_column_compression(SIGNATURE.into(), Compression::UNCOMPRESSED)
+            .build();
+        let writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties))?;
+        Ok(Self { schema, signature_bytes, writer })
+    }
+
+    pub fn write(&mut self, rows: &[ExportedRow]) -> Result<(), ParquetError> {
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns(rows, self.signature_bytes)?)?;
+        self.writer.write(&batch)
+    }
+
+    /// Writes the end of the file, and returns what it was written to.
+    pub fn finish(self) -> Result<W, ParquetError> {
+        self.writer.into_inner()
+    }
+}
+
+fn columns(rows: &[ExportedRow], signature_bytes: i32) -> Result<Vec<ArrayRef>, ParquetError> {
+    let mut made = Builders::new(signature_bytes);
+    rows.iter().try_for_each(|row| made.add(row))?;
+    Ok(made.finish())
+}
+
+struct Builders {
+    id: StringBuilder,
+    signature: FixedSizeBinaryBuilder,
+    content: FixedSizeBinaryBuilder,
+    /// `shingles`, `payload_shingles`.
+    counts: [UInt64Builder; 2],
+    /// `verdict`, `representative`, `metadata`, `date`, `payload_digest`.
+    texts: [StringBuilder; 5],
+    linked: BooleanBuilder,
+    /// `first_seen`, `id_first_seen`, `last_seen`.
+    times: [TimestampMillisecondBuilder; 3],
+    labels: ListBuilder<StringBuilder>,
+    payload: BinaryBuilder,
+    html_hash: FixedSizeBinaryBuilder,
+    extractor: UInt32Builder,
+}
+
+impl Builders {
+    fn new(signature_bytes: i32) -> Self {
+        let time = || TimestampMillisecondBuilder::new().with_timezone("UTC");
+        let element = Field::new("element", DataType::Utf8, false);
+        Self {
+            id: StringBuilder::new(),
+            signature: FixedSizeBinaryBuilder::new(signature_bytes),
+            content: FixedSizeBinaryBuilder::new(16),
+            counts: Default::default(),
+            texts: Default::default(),
+            linked: BooleanBuilder::new(),
+            times: [time(), time(), time()],
+            labels: ListBuilder::new(StringBuilder::new()).with_field(element),
+            payload: BinaryBuilder::new(),
+            html_hash: FixedSizeBinaryBuilder::new(16),
+            extractor: UInt32Builder::new(),
+        }
+    }
+
+    fn add(&mut self, row: &ExportedRow) -> Result<(), ParquetError> {
+        let record = &row.record;
+        self.id.append_value(record.id.as_str());
+        self.signature.append_value(&record.signature)?;
+        if record.given {
+            self.content.append_null();
+        } else {
+            self.content.append_value(record.content.0.to_be_bytes())?;
+        }
+        let payload = record.payload.as_ref();
+        let counts = [record.shingles, payload.map(|payload| payload.shingles)];
+        self.counts.iter_mut().zip(counts).for_each(|(column, count)| column.append_option(count));
+        let verdict = stored_verdict::to_json(&record.verdict, &row.matches);
+        let texts = [
+            Some(verdict.as_str()),
+            row.representative.as_ref().map(DocId::as_str),
+            record.metadata.as_ref().map(|metadata| metadata.as_str()),
+            record.capture.date.as_ref().map(CaptureDate::as_str),
+            record.capture.digest.as_ref().map(PayloadDigest::as_str),
+        ];
+        self.texts.iter_mut().zip(texts).for_each(|(column, text)| column.append_option(text));
+        self.linked.append_value(record.linked);
+        let times = [record.first_seen, record.id_first_seen, record.seen];
+        self.times.iter_mut().zip(times).for_each(|(column, time)| column.append_value(time.0));
+        let labels = record.labels.iter().flat_map(|labels| labels.as_str().lines());
+        labels.for_each(|label| self.labels.values().append_value(label));
+        self.labels.append(record.labels.is_some());
+        self.payload.append_option(payload.map(|payload| &payload.bytes));
+        match record.page {
+            Some(page) => self.html_hash.append_value(page.hash.to_be_bytes())?,
+            None => self.html_hash.append_null(),
+        }
+        self.extractor.append_option(record.page.map(|page| page.extractor));
+        Ok(())
+    }
+
+    /// Returns the columns in the order of the schema.
+    fn finish(mut self) -> Vec<ArrayRef> {
+        let [mut shingles, mut payload_shingles] = self.counts;
+        let [mut verdict, mut representative, mut metadata, mut date, mut payload_digest] = self.texts;
+        let [mut first_seen, mut id_first_seen, mut last_seen] = self.times;
+        vec![
+            Arc::new(self.id.finish()),
+            Arc::new(self.signature.finish()),
+            Arc::new(self.content.finish()),
+            Arc::new(shingles.finish()),
+            Arc::new(verdict.finish()),
+            Arc::new(representative.finish()),
+            Arc::new(self.linked.finish()),
+            Arc::new(first_seen.finish()),
+            Arc::new(id_first_seen.finish()),
+            Arc::new(last_seen.finish()),
+            Arc::new(metadata.finish()),
+            Arc::new(self.labels.finish()),
+            Arc::new(self.payload.finish()),
+            Arc::new(payload_shingles.finish()),
+            Arc::new(self.html_hash.finish()),
+            Arc::new(self.extractor.finish()),
+            Arc::new(date.finish()),
+            Arc::new(payload_digest.finish()),
+        ]
+    }
+}

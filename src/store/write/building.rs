@@ -1,0 +1,159 @@
+//! Makes a whole collection's file from records, in one transaction and without a log, under a name that is never
+//! opened as a collection. In: records, in order of `seq`. Out: a file that is complete, checked and on disk, and gets
+//! its name in one step.
+
+use std::path::{Path, PathBuf};
+
+use hapax_core::ContentHash;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::batch::Batch;
+use super::documents::insert;
+use crate::store::data_dir::files;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::creation::{begin_new, finish_new, refuse_orphan};
+use crate::store::format::ledger::Ledger;
+use crate::store::format::rows::is_given;
+use crate::store::integrity::inspection::{Finding, inspect_as};
+use crate::store::read::readers::Readers;
+use crate::store::record::Record;
+use crate::store::settings::Meta;
+use crate::types::{DocId, Seq};
+
+/// The operation in errors.
+const BUILDING: &str = "building its file";
+
+/// The parts of a record that was added, by which later ones are judged.
+pub struct Earlier {
+    pub id: DocId,
+    pub signature: Vec<u8>,
+    /// `None`: the client gave only a signature.
+    pub content: Option<ContentHash>,
+}
+
+/// A file that is being made. It is removed if this is dropped.
+pub struct Building {
+    connection: Connection,
+    /// It only knows the collection's name here: the file has no payloads to remove.
+    readers: Readers,
+    meta: Meta,
+    ledger: Ledger,
+    last_seq: Seq,
+    buffer: Vec<u8>,
+    file: Unfinished,
+}
+
+/// A complete file that has no name yet. It is removed if this is dropped.
+pub struct Built(Unfinished);
+
+/// Removes the file unless it has got its name.
+struct Unfinished {
+    path: PathBuf,
+    named: bool,
+}
+
+impl Building {
+    /// Begins a file that will be at `path`. The caller holds the data directory's lock, and builds no other file for
+    /// this path.
+    pub fn begin(path: &Path, meta: &Meta) -> Result<Self> {
+        let collection = meta.name.as_str();
+        let io = |error| StoreError::from_io(collection, BUILDING, error);
+        let sqlite = |error| StoreError::from_sqlite(collection, BUILDING, error);
+        if path.exists() {
+            return Err(StoreError::Exists { path: path.to_owned() });
+        }
+        files::discard_loading(path).map_err(io)?;
+        let file = Unfinished { path: path.to_owned(), named: false };
+        let made = files::loading(path);
+        let connection = begin_new(&made, meta).map_err(sqlite)?;
+        // A failed build is thrown away, so nothing has to be undone, and the sync at the end is enough.
+        connection
+            .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; BEGIN")
+            .map_err(sqlite)?;
+        let readers = Readers::new(&made, collection);
+        let (ledger, last_seq) = Default::default();
+        Ok(Self { connection, readers, meta: meta.clone(), ledger, last_seq, buffer: Vec::new(), file })
+    }
+
+    /// Adds a document. Its `seq` is higher than that of the last one.
+    pub fn push(&mut self, record: &Record) -> Result<()> {
+        let (keep, ledger) = (self.meta.keep, self.ledger);
+        let mut batch = Batch::new(&self.connection, &self.readers, keep, ledger, &mut self.buffer);
+        insert(&mut batch, record)?;
+        self.ledger = *batch.ledger();
+        self.last_seq = record.seq;
+        Ok(())
+    }
+
+    /// Returns a document that was added.
+    pub fn earlier(&self, seq: Seq) -> Result<Earlier> {
+        let sql = "SELECT d.id, s.bytes, d.content_hash, d.flags FROM document d JOIN signature s ON s.seq = d.seq
+                   WHERE d.seq = ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            let (id, signature): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            let content: [u8; 16] = row.get(2)?;
+            Ok((id, signature, u128::from_be_bytes(content), row.get::<_, u8>(3)?))
+        };
+        let found = self.connection.prepare_cached(sql);
+        let found = found.and_then(|mut statement| statement.query_row([seq.0 as i64], read).optional());
+        let found = found.map_err(|error| StoreError::from_sqlite(self.collection(), BUILDING, error))?;
+        let lost = |detail| StoreError::damaged(self.collection(), seq, detail);
+        let (id, signature, content, flags) = found.ok_or_else(|| lost("a row that was just written is gone"))?;
+        let id = DocId::new(id).map_err(|_| lost("its id is invalid"))?;
+        let content = (!is_given(flags)).then_some(ContentHash(content));
+        Ok(Earlier { id, signature, content })
+    }
+
+    /// Completes the file, reads all of it again, and syncs it. `progress` is called with the share that was read.
+    pub fn complete(self, progress: &dyn Fn(f64)) -> Result<Built> {
+        let Self { connection, readers, meta, ledger, last_seq, mut buffer, file } = self;
+        let collection = meta.name.as_str();
+        let sqlite = |error| StoreError::from_sqlite(collection, BUILDING, error);
+        Batch::new(&connection, &readers, meta.keep, ledger, &mut buffer).finish(&Ledger::default(), last_seq)?;
+        connection.execute_batch("COMMIT").map_err(sqlite)?;
+        finish_new(connection).map_err(sqlite)?;
+        let made = files::loading(&file.path);
+        files::sync(&made).map_err(|error| StoreError::from_io(collection, BUILDING, error))?;
+        match inspect_as(&made, collection, progress)?.findings.first() {
+            None => Ok(Built(file)),
+            Some(Finding { place, detail, .. }) => {
+                Err(StoreError::damaged(collection, None, format!("its new file is damaged: {place}: {detail}")))
+            }
+        }
+    }
+
+    fn collection(&self) -> &str {
+        self.meta.name.as_str()
+    }
+}
+
+impl Built {
+    /// Gives the file its name, in one step. The caller makes sure that no collection is created or dropped meanwhile.
+    pub fn publish(mut self) -> Result<()> {
+        let path = &self.0.path;
+        let io = |error| StoreError::from_io(&files::name_of(path), BUILDING, error);
+        if path.exists() {
+            return Err(StoreError::Exists { path: path.clone() });
+        }
+        files::prepare_creation(path).map_err(io)?;
+        refuse_orphan(path)?;
+        files::finish_loading(path).map_err(io)?;
+        self.0.named = true;
+        Ok(())
+    }
+
+    /// Returns the size of the file in bytes.
+    pub fn bytes(&self) -> u64 {
+        files::loading(&self.0.path).metadata().map_or(0, |metadata| metadata.len())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.named
+            && let Err(error) = files::discard_loading(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "could not remove the file of a failed load");
+        }
+    }
+}
