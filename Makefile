@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures wheel
+.PHONY: alerts bench-load bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -89,6 +89,15 @@ bench-python: wheel ## compare the Python package with rensa, datasketch, the co
 	target/tools-bench-python/bin/python -m pip install --quiet --disable-pip-version-check \
 		rensa==0.5.0 datasketch==2.0.0 numpy 'pyarrow>=20' psutil
 	target/tools-bench-python/bin/python -P python/bench.py --core target/release/examples/rate $(BENCH_PYTHON_OPTIONS)
+
+# By hand: make bench-load BENCH_LOAD_OPTIONS='--rows 10000000'
+BENCH_LOAD_OPTIONS ?=
+bench-load: wheel ## compare a load of ready signatures with an import of the texts
+	cargo build --release --locked --workspace --bins
+	python3 -m venv target/tools-bench-load
+	target/tools-bench-load/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall target/wheels/*.whl
+	target/tools-bench-load/bin/python -m pip install --quiet --disable-pip-version-check numpy 'pyarrow>=20'
+	target/tools-bench-load/bin/python loadtest/load.py --binary target/release/hapax $(BENCH_LOAD_OPTIONS)
 
 DENY = target/tools/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies
@@ -256,7 +265,7 @@ loom: ## test the arena under every order of loads and stores
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
-FUZZ_SERVER_TARGETS = lines bodies pages query config keys records warc
+FUZZ_SERVER_TARGETS = lines bodies pages query config keys records warc load
 FUZZ_SECONDS ?= $(if $(CI),20,30)
 FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
@@ -272,7 +281,7 @@ fuzz-core: $(FUZZ) ## compare each stage of signing with its portable form
 # What a target finds new stays in tests/fuzz/corpus. No input may make the server allocate 256 MiB at once, or 2 GiB.
 # By default cargo-fuzz compiles each crate in one piece, on one core: the server took over eight minutes.
 FUZZ_SERVER = --fuzz-dir tests/fuzz --target-dir target/fuzz --codegen-units 16
-fuzz-server: $(FUZZ) ## send the parsers everything: lines, bodies, pages, queries, settings, keys, records and WARC files
+fuzz-server: $(FUZZ) ## send the parsers everything: lines, bodies, pages, queries, settings, keys, records, WARC files and files of signatures
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	$(FUZZ_RUN) build $(FUZZ_SERVER)
 	python3 tests/fuzz/seeds.py target/fuzz-seeds

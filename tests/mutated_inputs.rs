@@ -15,6 +15,8 @@ mod config;
 mod keys;
 #[path = "fuzz/fuzz_targets/lines.rs"]
 mod lines;
+#[path = "fuzz/fuzz_targets/load.rs"]
+mod load;
 #[path = "fuzz/fuzz_targets/pages.rs"]
 mod pages;
 #[path = "fuzz/fuzz_targets/query.rs"]
@@ -159,4 +161,9 @@ fn records_are_read_as_they_were_written() {
 #[test]
 fn pages_of_damaged_archives_are_documents() {
     run("warc", 1500, warc::run);
+}
+
+#[test]
+fn files_of_signatures_make_a_sound_collection_or_none() {
+    run("load", 300, load::run);
 }

@@ -33,7 +33,7 @@ use crate::verdicts::check_threshold;
 /// Look documents up, without storing anything.
 ///
 /// Each line of FILE is a JSON object with a `text`, an `html`, a `set` or a `signature`, or FILE is a WARC file, which has
-/// pages with their addresses as ids. The output has a line of JSON for each, in the same order: the verdict, with the
+/// pages with their addresses as ids, or a Parquet file with such columns. The output has a line of JSON for each, in the same order: the verdict, with the
 /// number of the input line or record. If an object has an `id`, the stored document of that id does not count as its
 /// duplicate.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ use crate::verdicts::check_threshold;
 
 Exit status: 0 no duplicate was found, 1 at least one was found, 2 something failed.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd; - reads stdin
+    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; - reads stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub struct Args {
     limit: u32,
     #[command(flatten)]
     fields: FieldArgs,
-    /// Read FILE as one plain text instead of JSON Lines or WARC
+    /// Read FILE as one plain text instead of documents
     #[arg(long)]
     text: bool,
     /// Read FILE as one page of HTML instead of JSON Lines

@@ -31,7 +31,7 @@ const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Dupli
                              inserted with on_duplicate=link or on_duplicate=store (hapax import --on-duplicate link); \
                              with on_duplicate=skip, the default, they are not stored.";
 
-/// Write the documents of a collection as JSON Lines.
+/// Write the documents of a collection as JSON Lines, or with their signatures as Parquet.
 ///
 /// By default, it writes every stored document in the order in which they were stored, in the form in which the server
 /// returns them. If documents are written meanwhile, each page of up to 1,000 documents is consistent; the export as a

@@ -12,6 +12,8 @@ pub(super) struct PlaceFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
@@ -22,6 +24,7 @@ impl<'a> PlaceFields<'a> {
     pub(super) fn in_file(origin: &Origin) -> Self {
         match origin.place {
             Place::Line(number) => Self { line: Some(number), ..Self::default() },
+            Place::Row(number) => Self { row: Some(number), ..Self::default() },
             Place::Record { number, offset } => Self { record: Some(number), offset: Some(offset), ..Self::default() },
         }
     }

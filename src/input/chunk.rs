@@ -20,10 +20,12 @@ pub struct Origin {
     pub place: Place,
 }
 
-/// A place in a file. Numbers begin with 1.
+/// A place in a file. The numbers of lines and of records begin with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Line(u64),
+    /// A row of a Parquet file. Rows begin with 0, as in the libraries that read such files.
+    Row(u64),
     /// A record of a WARC file.
     Record {
         number: u64,
@@ -34,10 +36,10 @@ pub enum Place {
 }
 
 impl Origin {
-    /// The number of the line, or of the record.
+    /// The number of the line, the row or the record.
     pub fn number(&self) -> u64 {
         match self.place {
-            Place::Line(number) | Place::Record { number, .. } => number,
+            Place::Line(number) | Place::Row(number) | Place::Record { number, .. } => number,
         }
     }
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             Place::Line(number) => write!(f, "{}:{number}", self.file),
+            Place::Row(number) => write!(f, "{}, row {number}", self.file),
             Place::Record { number, offset } => write!(f, "{}, record {number} at byte {offset}", self.file),
         }
     }

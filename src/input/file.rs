@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::chunk::{Chunk, Origin, Place};
 use super::format::{BEGIN_BYTES, FORMAT_BYTES, Format, is_certain, told_by};
 use super::lines;
+use super::parquet;
 use super::reason::{InputError, Reason};
 use super::units::{UnitError, Units};
 use super::wanted::Wanted;
@@ -21,11 +22,16 @@ const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
 
 /// Reads `path` (`-` is stdin) to its end and passes full chunks to `give`, in order. Stops if `give` returns false.
 pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> bool) -> Result<(), InputError> {
-    let units = match path == Path::new("-") {
-        true => Units::open(Box::new(io::stdin().lock()), WINDOW_LOG_MAX)?,
-        false => Units::of_file(File::open(path)?, WINDOW_LOG_MAX)?,
-    };
-    read_units(units, &path.to_string_lossy(), wanted, &mut give)
+    let name = path.to_string_lossy();
+    if path == Path::new("-") {
+        let units = Units::open(Box::new(io::stdin().lock()), WINDOW_LOG_MAX)?;
+        return read_units(units, &name, wanted, &mut give);
+    }
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_file() && parquet::is_parquet(&mut file)? {
+        return parquet::read(file, &name.into(), wanted, &mut give);
+    }
+    read_units(Units::of_file(file, WINDOW_LOG_MAX)?, &name, wanted, &mut give)
 }
 
 /// Opens `path` and determines its format, as [`read_chunks`] does before it reads the first line. It does not read
@@ -34,7 +40,11 @@ pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
     if path == Path::new("-") || !is_readable_twice(&path.metadata()?) {
         return Ok(());
     }
-    let mut units = Units::of_file(File::open(path)?, WINDOW_LOG_MAX)?;
+    let mut file = File::open(path)?;
+    if path.is_file() && parquet::is_parquet(&mut file)? {
+        return parquet::look_at(file, wanted);
+    }
+    let mut units = Units::of_file(file, WINDOW_LOG_MAX)?;
     format(&mut units, &path.to_string_lossy(), wanted).map(drop)
 }
 

@@ -63,7 +63,7 @@ pub(super) fn read(
 }
 
 /// Refuses a file if all lines of its first chunk lack a field, because the other lines will lack it too.
-fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
+pub(super) fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
     let lack_a_field = chunk.failures.iter().all(|(_, reason)| matches!(reason, Reason::NoField(_)));
     match chunk.failures.first() {
         Some((_, Reason::NoField(field))) if chunk.lines.is_empty() && lack_a_field => {

@@ -1,5 +1,5 @@
 //! Files -> documents in the form of the API, in chunks that fit into one bulk request. In: files or stdin, of JSON
-//! Lines or WARC, plain, gzip or zstd. Out: [`Chunk`]s. It must never know how chunks are sent, or how they are
+//! Lines or WARC, plain, gzip or zstd; files of Parquet. Out: [`Chunk`]s. It must never know how chunks are sent, or how they are
 //! answered.
 
 mod chunk;
@@ -9,6 +9,7 @@ mod format;
 mod frame;
 mod line;
 mod lines;
+mod parquet;
 mod reason;
 mod rewinding;
 mod units;

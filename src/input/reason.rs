@@ -62,13 +62,15 @@ pub enum InputError {
     /// The file is damaged, or the rest of it cannot be read. The lines before this place are used.
     #[error("{error}, in line {line}")]
     Cut { line: u64, error: io::Error },
-    #[error(
-        "this is Parquet; the formats are JSON Lines and WARC. DuckDB converts it: \
-         COPY (SELECT id, text FROM 'file.parquet') TO 'file.jsonl' (FORMAT json)"
-    )]
+    /// A Parquet file is damaged, or the rest of it cannot be read. The rows before this one are used.
+    #[error("{detail}, at row {row} or soon after it")]
+    Row { row: u64, detail: String },
+    #[error("this is Parquet, but it is cut or damaged: {detail}")]
+    DamagedParquet { detail: String },
+    #[error("this is Parquet, which is read from its end: it cannot come from a pipe, or be compressed as a whole")]
     Parquet,
     #[error(
-        "this is ARC, the format before WARC; the formats are JSON Lines and WARC. warcio converts it: \
+        "this is ARC, the format before WARC; the formats are JSON Lines, WARC and Parquet. warcio converts it: \
          warcio recompress file.arc.gz file.warc.gz"
     )]
     Arc,
@@ -76,18 +78,18 @@ pub enum InputError {
     Bzip2,
     #[error("this is xz; the compressions are gzip and zstd. Decompress it first: unxz file.xz")]
     Xz,
-    #[error("this is a zip archive; the formats are JSON Lines and WARC. Extract its files first: unzip file.zip")]
+    #[error("this is a zip archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: unzip file.zip")]
     Zip,
-    #[error("this is a tar archive; the formats are JSON Lines and WARC. Extract its files first: tar -xf file.tar")]
+    #[error("this is a tar archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: tar -xf file.tar")]
     Tar,
     #[error(
-        "this is a JSON array; the formats are JSON Lines and WARC. jq converts it: \
+        "this is a JSON array; the formats are JSON Lines, WARC and Parquet. jq converts it: \
          jq -c '.[]' file.json > file.jsonl"
     )]
     Array,
     #[error(
-        "this is CSV; the formats are JSON Lines and WARC. DuckDB converts it: \
-         COPY (SELECT id, text FROM 'file.csv') TO 'file.jsonl' (FORMAT json)"
+        "this is CSV; the formats are JSON Lines, WARC and Parquet. DuckDB converts it: \
+         COPY (SELECT id, text FROM 'file.csv') TO 'file.parquet'"
     )]
     Csv,
     /// None of the lines at the beginning of the file has a field that every document needs.

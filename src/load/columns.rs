@@ -1,7 +1,6 @@
 //! The columns of a file of signatures: their names, their types, and what they mean if they are absent. `docs/load.md`
 //! shows this table; a test compares the two, and this table with the tables of a collection's file.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
@@ -80,7 +79,7 @@ fn time() -> DataType {
 }
 
 /// Returns the schema that is written for signatures of this many bytes.
-pub(super) fn schema(signature_bytes: i32, metadata: impl Iterator<Item = (String, String)>) -> Arc<Schema> {
+pub(super) fn schema(signature_bytes: i32) -> Arc<Schema> {
     let labels = DataType::List(Arc::new(Field::new("element", DataType::Utf8, false)));
     let kinds = [
         DataType::Utf8,
@@ -104,5 +103,5 @@ pub(super) fn schema(signature_bytes: i32, metadata: impl Iterator<Item = (Strin
     ];
     let field = |(column, kind): (&ColumnDoc, DataType)| Field::new(column.name, kind, column.name != ID);
     let fields: Fields = COLUMNS.iter().zip(kinds).map(field).collect();
-    Arc::new(Schema::new(fields).with_metadata(metadata.collect::<HashMap<_, _>>()))
+    Arc::new(Schema::new(fields))
 }

@@ -14,6 +14,7 @@ mod writer;
 pub use builder::{LoadProgress, Loaded, Made, build};
 pub use columns::{COLUMNS, ColumnDoc};
 pub use error::LoadError;
-pub use reader::{FileSource, LoadFile};
+pub(crate) use reader::pairs;
+pub use reader::{FileSource, LoadFile, catching};
 pub use settings::FileSettings;
 pub use writer::{ExportedRow, ParquetWriter};

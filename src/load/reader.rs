@@ -1,14 +1,16 @@
 //! A Parquet file -> batches of rows with the columns of the format, read in a thread. The types of the columns are
 //! checked before the first row is read. A file that lies about itself is an error, even if the library panics.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
+use parquet::file::metadata::FileMetaData;
 
 use super::columns::{self, COLUMNS};
 use super::error::LoadError;
@@ -50,9 +52,7 @@ impl LoadFile {
         let builder =
             opened.map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
         let metadata = builder.metadata().file_metadata();
-        let pairs = metadata.key_value_metadata().into_iter().flatten();
-        let pairs = pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
-        let settings = FileSettings::read(&pairs).map_err(broken)?;
+        let settings = FileSettings::read(&pairs(metadata)).map_err(broken)?;
         let rows = u64::try_from(metadata.num_rows()).map_err(|_| broken("it has a negative number of rows".into()))?;
         let ignored = check_columns(&label, builder.schema(), settings.spec.shape().bytes())?;
         let this = Self { label, builder, settings, rows, ignored };
@@ -139,8 +139,19 @@ impl LoadFile {
     }
 }
 
+/// Returns the metadata of a file. Some libraries write the metadata of a table only into the schema for Arrow.
+pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
+    let own = metadata.key_value_metadata();
+    let schema = catching(|| {
+        parquet_to_arrow_schema(metadata.schema_descr(), own).map_err(|error| error.to_string())
+    });
+    let of_schema = schema.map(|schema| schema.metadata().clone()).unwrap_or_default();
+    let own = own.into_iter().flatten().filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?)));
+    of_schema.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).chain(own).collect()
+}
+
 /// Turns a panic of the library into an error.
-fn catching<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub fn catching<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("its pages contradict its metadata".to_owned()))
 }
 

@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Field, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::columns::{SIGNATURE, schema};
@@ -43,8 +44,10 @@ pub struct ParquetWriter<W: Write + Send> {
 impl<W: Write + Send> ParquetWriter<W> {
     pub fn new(out: W, settings: &FileSettings) -> Result<Self, ParquetError> {
         let signature_bytes = i32::try_from(settings.spec.shape().bytes()).expect("a signature has at most 32 KiB");
-        let schema = schema(signature_bytes, settings.metadata());
+        let schema = schema(signature_bytes);
+        let pairs = settings.metadata().map(|(key, value)| KeyValue::new(key, value));
         let properties = WriterProperties::builder()
+            .set_key_value_metadata(Some(pairs.collect()))
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             // Signatures are like random bytes: neither a dictionary nor compression makes them shorter.

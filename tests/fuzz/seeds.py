@@ -39,13 +39,14 @@ def main():
         + [b"----\nSERVER__LISTEN=0.0.0.0:80\nAUTH__API_KEY=0123456789abcdef\nSERVER__HOSTS=a,b\n"],
         "keys": [key.encode(), (key + rest + "[key.limits]\nrequests_per_second = 5\n").encode(), b"version = 1\n"],
         "warc": archives(),
+        "load": [path.read_bytes() for path in sorted((pathlib.Path(__file__).parent / "seeds").glob("*.parquet"))],
         "records": [bytes(range(256)) * 4 + verdict, b"\xff" * 600 + verdict],
     }
     for target, seeds in inputs.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for at, seed in enumerate(seeds):
             (folder / target / f"seed-{at}").write_bytes(seed)
-        own = {"config": keys, "keys": KEY_WORDS, "pages": PAGE_WORDS, "query": keys_of_queries(description), "warc": WARC_WORDS}
+        own = {"config": keys, "keys": KEY_WORDS, "pages": PAGE_WORDS, "query": keys_of_queries(description), "warc": WARC_WORDS, "load": LOAD_WORDS}
         words = own.get(target, fields)
         dictionary = "".join(f'"{word}"\n' for word in sorted(set(words)))
         (folder / f"{target}.dict").write_text(dictionary)
@@ -54,6 +55,10 @@ def main():
 KEY_WORDS = """version key name id sha256 scopes collections created expires scores limits requests_per_second
 bytes_per_second documents_per_second requests_in_flight check read insert delete admin metrics sign full verdict [[key]]
 [key.limits]""".split()
+
+
+LOAD_WORDS = """PAR1 hapax.spec hapax.fingerprint id signature content_hash shingles representative labels metadata verdict
+first_seen""".split()
 
 
 WARC_WORDS = """WARC/1.0 WARC-Type:response WARC-Type:resource WARC-Type:conversion WARC-Target-URI: Content-Length:

@@ -44,7 +44,7 @@ fn a_refused_file_ends_an_import_before_anything_is_stored() {
         ("array", format!("\n [\n{line}]").into_bytes(), "this is a JSON array", "jq -c '.[]'"),
         ("csv", b"id,\"text\",n\n1,a b,2\n".to_vec(), "this is CSV", "DuckDB"),
         ("tsv", b"id\ttext\n1\ta b\n".to_vec(), "this is CSV", "DuckDB"),
-        ("parquet", b"PAR1\x15\x04".to_vec(), "this is Parquet", "DuckDB"),
+        ("parquet", b"PAR1\x15\x04".to_vec(), "this is Parquet", "cut or damaged"),
     ];
     for (name, bytes, what, remedy) in cases {
         let bad = dir.path().join(name);

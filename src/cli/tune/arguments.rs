@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_parser = similarity_or_none)]
     pub(super) s_bg: Option<f64>,
     /// Measure the similarities of unrelated documents instead: compare random pairs of the documents in this file,
-    /// JSON Lines or WARC as for `hapax import`, plain or compressed with gzip or zstd; - reads stdin. Pairs at or
+    /// JSON Lines, WARC or Parquet as for `hapax import`; - reads stdin. Pairs at or
     /// above the threshold are left out
     #[arg(long, value_name = "FILE", conflicts_with = "s_bg")]
     pub(super) from_data: Option<PathBuf>,

@@ -111,15 +111,15 @@ impl Building {
         let sqlite = |error| StoreError::from_sqlite(collection, BUILDING, error);
         Batch::new(&connection, &readers, meta.keep, ledger, &mut buffer).finish(&Ledger::default(), last_seq)?;
         connection.execute_batch("COMMIT").map_err(sqlite)?;
-        finish_new(connection).map_err(sqlite)?;
+        // Before the file has a log: a reader of the log would leave files next to it.
         let made = files::loading(&file.path);
-        files::sync(&made).map_err(|error| StoreError::from_io(collection, BUILDING, error))?;
-        match inspect_as(&made, collection, progress)?.findings.first() {
-            None => Ok(Built(file)),
-            Some(Finding { place, detail, .. }) => {
-                Err(StoreError::damaged(collection, None, format!("its new file is damaged: {place}: {detail}")))
-            }
+        if let Some(Finding { place, detail, .. }) = inspect_as(&made, collection, progress)?.findings.first() {
+            let detail = format!("its new file is damaged: {place}: {detail}");
+            return Err(StoreError::damaged(collection, None, detail));
         }
+        finish_new(connection).map_err(sqlite)?;
+        files::sync(&made).map_err(|error| StoreError::from_io(collection, BUILDING, error))?;
+        Ok(Built(file))
     }
 
     fn collection(&self) -> &str {

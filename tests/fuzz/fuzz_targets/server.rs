@@ -7,6 +7,7 @@ mod bodies;
 mod config;
 mod keys;
 mod lines;
+mod load;
 mod pages;
 mod query;
 mod records;
@@ -23,6 +24,7 @@ static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
         "config" => config::run,
         "keys" => keys::run,
         "lines" => lines::run,
+        "load" => load::run,
         "pages" => pages::run,
         "query" => query::run,
         "records" => records::run,

@@ -3,7 +3,7 @@
 //! power (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is
 //! there as it was acknowledged. An unanswered write is there completely or not at all. Deleted documents stay deleted,
 //! documents named in verdicts are there, nothing else is there, and every document finds itself. `upgrades` does the
-//! same to files of earlier formats.
+//! same to files of earlier formats, `loads` to collections that are loaded.
 //!
 //! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a
 //! run.
@@ -20,6 +20,8 @@ mod golden;
 mod http;
 mod kills;
 mod labelled;
+#[cfg(target_os = "linux")]
+mod loads;
 mod merges;
 mod names;
 mod policy;

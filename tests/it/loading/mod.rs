@@ -2,6 +2,7 @@
 //! collection answers like the one that it was exported from, and like one into which the texts were posted. A file that
 //! is wrong makes nothing, and the error names the file, the row and the column.
 
+mod importing;
 mod offline;
 mod online;
 mod refusals;

@@ -13,7 +13,7 @@ use crate::support::server::Server;
 
 /// The settings of the exported collections.
 const SETTINGS: [&str; 3] = [
-    r#"{"threshold": 0.7, "bands": 32, "rows": 4, "ttl": 100000, "touch": true}"#,
+    r#"{"threshold": 0.7, "banding": {"bands": 32, "rows": 4}, "ttl": 100000, "touch": true}"#,
     r#"{"keep": "shingles", "verify": "exact"}"#,
     r#"{"keep": "text", "verify": "borderline", "extract": "visible", "shingle": "char5", "sketch": "oph128x8"}"#,
 ];
@@ -65,7 +65,7 @@ fn an_export_a_load_and_an_export_make_equal_files() {
     let names: Vec<String> = (0..SETTINGS.len()).map(|n| format!("c{n}")).collect();
     for (name, settings) in names.iter().zip(SETTINGS) {
         let settings: Value = serde_json::from_str(settings).unwrap();
-        client.json("PUT", &format!("/v1/collections/{name}"), &settings).ok();
+        assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &settings).status, 201);
         fill(&client, name);
     }
     let ids: Vec<String> = (0..20).map(|n| format!("page/{n}")).chain((0..10).map(|n| format!("link/{n}"))).collect();

@@ -47,6 +47,11 @@ impl Table {
         }
     }
 
+    /// A table without columns.
+    pub fn empty() -> Self {
+        Self { columns: Vec::new(), metadata: HashMap::new() }
+    }
+
     /// Replaces a column, or adds it.
     pub fn with(mut self, name: &'static str, values: impl Array + 'static) -> Self {
         self.columns.retain(|(column, _)| *column != name);

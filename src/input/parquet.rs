@@ -1,0 +1,253 @@
+//! A Parquet file -> chunks of documents. Each row becomes a JSON object of the columns that may be a part of a document,
+//! and then follows the rules for lines. A file of signatures gives documents with signatures.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use serde::de::IgnoredAny;
+use serde_json::{Number, Value};
+
+use super::chunk::{Chunk, Origin, Place};
+use super::line;
+use super::lines::refuse_without_field;
+use super::reason::InputError;
+use super::wanted::Wanted;
+use crate::load::{catching, pairs};
+use crate::types::DOCUMENT_FIELDS;
+
+/// The first bytes of such a file.
+pub(super) const BEGIN: &[u8] = b"PAR1";
+/// The number of rows that are decoded at once.
+const BATCH_ROWS: usize = 512;
+const FINGERPRINT: &str = "hapax.fingerprint";
+
+/// Whether a file begins like Parquet. The file is at its beginning afterwards.
+pub(super) fn is_parquet(file: &mut File) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.by_ref().take(BEGIN.len() as u64).read_to_end(&mut begin)?;
+    file.rewind()?;
+    Ok(begin == BEGIN)
+}
+
+/// Passes the documents of a file to `give`, until it returns false.
+pub(super) fn read(
+    file: File,
+    name: &Arc<str>,
+    wanted: &Wanted,
+    give: &mut dyn FnMut(Chunk) -> bool,
+) -> Result<(), InputError> {
+    let bytes = file.metadata()?.len();
+    let opened = open(file, wanted)?;
+    let (total, fingerprint) = (opened.rows, opened.fingerprint.clone());
+    let mut rows = Rows { chunk: Chunk::default(), read: 0, reported: 0, given: false, total, bytes };
+    let mut batches = opened.batches()?;
+    // The rows before an error are used like all others.
+    let ended = loop {
+        let batch = match catching(|| batches.next().transpose().map_err(|error| error.to_string())) {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break Ok(()),
+            Err(detail) => break Err(InputError::Row { row: rows.read, detail }),
+        };
+        for at in 0..batch.num_rows() {
+            let object = object(&batch, at, fingerprint.as_deref());
+            if !rows.add(&object, name, wanted, give)? {
+                return Ok(());
+            }
+        }
+    };
+    rows.finish(give)?;
+    ended
+}
+
+/// Reads the metadata of a file, as [`read`] does before the first row.
+pub(super) fn look_at(file: File, wanted: &Wanted) -> Result<(), InputError> {
+    open(file, wanted).map(drop)
+}
+
+struct Opened {
+    builder: ParquetRecordBatchReaderBuilder<File>,
+    rows: u64,
+    /// The fingerprint of the spec of the signatures in the file.
+    fingerprint: Option<String>,
+}
+
+fn open(file: File, wanted: &Wanted) -> Result<Opened, InputError> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let opened = catching(|| {
+        ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|error| error.to_string())
+    });
+    let builder = opened.map_err(|detail| InputError::DamagedParquet { detail })?;
+    let metadata = builder.metadata().file_metadata();
+    let fingerprint = pairs(metadata).remove(FINGERPRINT);
+    let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();
+    let names = [wanted.form.id_field.as_str(), &wanted.form.text_field];
+    let columns: Vec<_> = builder.schema().fields().iter().enumerate().collect();
+    let columns = columns.into_iter().filter(|(_, field)| names.contains(&&**field.name()) || is_part(field));
+    let columns = ProjectionMask::roots(builder.parquet_schema(), columns.map(|(at, _)| at));
+    let builder = builder.with_projection(columns).with_batch_size(BATCH_ROWS);
+    Ok(Opened { builder, rows, fingerprint })
+}
+
+impl Opened {
+    fn batches(self) -> Result<impl Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>>, InputError> {
+        catching(|| self.builder.build().map_err(|error| error.to_string()))
+            .map_err(|detail| InputError::DamagedParquet { detail })
+    }
+}
+
+/// Whether a column has the name of a field of the API.
+fn is_part(field: &Field) -> bool {
+    DOCUMENT_FIELDS.contains(&field.name().as_str())
+}
+
+/// The rows that are collected into chunks.
+struct Rows {
+    chunk: Chunk,
+    read: u64,
+    /// The bytes of the file that earlier chunks stand for.
+    reported: u64,
+    given: bool,
+    total: u64,
+    bytes: u64,
+}
+
+impl Rows {
+    /// Adds a row. False: `give` wants no more.
+    fn add(
+        &mut self,
+        object: &str,
+        name: &Arc<str>,
+        wanted: &Wanted,
+        give: &mut dyn FnMut(Chunk) -> bool,
+    ) -> Result<bool, InputError> {
+        let origin = Origin { file: Arc::clone(name), place: Place::Row(self.read) };
+        let document = line::document(object.as_bytes(), &wanted.form);
+        let original = if wanted.originals { object.len() } else { 0 };
+        if self.chunk.is_full(document.as_ref().map_or(0, |document| document.len() + original)) {
+            let chunk = self.next_chunk()?;
+            if !give(chunk) {
+                return Ok(false);
+            }
+        }
+        self.read += 1;
+        self.chunk.text_bytes += object.len() as u64;
+        match document {
+            Ok(document) => self.chunk.push(origin, document, wanted.originals.then(|| object.as_bytes().to_vec())),
+            Err(reason) => self.chunk.failures.push((origin, reason)),
+        }
+        Ok(true)
+    }
+
+    fn finish(mut self, give: &mut dyn FnMut(Chunk) -> bool) -> Result<(), InputError> {
+        self.total = self.read;
+        let chunk = self.next_chunk()?;
+        give(chunk);
+        Ok(())
+    }
+
+    fn next_chunk(&mut self) -> Result<Chunk, InputError> {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        if !std::mem::replace(&mut self.given, true) {
+            refuse_without_field(&chunk)?;
+        }
+        // A row has no place in the file, so its part of the columns is its share of the rows.
+        let share = self.read as f64 / self.total.max(1) as f64;
+        let reached = ((self.bytes as f64 * share) as u64).min(self.bytes).max(self.reported);
+        let reached = if self.read == self.total { self.bytes } else { reached };
+        chunk.input_bytes = reached - std::mem::replace(&mut self.reported, reached);
+        Ok(chunk)
+    }
+}
+
+/// Returns a row as JSON. Values that JSON does not have are left out.
+fn object(batch: &RecordBatch, at: usize, fingerprint: Option<&str>) -> String {
+    let schema = batch.schema();
+    let (mut object, mut is_signed) = (String::from("{"), false);
+    let mut add = |name: &str, value: &str| {
+        object.push_str(if object.len() == 1 { "" } else { "," });
+        object.push_str(&Value::from(name).to_string());
+        object.push(':');
+        object.push_str(value);
+    };
+    for (field, array) in schema.fields().iter().zip(batch.columns()).filter(|(_, array)| array.is_valid(at)) {
+        let name = field.name();
+        is_signed |= name == "signature";
+        // JSON in a text stays as it is: the order of its keys and the spelling of its numbers count.
+        match array.data_type() {
+            DataType::Utf8 if name == "metadata" => {
+                let json = array.as_string::<i32>().value(at);
+                if serde_json::from_str::<IgnoredAny>(json).is_ok() {
+                    add(name, json);
+                }
+            }
+            _ => {
+                if let Some(value) = value(name, array, at) {
+                    add(name, &value.to_string());
+                }
+            }
+        }
+    }
+    if let Some(fingerprint) = fingerprint.filter(|_| is_signed) {
+        add("fingerprint", &Value::from(fingerprint).to_string());
+    }
+    object + "}"
+}
+
+fn value(name: &str, array: &ArrayRef, at: usize) -> Option<Value> {
+    let number = |number: f64| Number::from_f64(number).map(Value::Number);
+    match array.data_type() {
+        DataType::Utf8 => Some(array.as_string::<i32>().value(at).into()),
+        DataType::Boolean => Some(array.as_boolean().value(at).into()),
+        DataType::Int64 => Some(array.as_primitive::<Int64Type>().value(at).into()),
+        DataType::UInt64 => Some(array.as_primitive::<UInt64Type>().value(at).into()),
+        DataType::Float32 => number(array.as_primitive::<Float32Type>().value(at).into()),
+        DataType::Float64 => number(array.as_primitive::<Float64Type>().value(at)),
+        DataType::Binary => bytes(name, array.as_binary::<i32>().value(at)),
+        DataType::FixedSizeBinary(_) => bytes(name, array.as_fixed_size_binary().value(at)),
+        DataType::List(of) if *of.data_type() == DataType::Utf8 => Some(list(name, &array.as_list::<i32>().value(at))),
+        kind if kind.is_integer() => whole_number(array, at),
+        _ => None,
+    }
+}
+
+/// Returns bytes as the API takes them: a signature in base64, a hash in hexadecimal digits, text without the mark of
+/// UTF-8 as text.
+fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
+    match name {
+        "signature" => Some(STANDARD.encode(bytes).into()),
+        "content_hash" => Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()),
+        _ => Some(String::from_utf8_lossy(bytes).into()),
+    }
+}
+
+/// Returns labels of the form `name:value` as an object, and any other list as an array.
+fn list(name: &str, values: &dyn Array) -> Value {
+    let texts = values.as_string::<i32>().iter().flatten();
+    if name == "labels" {
+        let labels = texts.filter_map(|text| text.split_once(':'));
+        return Value::Object(labels.map(|(name, value)| (name.to_owned(), value.into())).collect());
+    }
+    texts.collect()
+}
+
+fn whole_number(array: &ArrayRef, at: usize) -> Option<Value> {
+    use arrow_array::types::{Int8Type, Int16Type, Int32Type, UInt8Type, UInt16Type, UInt32Type};
+    Some(match array.data_type() {
+        DataType::Int8 => array.as_primitive::<Int8Type>().value(at).into(),
+        DataType::Int16 => array.as_primitive::<Int16Type>().value(at).into(),
+        DataType::Int32 => array.as_primitive::<Int32Type>().value(at).into(),
+        DataType::UInt8 => array.as_primitive::<UInt8Type>().value(at).into(),
+        DataType::UInt16 => array.as_primitive::<UInt16Type>().value(at).into(),
+        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(at).into(),
+        _ => return None,
+    })
+}
