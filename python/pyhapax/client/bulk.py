@@ -32,6 +32,9 @@ PIECE_BYTES = 64 << 10
 GRANT_MAX = 64
 # The server ends a stream on which nothing was sent for 5 minutes. An empty line has no answer.
 EMPTY_LINE_AFTER_S = 60.0
+# The first document is taken once the server has accepted the request. A refusal takes up to 2 s, because the server
+# first looks for the rest of the body. A proxy may keep the beginning of the answer back until it has more of it.
+ACCEPTED_SECONDS_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class Stream:
         self._answers: list[DocumentAnswer] = []
         self._taken = 0
         self._all_taken = False
+        self._accepted = False
         self._failed: BaseException | None = None
         self._exchange: asyncio.Task[None] | None = None
         self._pulling: asyncio.Task[None] | None = None
@@ -99,7 +103,8 @@ class Stream:
         answers, self._answers = self._answers, []
         self._taken = len(answers)
         if not answers and self._failed is not None:
-            raise self._failed
+            failed, self._failed = self._failed, None
+            raise failed
         return answers
 
     async def close(self) -> None:
@@ -110,6 +115,8 @@ class Stream:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # A cancelled task keeps its frames, and these keep the documents.
+        self._exchange = self._pulling = None
 
     def abandon(self) -> None:
         """End the request, from any thread, without waiting."""
@@ -130,6 +137,7 @@ class Stream:
             self._wake()
             if self._pulling is not None:
                 self._pulling.cancel()
+                self._pulling = None
 
     async def _try(self) -> HapaxError | None:
         attempts = self._transport.attempts()
@@ -150,6 +158,8 @@ class Stream:
         try:
             if response.status != 200:
                 return await problem_of(response)
+            self._accepted = True
+            self._wake()
             return await self._read_lines(response.content)
         finally:
             # Of a request that has ended well, this does nothing.
@@ -175,6 +185,8 @@ class Stream:
             if kind == "summary":
                 self.summary = decode(Summary, value["summary"])
             elif kind in ("verdict", "deleted", "error"):
+                if self.arrived == self.sent:
+                    return TransportError("the answer has more lines than documents were sent")
                 self._answers.append(document_answer(value))
                 self.arrived += 1
                 self._window.saw_answer(len(line))
@@ -184,8 +196,13 @@ class Stream:
         return None
 
     async def _body(self) -> AsyncIterator[bytes]:
-        if self._pulling is None:
-            self._pulling = asyncio.create_task(self._pull())
+        # The line makes aiohttp send the head of the request. `Expect: 100-continue` would not do: a server that begins
+        # its answer at once sends no 100, and aiohttp then waits for it.
+        yield b"\n"
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ACCEPTED_SECONDS_MAX):
+                await self._until(lambda: self._accepted)
+        self._pulling = asyncio.create_task(self._pull())
         while True:
             try:
                 async with asyncio.timeout(EMPTY_LINE_AFTER_S):
@@ -201,8 +218,9 @@ class Stream:
             yield bytes(piece)
 
     async def _pull(self) -> None:
+        documents, self._documents = self._documents, ()
         try:
-            await pull(self._documents, self._grant, to_line, self._arrived)
+            await pull(documents, self._grant, to_line, self._arrived)
         except asyncio.CancelledError:
             raise
         except BaseException as error:

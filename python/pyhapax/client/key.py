@@ -14,6 +14,15 @@ from pathlib import Path
 Load = tuple[Callable[..., "Key"], tuple[str]]
 
 
+class Hidden(str):
+    """A str that `repr` does not show: tracebacks with local variables also show those of aiohttp."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'<hidden>'"
+
+
 class Key:
     """An API key, and the place that it came from."""
 
@@ -29,7 +38,7 @@ class Key:
 
     def authorization(self) -> str:
         """Return the value of the header `Authorization`."""
-        return f"Bearer {self._secret}"
+        return Hidden(f"Bearer {self._secret}")
 
     def __repr__(self) -> str:
         return f"<Key: {self.place}>"

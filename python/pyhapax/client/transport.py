@@ -72,19 +72,17 @@ class Transport:
             return self.lost(error)
 
     async def open(self, path: str, content_type: str, body: AsyncIterator[bytes]) -> aiohttp.ClientResponse:
-        """Begin a request that is answered while it is sent. May raise what `lost` takes.
-
-        The body is not begun before the server asks for it, so a refusal comes before the first document is taken.
-        """
+        """Begin a request that is answered while it is sent. May raise what `lost` takes."""
         headers = {"Content-Type": content_type, "Accept-Encoding": "identity"}
         # Documents and answers may come at any pace, so there is no timeout; TCP notices a server that is gone.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX)
         return await self.session().post(
-            self.url(path), data=body, headers=headers, allow_redirects=False, timeout=timeout, expect100=True
+            self.url(path), data=body, headers=headers, allow_redirects=False, timeout=timeout
         )
 
-    def lost(self, error: Exception) -> TransportError:
+    def lost(self, failure: Exception) -> TransportError:
         """Return the exception for a failure of the connection."""
+        error = failure.inner if isinstance(failure, Broken) else failure
         sentence = f"{self.settings.url}: {str(error) or type(error).__name__}"
         if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError | ssl.SSLError):
             return Refused(sentence)
@@ -116,7 +114,11 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX, sock_read=self.settings.timeout)
         connector = aiohttp.TCPConnector(ssl=self.settings.tls(), socket_factory=watched_socket)
         return aiohttp.ClientSession(
-            connector=connector, headers=headers, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+            connector=connector,
+            headers=headers,
+            timeout=timeout,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            middlewares=[once],
         )
 
     async def close(self) -> None:
@@ -125,6 +127,22 @@ class Transport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+
+class Broken(aiohttp.ClientError):
+    """A lost connection, by a name that aiohttp does not know."""
+
+    def __init__(self, inner: Exception) -> None:
+        super().__init__()
+        self.inner = inner
+
+
+async def once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Send a request once. By itself, aiohttp would send a GET, a PUT and a DELETE again after a lost connection."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise Broken(error) from None
 
 
 def watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
