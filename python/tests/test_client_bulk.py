@@ -167,6 +167,11 @@ def test_it_can_be_ended_early(made):
 
 
 @needs_server
+def test_an_iterator_keeps_its_client(server):
+    assert len(list(client.Client(server.url).bulk("check", Source(3000)))) == 3000
+
+
+@needs_server
 def test_an_async_one_can_be_ended_early(server):
     async def run():
         async with client.AsyncClient(server.url) as made:

@@ -70,9 +70,10 @@ def slow():
     threading.Event().wait()
 """
 INTERRUPTED = """
+answers = client.bulk("check", ({"text": f"text {row}"} for row in range(10**9)))
 work = {
     "request": lambda: client.version(),
-    "bulk": lambda: list(client.bulk("check", ({"text": f"text {row}"} for row in range(10**9)))),
+    "bulk": lambda: list(answers),
     "documents": lambda: list(client.bulk("check", slow())),
 }[sys.argv[2]]
 print("ready", flush=True)
@@ -80,6 +81,12 @@ try:
     work()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
+if sys.argv[2] == "bulk":
+    # No answer is taken for that of another document.
+    try:
+        print(list(answers))
+    except RuntimeError as error:
+        assert "interrupted" in str(error)
 """
 
 

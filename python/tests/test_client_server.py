@@ -190,6 +190,19 @@ def test_text_that_is_not_unicode_is_refused_or_replaced_by_the_server(server):
         assert made.check_document("a lone \ud800 surrogate", invalid="replace").verdict == "unique"
 
 
+def test_a_long_text_is_checked_and_signed(server):
+    with client.Client(server.url) as made:
+        long = "a text of which the words are repeated, ü; " * 400_000
+        signed = made.sign(long)
+        assert (signed.shingles, signed.fingerprint) == (
+            pyhapax.Signer().sign(long).shingles,
+            pyhapax.Signer().fingerprint,
+        )
+        assert made.check_document(long, id="long", limit=1).id == "long"
+        with pytest.raises(client.TooLarge):
+            made.check_document(long, metadata={})
+
+
 def test_many_threads_and_many_tasks_share_a_client(server):
     from concurrent.futures import ThreadPoolExecutor
 
@@ -234,7 +247,8 @@ def test_keys_are_taken_in_three_ways_and_told_to_nobody(tmp_path, monkeypatch):
 
 
 def test_a_certificate_of_an_authority_of_ones_own_is_checked(tmp_path):
-    trustme = pytest.importorskip("trustme") if not BINARY else __import__("trustme")
+    import trustme
+
     authority, other = trustme.CA(), trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     other.cert_pem.write_to_path(tmp_path / "other.pem")

@@ -25,7 +25,7 @@ from pyhapax.client.answers import (
 )
 from pyhapax.client.bulk import Progress
 from pyhapax.client.pull import Documents
-from pyhapax.client.request import Request, Words, commas, of_collection, raw, request, to_query
+from pyhapax.client.request import Request, Words, commas, of_collection, of_text, raw, request, to_query
 from pyhapax.client.server_answers import Extract, Job, OnDuplicate, OnExisting
 
 Invalid = Literal["refuse", "replace"]
@@ -96,7 +96,7 @@ def check_document(
         "scope": scope, "threshold": threshold, "limit": limit, "with": with_, "invalid": invalid, "explain": explain,
         "collections": commas(collections),
     }  # fmt: skip
-    return request(Verdict, "POST", of_collection(collection, "/check"), query=query, body=body)
+    return of_text(Verdict, of_collection(collection, "/check"), body, query)
 
 
 def check_html(
@@ -329,7 +329,7 @@ def sign(
 ) -> Request[Signature]:
     """Sign a document as the collection does. Stores nothing."""
     body, query = {"text": text, "html": html, "set": set}, {"invalid": invalid, "ranks": ranks}
-    return request(Signature, "POST", of_collection(collection, "/sign"), query=query, body=body)
+    return of_text(Signature, of_collection(collection, "/sign"), body, query)
 
 
 def extract(

@@ -19,6 +19,10 @@ Words = str | Sequence[str]
 """One word, or several."""
 
 
+# In characters. A body of JSON may have 16 MiB.
+LONG_TEXT = 1 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
     """A request whose answer is a T.
@@ -58,6 +62,19 @@ def raw(answer: type[T], path: str, content: str | bytes, kind: str, query: Mapp
     if isinstance(content, str):
         content, kind = content.encode(), f"{kind}; charset=utf-8"
     return Request("POST", path + to_query(query), lambda data: decode(answer, json.loads(data)), content, kind)
+
+
+def of_text(answer: type[T], path: str, body: Mapping[str, object], query: Mapping[str, object]) -> Request[T]:
+    """Return a request about a document that is only read.
+
+    The server takes a long text only as a body of its own, and that has no other fields than those of a query.
+    """
+    fields = given(body)
+    text = fields.get("text")
+    if isinstance(text, str) and len(text) > LONG_TEXT and fields.keys() <= {"text", "id", "payload_digest"}:
+        del fields["text"]
+        return raw(answer, path, text, "text/plain", {**query, **fields})
+    return request(answer, "POST", path, query=query, body=body)
 
 
 def in_path(name: str) -> str:

@@ -36,7 +36,7 @@ def streamed(build: Callable[P, BulkRequest]) -> Callable[Concatenate[Any, P], B
     """Return the method that begins the bulk request of a function."""
 
     def method(self: Client, /, *arguments: P.args, **named: P.kwargs) -> Bulk:
-        return Bulk(self._threads.get(), build(*arguments, **named))
+        return Bulk(self, self._threads.get(), build(*arguments, **named))
 
     return like(build, method, "Bulk")
 
@@ -44,8 +44,10 @@ def streamed(build: Callable[P, BulkRequest]) -> Callable[Concatenate[Any, P], B
 class Bulk:
     """The answers of a bulk request, as an iterator. Close it, or use `with`, to end it early."""
 
-    def __init__(self, thread: LoopThread, request: BulkRequest) -> None:
-        self._thread = thread
+    def __init__(self, client: Client, thread: LoopThread, request: BulkRequest) -> None:
+        # A client that nobody holds is closed.
+        self._client, self._thread = client, thread
+        self._interrupted = False
         self._stream = Stream(thread.transport, request.path, request.documents)
         self._counter = Counter(self._stream, request.progress)
         self._ready: deque[DocumentAnswer] = deque()
@@ -60,10 +62,23 @@ class Bulk:
 
     def __next__(self) -> DocumentAnswer:
         if not self._ready:
-            self._ready.extend(self._thread.run(self._stream.take()))
+            self._ready.extend(self._take())
         if not self._ready:
             raise StopIteration
         return self._counter.count(self._ready.popleft())
+
+    def _take(self) -> list[DocumentAnswer]:
+        if self._interrupted:
+            raise RuntimeError("the bulk request was interrupted")
+        try:
+            return self._thread.run(self._stream.take())
+        except Exception:
+            raise
+        except BaseException:
+            # Ctrl-C. Answers that were on their way are lost, so the others would be of the wrong documents.
+            self._interrupted = True
+            self._stream.abandon()
+            raise
 
     def close(self) -> None:
         """End the request. Documents that were sent without an answer may have been stored."""

@@ -102,19 +102,23 @@ class LoopThreads:
             return current
 
     def close(self) -> None:
-        self._closed = True
-        if self._current is not None:
-            self._current.stop()
+        with LOCKS.lock:
+            self._closed, current = True, self._current
+        if current is not None:
+            current.stop()
 
 
 class Locks:
-    """The lock of `LoopThreads.get`. A child gets a new one: another thread may have held it during the fork."""
+    """The lock of `LoopThreads`. A child gets a new one: another thread may have held it during the fork.
+
+    It can be taken twice, because the garbage collector may close another client at any time.
+    """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
     def renew(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
 
 LOCKS = Locks()
