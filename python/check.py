@@ -18,7 +18,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 OLDEST = (3, 11)
 WHEEL_BYTES_MAX = 6_000_000
-# The libraries that tests compare with. Without the second group, tests of these are skipped.
+# Of the extra `client`.
+CLIENT = "aiohttp>=3.12,<4"
+# The libraries that tests use or compare with. Without the second group, tests of these are skipped.
 ALWAYS = ["pytest==9.2.0", "xxhash>=3.5,<4"]
 LIBRARIES = [
     "pyarrow>=20",
@@ -28,6 +30,9 @@ LIBRARIES = [
     "numpy>=2",
     "datasketch==2.0.0",
     "psutil>=7,<8",
+    CLIENT,
+    "PyYAML>=6,<7",
+    "trustme>=1.2,<2",
 ]
 
 
@@ -84,6 +89,7 @@ def check(where, python, package, libraries, with_server):
     shutil.copytree(HERE / "tests", where / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "crates/hapax-core/tests/vectors.json", where / "tests")
     shutil.copy(ROOT / "docs/python.md", where / "tests")
+    shutil.copy(ROOT / "openapi.yaml", where / "tests")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     if not with_server:
         clean.pop("HAPAX_BINARY", None)
@@ -111,13 +117,13 @@ def lint(where, tools, wheel):
     where.mkdir()
     inside = environment(where / "venv", tools / "python")
     install(inside, "--no-index", wheel)
-    install(inside, "mypy==2.4.1")
+    install(inside, "mypy==2.4.1", CLIENT)
     config = HERE / "pyproject.toml"
     # In this order, because mypy does not look at files of installed packages.
     run(inside, "-m", "mypy", "--config-file", config, "--cache-dir", os.devnull, "pyhapax", cwd=HERE)
-    # Before Python 3.12 the methods of the buffer protocol have no names.
+    # Before Python 3.12 the methods of the buffer protocol have no names. The client has no stubs.
     allowed = where / "allowed"
-    allowed.write_text(r"pyhapax\..*\.__(release_)?buffer__" + "\n", encoding="utf-8")
+    allowed.write_text("pyhapax\\..*\\.__(release_)?buffer__\npyhapax\\.client\\..*\n", encoding="utf-8")
     stubtest = [inside, "-m", "mypy.stubtest", "pyhapax", "--ignore-missing-stub"]
     run(*stubtest, "--allowlist", allowed, "--ignore-unused-allowlist", cwd=where)
 

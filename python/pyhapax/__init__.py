@@ -2,7 +2,7 @@
 
 Signer makes signatures, equal to those of a hapax server whose collection has the same spec. Index finds
 near-duplicates in memory by the server's rule. tune() chooses bands. pyhapax.compat has MinHash and MinHashLSH of
-datasketch's shape.
+datasketch's shape. pyhapax.client has a client for a server.
 """
 
 from __future__ import annotations

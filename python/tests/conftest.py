@@ -9,6 +9,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 # In a checkout the core has the file; `make test-python` copies it next to the tests.
 VECTORS = [HERE / "vectors.json", HERE.parents[1] / "crates/hapax-core/tests/vectors.json"]
+OPENAPI = [HERE / "openapi.yaml", HERE.parents[1] / "openapi.yaml"]
 PAGES = [HERE / "python.md", HERE.parents[1] / "docs/python.md"]
 
 
@@ -16,6 +17,15 @@ PAGES = [HERE / "python.md", HERE.parents[1] / "docs/python.md"]
 def vectors():
     path = next(path for path in VECTORS if path.exists())
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def openapi():
+    import yaml
+
+    path = next(path for path in OPENAPI if path.exists())
+    # The loader in C, if it is there: the file is long.
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @pytest.fixture(scope="session")

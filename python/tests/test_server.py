@@ -3,18 +3,16 @@
 import base64
 import http.client
 import json
-import os
 import random
-import subprocess
 
 import pytest
 from conftest import words
+from served import Served, needs_server
 from test_index import near_texts
 
 import pyhapax
 
-BINARY = os.environ.get("HAPAX_BINARY")
-pytestmark = pytest.mark.skipif(not BINARY, reason="HAPAX_BINARY names no server")
+pytestmark = needs_server
 
 SECRET = "000102030405060708090a0b0c0d0e0f"
 SETTINGS = [
@@ -26,20 +24,10 @@ SETTINGS = [
 TEXTS = 2500
 
 
-class Server:
+class Server(Served):
     def __init__(self, folder):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("HAPAX")}
-        self.process = subprocess.Popen(
-            [BINARY, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder / "data"],
-            cwd=folder,
-            env={**kept, "HAPAX__HASHING__SECRET": SECRET},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        ready = self.process.stdout.readline()
-        assert "ready on " in ready
-        address = ready.split("ready on ")[1].split()[0].removeprefix("http://")
+        super().__init__(folder, HAPAX__HASHING__SECRET=SECRET)
+        address = self.url.removeprefix("http://")
         self.connection = http.client.HTTPConnection(address, timeout=60)
 
     def ask(self, method, path, body, kind="application/json"):
@@ -57,10 +45,8 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("server"))
-    yield server
-    server.process.terminate()
-    assert server.process.wait(60) == 0
+    with Server(tmp_path_factory.mktemp("server")) as server:
+        yield server
 
 
 @pytest.mark.parametrize("number", range(len(SETTINGS)))

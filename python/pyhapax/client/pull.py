@@ -1,0 +1,126 @@
+"""Documents of an iterable -> lines, no faster than they are granted.
+
+A plain iterable runs in a thread of its own: while it waits for the next document, answers go on. The thread is a
+daemon, because nothing can end it while it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+Document = Mapping[str, object]
+Documents = Iterable[Document] | AsyncIterable[Document]
+ToLine = Callable[[Document], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """How many documents may be taken, and after how many bytes to ask again."""
+
+    documents: int
+    bytes: int
+
+
+NOTHING = Grant(0, 0)
+
+
+class Mark(Enum):
+    """What a thread says besides lines."""
+
+    GRANT_USED = "the grant is used up"
+    END = "there are no more documents"
+
+
+async def pull(
+    documents: Documents,
+    grant: Callable[[], Awaitable[Grant]],
+    to_line: ToLine,
+    arrived: Callable[[bytes], None],
+) -> None:
+    """Call `arrived` with the line of each document, in the event loop. Ends if nothing is granted."""
+    if isinstance(documents, AsyncIterable):
+        await of_async(documents, grant, to_line, arrived)
+    else:
+        await of_thread(iter(documents), grant, to_line, arrived)
+
+
+async def of_async(
+    documents: AsyncIterable[Document],
+    grant: Callable[[], Awaitable[Grant]],
+    to_line: ToLine,
+    arrived: Callable[[bytes], None],
+) -> None:
+    iterator = aiter(documents)
+    while (granted := await grant()).documents:
+        left = granted.bytes
+        for _ in range(granted.documents):
+            try:
+                document = await anext(iterator)
+            except StopAsyncIteration:
+                return
+            line = to_line(document)
+            arrived(line)
+            left -= len(line)
+            if left <= 0:
+                break
+
+
+async def of_thread(
+    documents: Iterator[Document],
+    grant: Callable[[], Awaitable[Grant]],
+    to_line: ToLine,
+    arrived: Callable[[bytes], None],
+) -> None:
+    grants: queue.SimpleQueue[Grant] = queue.SimpleQueue()
+    taken: asyncio.Queue[bytes | BaseException | Mark] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def say(item: bytes | BaseException | Mark) -> None:
+        loop.call_soon_threadsafe(taken.put_nowait, item)
+
+    thread = threading.Thread(target=work, args=(documents, grants, to_line, say), name="hapax documents", daemon=True)
+    thread.start()
+    try:
+        while (granted := await grant()).documents:
+            grants.put(granted)
+            while (item := await taken.get()) is not Mark.GRANT_USED:
+                if item is Mark.END:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                arrived(item)
+    finally:
+        grants.put(NOTHING)
+
+
+def work(
+    documents: Iterator[Document],
+    grants: queue.SimpleQueue[Grant],
+    to_line: ToLine,
+    say: Callable[[bytes | BaseException | Mark], None],
+) -> None:
+    try:
+        while (granted := grants.get()).documents:
+            left = granted.bytes
+            for _ in range(granted.documents):
+                try:
+                    line = to_line(next(documents))
+                except StopIteration:
+                    say(Mark.END)
+                    return
+                except BaseException as error:
+                    say(error)
+                    return
+                say(line)
+                left -= len(line)
+                if left <= 0:
+                    break
+            say(Mark.GRANT_USED)
+    except RuntimeError:
+        # The event loop is closed, so no one waits for documents.
+        return

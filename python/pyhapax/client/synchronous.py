@@ -1,0 +1,159 @@
+"""Client: the operations for code without asyncio. The same code as AsyncClient, in an event loop of its own thread."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from pyhapax.client import document_requests as documents
+from pyhapax.client import server_requests as server
+from pyhapax.client.answers import DocumentAnswer, Summary
+from pyhapax.client.bulk import Counter, Stream
+from pyhapax.client.configured import Configured, like
+from pyhapax.client.document_requests import BulkRequest
+from pyhapax.client.request import Request
+from pyhapax.client.settings import Settings
+from pyhapax.client.thread import LoopThread, LoopThreads
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def sent(build: Callable[P, Request[T]]) -> Callable[Concatenate[Any, P], T]:
+    """Return the method that sends the request of a function."""
+
+    def method(self: Client, /, *arguments: P.args, **named: P.kwargs) -> T:
+        request, thread = build(*arguments, **named), self._threads.get()
+        return thread.run(thread.transport.send(request))
+
+    return like(build, method)
+
+
+def streamed(build: Callable[P, BulkRequest]) -> Callable[Concatenate[Any, P], Bulk]:
+    """Return the method that begins the bulk request of a function."""
+
+    def method(self: Client, /, *arguments: P.args, **named: P.kwargs) -> Bulk:
+        return Bulk(self, self._threads.get(), build(*arguments, **named))
+
+    return like(build, method, "Bulk")
+
+
+class Bulk:
+    """The answers of a bulk request, as an iterator. Close it, or use `with`, to end it early."""
+
+    def __init__(self, client: Client, thread: LoopThread, request: BulkRequest) -> None:
+        # A client that nobody holds is closed.
+        self._client, self._thread = client, thread
+        self._interrupted = False
+        self._stream = Stream(thread.transport, request.path, request.documents)
+        self._counter = Counter(self._stream, request.progress)
+        self._ready: deque[DocumentAnswer] = deque()
+
+    @property
+    def summary(self) -> Summary | None:
+        """The summary, once all answers have come."""
+        return self._stream.summary
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> DocumentAnswer:
+        if not self._ready:
+            self._ready.extend(self._take())
+        if not self._ready:
+            raise StopIteration
+        return self._counter.count(self._ready.popleft())
+
+    def _take(self) -> list[DocumentAnswer]:
+        if self._interrupted:
+            raise RuntimeError("the bulk request was interrupted")
+        try:
+            return self._thread.run(self._stream.take())
+        except Exception:
+            raise
+        except BaseException:
+            # Ctrl-C. Answers that were on their way are lost, so the others would be of the wrong documents.
+            self._interrupted = True
+            self._stream.abandon()
+            raise
+
+    def close(self) -> None:
+        """End the request. Documents that were sent without an answer may have been stored."""
+        self._ready.clear()
+        self._thread.run(self._stream.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self._stream.abandon()
+
+
+class Client(Configured):
+    """A hapax server. A client may be used by many threads, and by the child of a fork."""
+
+    def _start(self, settings: Settings) -> None:
+        self._threads = LoopThreads(settings)
+        # Also at the end of the interpreter, for a client that was not closed.
+        weakref.finalize(self, self._threads.close)
+
+    def close(self) -> None:
+        """Close the connections. Requests of other threads end with an error."""
+        self._threads.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    check_document = sent(documents.check_document)
+    check_html = sent(documents.check_html)
+    insert_document = sent(documents.insert_document)
+    insert_html = sent(documents.insert_html)
+    read_documents = sent(documents.read_documents)
+    delete_document = sent(documents.delete_document)
+    get_documents = sent(documents.get_documents)
+    delete_documents = sent(documents.delete_documents)
+    read_clusters = sent(documents.read_clusters)
+    batch = sent(documents.batch)
+    bulk = streamed(documents.bulk)
+    compare = sent(documents.compare)
+    sign = sent(documents.sign)
+    extract = sent(documents.extract)
+
+    list_collections = sent(server.list_collections)
+    describe_collection = sent(server.describe_collection)
+    create_collection = sent(server.create_collection)
+    update_collection = sent(server.update_collection)
+    drop_collection = sent(server.drop_collection)
+    merge_collection = sent(server.merge_collection)
+    list_buckets = sent(server.list_buckets)
+    list_labels = sent(server.list_labels)
+    read_statistics = sent(server.read_statistics)
+    evaluate_golden_set = sent(server.evaluate_golden_set)
+    set_golden_set = sent(server.set_golden_set)
+    delete_golden_set = sent(server.delete_golden_set)
+    list_jobs = sent(server.list_jobs)
+    read_job = sent(server.read_job)
+    stop_job = sent(server.stop_job)
+    read_reports = sent(server.read_reports)
+    start_backup = sent(server.start_backup)
+    read_backups = sent(server.read_backups)
+    cancel_backup = sent(server.cancel_backup)
+    tune = sent(server.tune)
+    version = sent(server.version)
+    livez = sent(server.livez)
+    readyz = sent(server.readyz)
+    metrics = sent(server.metrics)
+    openapi = sent(server.openapi)

@@ -1,0 +1,126 @@
+"""An event loop in a thread of its own, for the client that is not async.
+
+The thread is a daemon and starts with the first call. After a fork the child has no such thread, so it starts one of
+its own. What it inherited is kept and never touched: closing it would disturb the connections of the parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from pyhapax.client.settings import Settings
+from pyhapax.client.transport import Transport
+
+T = TypeVar("T")
+STOP_SECONDS_MAX = 5.0
+
+
+class LoopThread:
+    """An event loop, its thread, and the connections of a client."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.transport = Transport(settings)
+        self.pid = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._work, name="hapax client", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end. An exception such as Ctrl-C cancels it."""
+        with self._lock:
+            if self._stopped or self.pid != os.getpid():
+                work.close()
+                raise RuntimeError(
+                    "the client is closed" if self._stopped else "the request belongs to another process"
+                )
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except CancelledError:
+            raise RuntimeError("the client was closed during the request") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """Close the connections and end the thread. A second call does nothing."""
+        if self.pid != os.getpid():
+            return
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        # The garbage collector may call this in any thread.
+        if threading.current_thread() is not self._thread:
+            self._thread.join(STOP_SECONDS_MAX)
+
+    def _work(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.run_until_complete(self._end())
+        self.loop.close()
+
+    async def _end(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.transport.close()
+        await self.loop.shutdown_asyncgens()
+
+
+class LoopThreads:
+    """The loop thread of this process: made with the first call, and again in the child of a fork."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._current: LoopThread | None = None
+        self._inherited: list[LoopThread] = []
+        self._closed = False
+
+    def get(self) -> LoopThread:
+        current = self._current
+        if current is not None and current.pid == os.getpid() and not self._closed:
+            return current
+        with LOCKS.lock:
+            if self._closed:
+                raise RuntimeError("the client is closed")
+            current = self._current
+            if current is not None and current.pid != os.getpid():
+                self._inherited.append(current)
+                current = None
+            if current is None:
+                current = self._current = LoopThread(self._settings)
+            return current
+
+    def close(self) -> None:
+        with LOCKS.lock:
+            self._closed, current = True, self._current
+        if current is not None:
+            current.stop()
+
+
+class Locks:
+    """The lock of `LoopThreads`. A child gets a new one: another thread may have held it during the fork.
+
+    It can be taken twice, because the garbage collector may close another client at any time.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+
+    def renew(self) -> None:
+        self.lock = threading.RLock()
+
+
+LOCKS = Locks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=LOCKS.renew)
