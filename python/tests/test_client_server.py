@@ -4,7 +4,9 @@ import asyncio
 import inspect
 import pickle
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from extra import client_extra
@@ -13,6 +15,8 @@ from served import BINARY, Served, needs_server
 import pyhapax
 
 client = client_extra()
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 pytestmark = needs_server
 
 TEXT = (
@@ -153,6 +157,14 @@ def about_collections(made, name):
     assert made.delete_document(id="a", collection=name).deleted == 1
     assert made.delete_documents(["c0", "a"], collection=name).deleted == 1
     assert made.delete_document(label="site:x", collection=f"{name}-2").kind == "delete_label"
+    assert made.drop_collection(f"{name}-2", confirm=f"{name}-2").dropped == f"{name}-2"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "signatures.parquet"
+        table = pa.table(pyhapax.Signer().sign_batch([TEXT])).append_column("id", pa.array(["a"]))
+        pq.write_table(table, file)
+        loaded = made.load_collection(file, collection=f"{name}-2")
+    assert (loaded.documents, loaded.collection.name) == (1, f"{name}-2")
+    assert made.insert_document(id="a", text=TEXT, collection=f"{name}-2").outcome == "unchanged"
     assert made.drop_collection(f"{name}-2", confirm=f"{name}-2").dropped == f"{name}-2"
 
 

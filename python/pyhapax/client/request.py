@@ -9,6 +9,8 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -28,7 +30,7 @@ class Request(Generic[T]):
     """A request whose answer is a T.
 
     `repeatable` says whether it may be sent again if it is unknown what became of it; `retried` whether it is sent
-    again at all.
+    again at all. The body is either in memory or in `file`, which is opened for each attempt.
     """
 
     method: str
@@ -36,6 +38,7 @@ class Request(Generic[T]):
     read: Callable[[bytes], T]
     body: bytes | None = None
     content_type: str | None = None
+    file: Path | None = None
     repeatable: bool = True
     retried: bool = True
 
@@ -53,7 +56,12 @@ def request(
     encoded = None if body is None else to_json(given(body))
     kind = None if body is None else "application/json"
     return Request(
-        method, path + to_query(query), lambda data: decode(answer, json.loads(data)), encoded, kind, repeatable
+        method,
+        path + to_query(query),
+        lambda data: decode(answer, json.loads(data)),
+        encoded,
+        kind,
+        repeatable=repeatable,
     )
 
 
@@ -62,6 +70,13 @@ def raw(answer: type[T], path: str, content: str | bytes, kind: str, query: Mapp
     if isinstance(content, str):
         content, kind = content.encode(), f"{kind}; charset=utf-8"
     return Request("POST", path + to_query(query), lambda data: decode(answer, json.loads(data)), content, kind)
+
+
+def upload(answer: type[T], path: str, file: str | PathLike[str], kind: str) -> Request[T]:
+    """Return a POST whose body is a file of any length. The answer may take as long as the work on it."""
+    return Request(
+        "POST", path, lambda data: decode(answer, json.loads(data)), None, kind, file=Path(file), repeatable=False
+    )
 
 
 def of_text(answer: type[T], path: str, body: Mapping[str, object], query: Mapping[str, object]) -> Request[T]:

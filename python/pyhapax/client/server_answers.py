@@ -65,6 +65,16 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a load made. `empty` counts the rows without a signature, which it passed over."""
+
+    documents: int
+    links: int
+    empty: int
+    collection: Collection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DamagedCollection:
     """A collection whose file is damaged."""
 

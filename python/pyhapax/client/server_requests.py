@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from os import PathLike
 from typing import Literal, TypedDict
 
-from pyhapax.client.request import Request, in_path, of_collection, request
+from pyhapax.client.request import Request, in_path, of_collection, request, upload
 from pyhapax.client.server_answers import (
     Backup,
     Backups,
@@ -24,6 +25,7 @@ from pyhapax.client.server_answers import (
     Job,
     JobList,
     LabelPage,
+    Loaded,
     OnDuplicate,
     OnExisting,
     ReportPage,
@@ -127,6 +129,11 @@ def merge_collection(
     """Insert the documents of the collection `from_` into another, by a job."""
     body = {"from": from_, "on_duplicate": on_duplicate, "on_existing": on_existing}
     return request(Job, "POST", of_collection(collection, "/merge"), body=body)
+
+
+def load_collection(file: str | PathLike[str], *, collection: str) -> Request[Loaded]:
+    """Make a new collection from a Parquet file of ready signatures, whole or not at all."""
+    return upload(Loaded, of_collection(collection, "/load"), file, "application/vnd.apache.parquet")
 
 
 def list_buckets(*, collection: str = "default", limit: int | None = None) -> Request[Buckets]:

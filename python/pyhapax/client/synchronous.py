@@ -137,6 +137,7 @@ class Client(Configured):
     create_collection = sent(server.create_collection)
     update_collection = sent(server.update_collection)
     drop_collection = sent(server.drop_collection)
+    load_collection = sent(server.load_collection)
     merge_collection = sent(server.merge_collection)
     list_buckets = sent(server.list_buckets)
     list_labels = sent(server.list_labels)

@@ -11,6 +11,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import TypeVar
 
 import aiohttp
@@ -27,6 +28,8 @@ from pyhapax.client.settings import Settings
 T = TypeVar("T")
 CONNECT_SECONDS_MAX = 10.0
 PROBLEM_BYTES_MAX = 1 << 20
+# For work of any length. TCP notices a server that is gone.
+PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX)
 
 
 class Transport:
@@ -62,22 +65,25 @@ class Transport:
         try:
             session = self.session()
             url = self.url(request.path)
-            async with session.request(
-                request.method, url, data=request.body, headers=headers, allow_redirects=False
-            ) as response:
-                if response.status >= 300:
-                    return await problem_of(response)
-                return await response.read()
+            with ExitStack() as opened:
+                data = request.body if request.file is None else opened.enter_context(request.file.open("rb"))
+                # The work on a file may take minutes.
+                timeout = self.timeout if request.file is None else PATIENT
+                async with session.request(
+                    request.method, url, data=data, headers=headers, allow_redirects=False, timeout=timeout
+                ) as response:
+                    if response.status >= 300:
+                        return await problem_of(response)
+                    return await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return self.lost(error)
 
     async def open(self, path: str, content_type: str, body: AsyncIterator[bytes]) -> aiohttp.ClientResponse:
         """Begin a request that is answered while it is sent. May raise what `lost` takes."""
         headers = {"Content-Type": content_type, "Accept-Encoding": "identity"}
-        # Documents and answers may come at any pace, so there is no timeout; TCP notices a server that is gone.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX)
+        # Documents and answers may come at any pace.
         return await self.session().post(
-            self.url(path), data=body, headers=headers, allow_redirects=False, timeout=timeout
+            self.url(path), data=body, headers=headers, allow_redirects=False, timeout=PATIENT
         )
 
     def lost(self, failure: Exception) -> TransportError:
@@ -107,16 +113,19 @@ class Transport:
             raise RuntimeError("the client belongs to another event loop; make one client for each")
         return self._session
 
+    @property
+    def timeout(self) -> aiohttp.ClientTimeout:
+        return aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX, sock_read=self.settings.timeout)
+
     def _connect(self) -> aiohttp.ClientSession:
         headers = {"User-Agent": f"pyhapax/{__version__}"}
         if self.settings.key is not None:
             headers["Authorization"] = self.settings.key.authorization()
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX, sock_read=self.settings.timeout)
         connector = aiohttp.TCPConnector(ssl=self.settings.tls(), socket_factory=watched_socket)
         return aiohttp.ClientSession(
             connector=connector,
             headers=headers,
-            timeout=timeout,
+            timeout=self.timeout,
             cookie_jar=aiohttp.DummyCookieJar(),
             middlewares=[once],
         )
