@@ -201,7 +201,8 @@ impl Client {
 
     /// Sends a file of `bytes` and returns the text of a short answer. The answer may take as long as the server needs.
     pub(super) fn post_file(&self, path: &str, mut file: impl Read, bytes: u64) -> Result<String, ClientError> {
-        let mut request = self.agent.post(format!("{}{path}", self.base)).content_type("application/vnd.apache.parquet");
+        let mut request =
+            self.agent.post(format!("{}{path}", self.base)).content_type("application/vnd.apache.parquet");
         request = request.header("content-length", bytes);
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);

@@ -26,10 +26,8 @@ impl AdminAction {
     /// Returns the action of a request; `None` if the request changes no collection or backup, or only reads.
     pub(super) fn of(route: &'static Route, request: &Request) -> Option<Self> {
         // A load makes a collection.
-        let of_admins = matches!(
-            route.requires,
-            Requires::Scope(Scope::Admin | Scope::Load) | Requires::ScopeForAll(Scope::Admin)
-        );
+        let of_admins =
+            matches!(route.requires, Requires::Scope(Scope::Admin | Scope::Load) | Requires::ScopeForAll(Scope::Admin));
         if !of_admins || route.method == Method::GET {
             return None;
         }

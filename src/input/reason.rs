@@ -78,9 +78,13 @@ pub enum InputError {
     Bzip2,
     #[error("this is xz; the compressions are gzip and zstd. Decompress it first: unxz file.xz")]
     Xz,
-    #[error("this is a zip archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: unzip file.zip")]
+    #[error(
+        "this is a zip archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: unzip file.zip"
+    )]
     Zip,
-    #[error("this is a tar archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: tar -xf file.tar")]
+    #[error(
+        "this is a tar archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: tar -xf file.tar"
+    )]
     Tar,
     #[error(
         "this is a JSON array; the formats are JSON Lines, WARC and Parquet. jq converts it: \

@@ -14,10 +14,10 @@ use super::error::LoadError;
 use super::reader::LoadFile;
 use super::row::{Columns, Row, Wrong};
 use super::stored_verdict;
-use crate::store::{Building, Built, Earlier, Meta, Record, StoreError, StoredMatch, StoredVerdict, id_fingerprint};
-use crate::types::{
-    CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs,
+use crate::store::{
+    Additions, Building, Built, Earlier, Meta, Record, StoreError, StoredMatch, StoredVerdict, id_fingerprint,
 };
+use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
 use crate::verdicts::Settings;
 
 /// What a load took from its files.
@@ -55,7 +55,8 @@ pub fn build(
     progress: &dyn Fn(LoadProgress),
     stop: &dyn Fn() -> bool,
 ) -> Result<Made, LoadError> {
-    let first = files.first().ok_or_else(|| LoadError::File { file: "load".into(), detail: "there is no file".into() })?;
+    let first =
+        files.first().ok_or_else(|| LoadError::File { file: "load".into(), detail: "there is no file".into() })?;
     if let Some(other) = files.iter().find(|file| file.settings() != first.settings()) {
         let detail = format!("its spec or its settings are not those of {}", first.label());
         return Err(LoadError::File { file: other.label().to_owned(), detail });
@@ -170,6 +171,7 @@ impl Rows {
             }
         };
         let first_seen = row.first_seen.unwrap_or(self.now);
+        let Additions { metadata, labels, capture, page } = row.additions;
         let record = Record {
             seq,
             id: row.id,
@@ -178,15 +180,15 @@ impl Rows {
             content: content.unwrap_or(ContentHash(0)),
             given: content.is_none(),
             linked,
-            metadata: row.metadata,
-            labels: row.labels,
-            capture: row.capture,
+            metadata,
+            labels,
+            capture,
             first_seen,
             id_first_seen: row.id_first_seen.unwrap_or(first_seen),
             seen: row.last_seen.unwrap_or(first_seen),
             cluster: representative.map_or(Seq(0), |(seq, _)| seq),
             shingles: row.shingles,
-            page: row.page,
+            page,
             verdict,
             payload,
         };
@@ -236,14 +238,12 @@ impl Rows {
 
     fn verdict(&self, json: &str, ours: &Ours<'_>) -> Result<StoredVerdict, Failed> {
         let mut failed = None;
-        let verdict = stored_verdict::from_json(json, |(id, overlap)| {
-            match self.row_of(&id, id_fingerprint(&id)) {
-                Ok(Some((known, earlier))) => Ok(self.judged(ours, known.seq, &earlier, overlap)),
-                Ok(None) => Err(format!("no earlier row has the id {:?} of a match", id.as_str())),
-                Err(error) => {
-                    failed = Some(error);
-                    Err(String::new())
-                }
+        let verdict = stored_verdict::from_json(json, |(id, overlap)| match self.row_of(&id, id_fingerprint(&id)) {
+            Ok(Some((known, earlier))) => Ok(self.judged(ours, known.seq, &earlier, overlap)),
+            Ok(None) => Err(format!("no earlier row has the id {:?} of a match", id.as_str())),
+            Err(error) => {
+                failed = Some(error);
+                Err(String::new())
             }
         });
         verdict.map_err(|detail| failed.unwrap_or_else(|| wrong(VERDICT, detail)))
@@ -265,7 +265,7 @@ fn check_parts(row: &Row<'_>) -> Result<(), Failed> {
     if row.content.is_none() && row.shingles.is_some() {
         return Err(wrong(CONTENT_HASH, "a number of shingles needs a content hash"));
     }
-    if row.page.is_some() && row.content.is_none() {
+    if row.additions.page.is_some() && row.content.is_none() {
         return Err(wrong(HTML_HASH, "the hash of a page needs a content hash"));
     }
     if row.linked == Some(true) && row.representative.is_none() {

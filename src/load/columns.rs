@@ -33,12 +33,7 @@ pub(super) const EXTRACTOR: &str = "extractor";
 pub(super) const DATE: &str = "date";
 pub(super) const PAYLOAD_DIGEST: &str = "payload_digest";
 
-const fn column(
-    name: &'static str,
-    kind: &'static str,
-    meaning: &'static str,
-    absent: &'static str,
-) -> ColumnDoc {
+const fn column(name: &'static str, kind: &'static str, meaning: &'static str, absent: &'static str) -> ColumnDoc {
     ColumnDoc { name, kind, meaning, absent }
 }
 

@@ -40,9 +40,7 @@ impl From<LoadError> for CollectionError {
             }
             LoadError::Store(error) => Self::of_file(error, WriteFailure::NothingKept),
             LoadError::Settings(error) => error,
-            LoadError::Cancelled => {
-                Self::Overloaded { detail: error.to_string(), retry_after: retry_after::SOON }
-            }
+            LoadError::Cancelled => Self::Overloaded { detail: error.to_string(), retry_after: retry_after::SOON },
         }
     }
 }

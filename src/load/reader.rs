@@ -142,9 +142,7 @@ impl LoadFile {
 /// Returns the metadata of a file. Some libraries write the metadata of a table only into the schema for Arrow.
 pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
     let own = metadata.key_value_metadata();
-    let schema = catching(|| {
-        parquet_to_arrow_schema(metadata.schema_descr(), own).map_err(|error| error.to_string())
-    });
+    let schema = catching(|| parquet_to_arrow_schema(metadata.schema_descr(), own).map_err(|error| error.to_string()));
     let of_schema = schema.map(|schema| schema.metadata().clone()).unwrap_or_default();
     let own = own.into_iter().flatten().filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?)));
     of_schema.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).chain(own).collect()

@@ -13,10 +13,9 @@ use super::columns::{
     CONTENT_HASH, DATE, EXTRACTOR, FIRST_SEEN, HTML_HASH, ID, ID_FIRST_SEEN, LABELS, LAST_SEEN, LINKED, METADATA,
     PAYLOAD, PAYLOAD_DIGEST, PAYLOAD_SHINGLES, REPRESENTATIVE, SHINGLES, SIGNATURE, VERDICT,
 };
+use crate::store::Additions;
 use crate::types::strict_json::compact_object;
-use crate::types::{
-    Capture, CaptureDate, DocId, Label, Labels, Metadata, PageMark, PayloadDigest, TimestampMs,
-};
+use crate::types::{Capture, CaptureDate, DocId, Label, Labels, Metadata, PageMark, PayloadDigest, TimestampMs};
 
 /// The last moment of the year 9999, in milliseconds. RFC 3339 knows no later one.
 const TIME_MAX: i64 = 253_402_300_799_999;
@@ -37,12 +36,9 @@ pub(super) struct Row<'a> {
     pub(super) first_seen: Option<TimestampMs>,
     pub(super) id_first_seen: Option<TimestampMs>,
     pub(super) last_seen: Option<TimestampMs>,
-    pub(super) metadata: Option<Metadata>,
-    pub(super) labels: Option<Labels>,
     /// The bytes of a payload, and how many distinct shingles it has.
     pub(super) payload: Option<(&'a [u8], u64)>,
-    pub(super) page: Option<PageMark>,
-    pub(super) capture: Capture,
+    pub(super) additions: Additions,
 }
 
 /// The columns of a batch.
@@ -72,19 +68,18 @@ impl<'a> Columns<'a> {
             content: self.hash(CONTENT_HASH, at)?,
             shingles: self.number(SHINGLES, at)?,
             verdict: self.text(VERDICT, at),
-            representative: self
-                .text(REPRESENTATIVE, at)
-                .map(|text| of(REPRESENTATIVE, id(text)))
-                .transpose()?,
+            representative: self.text(REPRESENTATIVE, at).map(|text| of(REPRESENTATIVE, id(text))).transpose()?,
             linked: self.column(LINKED, at).map(|array| array.as_boolean().value(at)),
             first_seen: self.time(FIRST_SEEN, at)?,
             id_first_seen: self.time(ID_FIRST_SEEN, at)?,
             last_seen: self.time(LAST_SEEN, at)?,
-            metadata: self.metadata(at)?,
-            labels: self.labels(at)?,
             payload: self.payload(at)?,
-            page: self.page(at)?,
-            capture: self.capture(at)?,
+            additions: Additions {
+                metadata: self.metadata(at)?,
+                labels: self.labels(at)?,
+                capture: self.capture(at)?,
+                page: self.page(at)?,
+            },
         })
     }
 
@@ -158,8 +153,7 @@ impl<'a> Columns<'a> {
         let Some(array) = self.column(LABELS, at) else { return Ok(None) };
         let values = array.as_list::<i32>().value(at);
         let texts = values.as_string::<i32>();
-        let labels: Result<Vec<Label>, _> =
-            texts.iter().map(|text| Label::parse(text.unwrap_or_default())).collect();
+        let labels: Result<Vec<Label>, _> = texts.iter().map(|text| Label::parse(text.unwrap_or_default())).collect();
         let labels = labels.and_then(Labels::new).map_err(|error| (LABELS, error.to_string()))?;
         Ok(Some(labels).filter(|labels| !labels.is_empty()))
     }

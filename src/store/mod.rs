@@ -28,6 +28,7 @@
 
 mod additions;
 pub mod backup;
+mod building;
 mod change;
 mod data_dir;
 mod descriptors;
@@ -46,6 +47,7 @@ mod write;
 mod tests;
 
 pub use self::additions::Additions;
+pub use self::building::{Building, Built, Earlier};
 pub use self::change::Change;
 pub use self::data_dir::files::{
     SUFFIX, clean_leftovers, finish_repairs, is_being_dropped, list, log as log_of, log_without_database, make_dir,
@@ -68,5 +70,4 @@ pub use self::read::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::read::payloads::Looked;
 pub use self::record::{Head, Record, StoredMatch, StoredVerdict};
 pub use self::settings::{Changeable, Meta, Opened};
-pub use self::write::building::{Building, Built, Earlier};
 pub use self::write::writer::Writer;

@@ -10,6 +10,7 @@ use hapax::http::{OPENAPI, ROUTES, Requires, Route};
 use hapax::keys::Scope;
 use serde_json::{Value, json};
 
+use crate::loading::table::Table;
 use crate::support::client::{Client, Raw, encode, words};
 use crate::support::description::{self, DESCRIPTION, Entry};
 use crate::support::library::dir;
@@ -183,6 +184,7 @@ fn good(route: &Route) -> (String, Option<Value>) {
         Some("") if route.method == "PUT" => (path, Some(json!({}))),
         Some("") if route.method == "PATCH" => (path, Some(json!({"threshold": 0.7}))),
         Some("") if route.method == "DELETE" => (format!("{path}?confirm={COLLECTION}"), None),
+        Some("/load") => (path.replace(COLLECTION, "loaded"), Some(Value::Null)),
         Some("/merge") => (path, Some(json!({"from": "default"}))),
         None if route.path == "/v1/jobs" => (format!("{path}?collection={COLLECTION}"), None),
         _ if route.method == "POST" => (path, Some(json!({}))),
@@ -197,8 +199,17 @@ fn send(client: &Client, route: &Route, (target, body): (String, Option<Value>))
             let ndjson = [("content-type", "application/x-ndjson")];
             client.send("POST", &target, &ndjson, body.to_string().as_bytes()).status
         }
+        Some(body) if route.path.ends_with("/load") => {
+            let one = || Table::of([("a".to_owned(), words(1))]).bytes();
+            let bytes = if body.is_null() { one() } else { body.to_string().into_bytes() };
+            client.send("POST", &target, &[("content-type", content_type(route))], &bytes).status
+        }
         Some(body) => client.json(route.method.as_str(), &target, &body).status,
     }
+}
+
+fn content_type(route: &Route) -> &'static str {
+    if route.path.ends_with("/load") { "application/vnd.apache.parquet" } else { "application/json" }
 }
 
 /// Statuses that occurred, by method and path.
@@ -275,8 +286,8 @@ fn refused_by_a_plain_server(met: &mut Met, client: &Client) {
         met.by(route, send(client, route, (format!("{}?nonsense=1", path(route)), good(route).1)));
     }
     for route in declared(400) {
-        let json = [("content-type", "application/json")];
-        met.by(route, client.send(route.method.as_str(), &path(route), &json, b"{").status);
+        let kind = [("content-type", content_type(route))];
+        met.by(route, client.send(route.method.as_str(), &good(route).0.replace("loaded", "new"), &kind, b"{").status);
     }
     for route in declared(403) {
         let foreign = [("origin", "http://evil.example")];
@@ -307,8 +318,9 @@ fn with_small_bounds(met: &mut Met) {
     let mut small = Setup::new(&small_dir).limits(|limits| {
         limits.body_bytes_max = 1000;
         limits.bulk_body_bytes_max = 1000;
+        limits.load_body_bytes_max = 1000;
     });
-    small.collections.collections_max = 2;
+    small.collections.collections_max = 3;
     let small = small.start();
     let small_client = Client::of(&small);
     assert_eq!(small_client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
@@ -316,6 +328,7 @@ fn with_small_bounds(met: &mut Met) {
         let large = json!({"text": "x".repeat(2000)});
         met.by(route, send(&small_client, route, (good(route).0, Some(large))));
     }
+    assert_eq!(small_client.json("PUT", "/v1/collections/the-last-one", &json!({})).status, 201);
     let one_too_many = small_client.json("PUT", "/v1/collections/one-too-many", &json!({}));
     one_too_many.problem(429, "too_many_collections");
 
@@ -325,8 +338,8 @@ fn with_small_bounds(met: &mut Met) {
     let hasty = Setup::new(&small_dir).limits(|limits| limits.request_timeout = Duration::from_millis(500)).start();
     for route in declared(408) {
         let mut raw = Raw::connect(hasty.address);
-        raw.send(format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", route.method, path(route)));
-        raw.send("Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
+        raw.send(format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", route.method, good(route).0));
+        raw.send(format!("Content-Type: {}\r\nContent-Length: 10\r\n\r\n{{", content_type(route)));
         met.by(route, raw.status());
     }
 }
@@ -372,7 +385,9 @@ fn beside_what_is_there(met: &mut Met) {
             met.by(route, begin());
             continue;
         }
-        met.by(route, send(&Client::of(&secret), route, good(route)));
+        let (target, body) = good(route);
+        // A load makes only collections that do not exist.
+        met.by(route, send(&Client::of(&secret), route, (target.replace("loaded", COLLECTION), body)));
     }
 }
 

@@ -51,7 +51,15 @@ impl Registry {
         collections_max: usize,
         default_settings: Settings,
     ) -> Self {
-        Self { opener, known, background, collections_max, default_settings, changing: tokio::sync::Mutex::default(), loading: Arc::default() }
+        Self {
+            opener,
+            known,
+            background,
+            collections_max,
+            default_settings,
+            changing: tokio::sync::Mutex::default(),
+            loading: Arc::default(),
+        }
     }
 
     /// Opens every collection that is not open yet; see [`Opener::open_rest`].

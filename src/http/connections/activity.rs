@@ -182,9 +182,13 @@ impl Activity {
         self.traffic.carry(bytes as u64);
     }
 
-    /// Records the headers of a request.
+    /// Records the headers of a request. Of HTTP/1, nothing is judged by them.
     pub(crate) fn carried_headers(&self, headers: &HeaderMap) {
-        let bytes: u64 = headers.iter().map(|(name, value)| (name.as_str().len() + value.len()) as u64 + FIELD_BYTES).sum();
+        if !self.is_multiplexed() {
+            return;
+        }
+        let bytes: u64 =
+            headers.iter().map(|(name, value)| (name.as_str().len() + value.len()) as u64 + FIELD_BYTES).sum();
         self.traffic.carry(bytes);
     }
 

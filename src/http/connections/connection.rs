@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep};
 use tower::Service;
 
 use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes, Ending};
-use super::counted::Counted;
+use super::counted::{Counted, counted_request};
 use super::places::{ConnectionPlace, UNREAD_SPARED, Wanted};
 use super::signal::Signal;
 use super::socket::Socket;
@@ -136,10 +136,7 @@ impl Serving {
                 return Either::Left(ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM))));
             };
             let open = Open { _answering: counted.answer(multiplexed), _place: stream };
-            if multiplexed {
-                counted.carried_headers(request.headers());
-            }
-            let request = request.map(|body| Counted::new(body, Arc::clone(&counted)));
+            let request = counted_request(request, &counted);
             let refusal = early.as_ref().and_then(|early| Some((early.clone(), early.refusal(&request)?)));
             let answer = match refusal {
                 Some((early, problem)) => Either::Left(early.refused(problem, request)),

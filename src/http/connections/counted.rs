@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Bytes;
+use axum::http::Request;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::activity::Activity;
@@ -19,6 +20,12 @@ impl<B> Counted<B> {
     pub(super) fn new(body: B, activity: Arc<Activity>) -> Self {
         Self { body, activity }
     }
+}
+
+/// Counts the headers of a request, and wraps its body.
+pub(super) fn counted_request<B>(request: Request<B>, activity: &Arc<Activity>) -> Request<Counted<B>> {
+    activity.carried_headers(request.headers());
+    request.map(|body| Counted::new(body, Arc::clone(activity)))
 }
 
 impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Counted<B> {

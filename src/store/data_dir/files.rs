@@ -110,8 +110,9 @@ pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let unfinished =
-            [CREATING, LOADING, SPOOL, RECOVERING].into_iter().find_map(|suffix| Some((name.strip_suffix(suffix)?, suffix)));
+        let unfinished = [CREATING, LOADING, SPOOL, RECOVERING]
+            .into_iter()
+            .find_map(|suffix| Some((name.strip_suffix(suffix)?, suffix)));
         if let Some((base, suffix)) = unfinished.filter(|(base, _)| collection_of(base).is_some()) {
             remove_with_companions(&dir.join(base), suffix)?;
         } else if let Some(base) = name.strip_suffix(DROPPED).filter(|base| collection_of(base).is_some()) {

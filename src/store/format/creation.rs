@@ -26,7 +26,8 @@ pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
 /// Refuses a path with a log of an earlier collection, which SQLite would replay into the new one.
 pub(in crate::store) fn refuse_orphan(path: &Path) -> Result<()> {
     let Some(orphan) = files::orphan(path) else { return Ok(()) };
-    let detail = "it is a write-ahead log whose database is missing; move it away to create a collection with this name";
+    let detail =
+        "it is a write-ahead log whose database is missing; move it away to create a collection with this name";
     Err(StoreError::NotAStore { path: orphan, detail: detail.to_owned() })
 }
 

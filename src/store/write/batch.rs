@@ -9,7 +9,7 @@ use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
 /// A batch that is being written.
-pub(super) struct Batch<'a> {
+pub(in crate::store) struct Batch<'a> {
     connection: &'a Connection,
     readers: &'a Readers,
     keep: Keep,
@@ -19,7 +19,7 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// Wraps `connection`, which must have an open transaction. `ledger` is the ledger in the file.
-    pub(super) fn new(
+    pub(in crate::store) fn new(
         connection: &'a Connection,
         readers: &'a Readers,
         keep: Keep,
@@ -47,7 +47,7 @@ impl<'a> Batch<'a> {
         self.keep
     }
 
-    pub(super) fn ledger(&mut self) -> &mut Ledger {
+    pub(in crate::store) fn ledger(&mut self) -> &mut Ledger {
         &mut self.ledger
     }
 
@@ -57,7 +57,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Updates the ledger in the file from `old` to its present state, and returns it.
-    pub(super) fn finish(mut self, old: &Ledger, last_seq: Seq) -> Result<Ledger> {
+    pub(in crate::store) fn finish(mut self, old: &Ledger, last_seq: Seq) -> Result<Ledger> {
         self.ledger.last_seq = last_seq;
         match move_ledger(self.connection, old, &self.ledger) {
             Ok(true) => Ok(self.ledger),

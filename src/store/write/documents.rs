@@ -12,7 +12,7 @@ use crate::store::record::Record;
 use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
 /// Stores a document, at its own `seq`.
-pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
+pub(in crate::store) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     let signature = SignatureRow::of(record);
     let sum = signature.sum(batch.buffer());
     batch.ledger().signatures.add(sum);

@@ -48,7 +48,12 @@ fn rows_of_texts_are_documents() {
     assert!(said.contains("texts.parquet, row 7: no field \"content\""), "{said}");
     let verdicts = lines(&std::fs::read(&verdicts).unwrap());
     assert_eq!(verdicts.len(), rows as usize);
-    assert_eq!((&verdicts[8]["row"], &verdicts[8]["verdict"]), (&json!(8), &json!("exact_duplicate")), "{}", verdicts[8]);
+    assert_eq!(
+        (&verdicts[8]["row"], &verdicts[8]["verdict"]),
+        (&json!(8), &json!("exact_duplicate")),
+        "{}",
+        verdicts[8]
+    );
     let kept = lines(&std::fs::read(&kept).unwrap());
     assert_eq!(kept.len(), rows as usize - 2);
     assert_eq!((&kept[1]["url"], &kept[1]["content"]), (&json!(1), &json!(text(1))));

@@ -35,9 +35,8 @@ fn what_was_loaded_counts_as_posted() {
 
     let server = Server::start(std::path::Path::new(data));
     let client = Client::new(server.url(""));
-    let post = |id: &str, text: &str| {
-        client.post("/v1/collections/texts/documents", &json!({ "id": id, "text": text })).ok()
-    };
+    let post =
+        |id: &str, text: &str| client.post("/v1/collections/texts/documents", &json!({ "id": id, "text": text })).ok();
     assert_eq!(post("page/1", &text(1))["outcome"], "unchanged");
     let copy = post("copy", &text(1));
     assert_eq!((&copy["verdict"], &copy["duplicate_of"]), (&json!("exact_duplicate"), &json!("page/1")), "{copy}");

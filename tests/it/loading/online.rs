@@ -81,7 +81,9 @@ fn one_collection_is_loaded_at_a_time_and_a_client_that_leaves_makes_room() {
     let client = Client::of(&server);
     let body = hundred();
     let mut slow = Raw::connect(server.address);
-    slow.send("POST /v1/collections/slow/load HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n");
+    slow.send(
+        "POST /v1/collections/slow/load HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n",
+    );
     slow.send(format!("Content-Length: {}\r\n\r\n", body.len()));
     slow.0.write_all(&body[..1000]).unwrap();
     let load = || client.send("POST", "/v1/collections/new/load", &[PARQUET], &body);

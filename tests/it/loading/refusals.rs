@@ -47,7 +47,11 @@ fn a_wrong_row_is_named_with_its_column() {
         ("id", array(StringArray::from(vec!["a", "b", "a"])), "an earlier row has the id \"a\", too"),
         ("id", array(StringArray::from(vec![Some("a"), Some("b"), None])), "it has no value"),
         ("id", array(StringArray::from(vec!["a", "b", ""])), "an id must not be empty"),
-        ("signature", array(BinaryArray::from(vec![&[0; 256][..], &[1; 256][..], &[2; 255][..]])), "must have 256 bytes"),
+        (
+            "signature",
+            array(BinaryArray::from(vec![&[0; 256][..], &[1; 256][..], &[2; 255][..]])),
+            "must have 256 bytes",
+        ),
         ("content_hash", array(binary(&[2; 15])), "it must have 16 bytes, but has 15"),
         ("shingles", array(numbers(-1)), "it is -1; it must be at least 0"),
         ("shingles", array(numbers(0)), "needs the number of shingles, at least 1"),
@@ -95,7 +99,10 @@ fn a_wrong_column_is_named() {
     missing.columns.retain(|(name, _)| *name != "signature");
     let cases = [
         (missing, "column `signature`: it is missing"),
-        (three().with("shingles", Float64Array::from(vec![1.0; 3])), "column `shingles`: it must have the type integer"),
+        (
+            three().with("shingles", Float64Array::from(vec![1.0; 3])),
+            "column `shingles`: it must have the type integer",
+        ),
         (three().with("id", Int64Array::from(vec![1; 3])), "column `id`: it must have the type string"),
     ];
     for (table, expected) in cases {
@@ -145,4 +152,60 @@ fn files_of_one_collection_have_one_spec() {
     let output = run(&["load", one, other, "--collection", "bad", "--data-dir", data]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("other.parquet: its spec or its settings are not those of"), "{error}");
+}
+
+/// The page lists the columns of the format, and the format has everything that the tables of a collection have.
+#[test]
+fn the_page_and_the_tables_have_the_columns_of_the_format() {
+    let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let page = read("docs/load.md");
+    let (_, table) = page.split_once("<!-- columns -->\n").unwrap();
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    let expected = hapax::load::COLUMNS
+        .iter()
+        .map(|column| format!("| `{}` | {} | {} | {} |", column.name, column.kind, column.meaning, column.absent));
+    assert!(rows.iter().copied().eq(expected), "docs/load.md lists other columns: {rows:#?}");
+
+    // The column of the format for each column of the tables; `None`: it follows from others.
+    let places = [
+        ("seq", None),
+        ("id_fingerprint", None),
+        ("content_prefix", None),
+        ("sum", None),
+        ("size_sum", None),
+        ("kind", None),
+        ("flags", Some("linked")),
+        ("cluster", Some("representative")),
+        ("seen_ms", Some("last_seen")),
+        ("labels", Some("labels")),
+        ("id", Some("id")),
+        ("metadata", Some("metadata")),
+        ("content_hash", Some("content_hash")),
+        ("first_seen_ms", Some("first_seen")),
+        ("shingles", Some("shingles")),
+        ("verdict", Some("verdict")),
+        ("id_first_seen_ms", Some("id_first_seen")),
+        ("page_hash", Some("html_hash")),
+        ("extractor", Some("extractor")),
+        ("capture_date", Some("date")),
+        ("payload_digest", Some("payload_digest")),
+    ];
+    let source = read("src/store/format/tables.rs");
+    let mut columns = 0;
+    for name in ["signature", "document", "payload"] {
+        let (_, table) = source.split_once(&format!("CREATE TABLE {name} (\n")).unwrap();
+        for line in table.lines().take_while(|line| line.starts_with("    ")) {
+            let column = line.split_whitespace().next().unwrap();
+            let bytes = if name == "signature" { "signature" } else { "payload" };
+            let place = match column {
+                "bytes" => Some(bytes),
+                "shingles" if name == "payload" => Some("payload_shingles"),
+                _ => places.iter().find(|(own, _)| *own == column).unwrap_or_else(|| panic!("{name}.{column}")).1,
+            };
+            let known = |place: &str| hapax::load::COLUMNS.iter().any(|column| column.name == place);
+            assert!(place.is_none_or(known), "{name}.{column}");
+            columns += 1;
+        }
+    }
+    assert_eq!(columns, 9 + 14 + 6);
 }

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use hapax_core::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::batch::Batch;
-use super::documents::insert;
-use crate::store::data_dir::files;
-use crate::store::error::{Result, StoreError};
-use crate::store::format::creation::{begin_new, finish_new, refuse_orphan};
-use crate::store::format::ledger::Ledger;
-use crate::store::format::rows::is_given;
-use crate::store::integrity::inspection::{Finding, inspect_as};
-use crate::store::read::readers::Readers;
-use crate::store::record::Record;
-use crate::store::settings::Meta;
+use super::data_dir::files;
+use super::error::{Result, StoreError};
+use super::format::creation::{begin_new, finish_new, refuse_orphan};
+use super::format::ledger::Ledger;
+use super::format::rows::is_given;
+use super::integrity::inspection::{Finding, inspect_as};
+use super::read::readers::Readers;
+use super::record::Record;
+use super::settings::Meta;
+use super::write::batch::Batch;
+use super::write::documents::insert;
 use crate::types::{DocId, Seq};
 
 /// The operation in errors.
