@@ -266,7 +266,7 @@ loom: ## test the arena under every order of loads and stores
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
 FUZZ_SERVER_TARGETS = lines bodies pages query config keys records warc load
-FUZZ_SECONDS ?= $(if $(CI),20,30)
+FUZZ_SECONDS ?= $(if $(CI),10,30)
 FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
 fuzz: fuzz-core fuzz-server ## run all fuzz targets under AddressSanitizer, FUZZ_SECONDS (30) each
