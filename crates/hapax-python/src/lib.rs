@@ -12,6 +12,7 @@ mod arguments;
 mod batch;
 mod boundary;
 mod column;
+mod documents;
 mod index;
 mod jobs;
 mod judged;
