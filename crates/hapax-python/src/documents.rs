@@ -1,6 +1,8 @@
 //! The documents of an index: their ids, and what an insert does. In: signatures. Out: judgements that name documents by
 //! their ids.
 
+use std::num::NonZeroU64;
+
 use hashbrown::HashTable;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -12,11 +14,40 @@ use crate::near::{Compared, Doc, Found, Looked, Near};
 pub(crate) struct Documents {
     pub(crate) near: Near,
     pub(crate) ids: Ids,
+    stored: Vec<Stored>,
+}
+
+/// The data of a document that no lookup needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored {
+    /// The number of shingles; `None` if its text is not known.
+    pub(crate) shingles: Option<NonZeroU64>,
+    pub(crate) place: Place,
+}
+
+/// The place of a document in its cluster.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// It is alone, or represents its cluster.
+    Own,
+    /// It is a link to the representative: only exact copies match it.
+    Link(Doc),
+    /// It has a representative and is found like any other. Only files of a server have such documents.
+    Member(Doc),
+}
+
+impl Place {
+    pub(crate) fn representative(self) -> Option<Doc> {
+        match self {
+            Self::Own => None,
+            Self::Link(doc) | Self::Member(doc) => Some(doc),
+        }
+    }
 }
 
 impl Documents {
     pub(crate) fn new(near: Near) -> Self {
-        Self { near, ids: Ids::default() }
+        Self { near, ids: Ids::default(), stored: Vec::new() }
     }
 
     /// Looks a document up and stores it, unless it is a duplicate to skip.
@@ -39,19 +70,37 @@ impl Documents {
             return Err(Refused::Taken);
         }
         let looked = self.near.look_up(compared);
-        let outcome = match (looked.found.is_empty(), on_duplicate) {
-            (true, _) | (_, OnDuplicate::Store) => "inserted",
-            (_, OnDuplicate::Link) => "linked",
-            (_, OnDuplicate::Skip) => "skipped",
+        let (outcome, place) = match (looked.found.first(), on_duplicate) {
+            (None, _) | (_, OnDuplicate::Store) => ("inserted", Some(Place::Own)),
+            (Some(best), OnDuplicate::Link) => ("linked", Some(Place::Link(self.representative(best.doc)))),
+            (_, OnDuplicate::Skip) => ("skipped", None),
         };
-        if outcome != "skipped" {
-            if self.near.is_full() {
-                return Err(Refused::Full);
-            }
-            self.near.insert(compared, outcome == "linked");
-            self.ids.push(id);
+        if let Some(place) = place
+            && !self.store(id, compared, query.made.map(|(_, shingles)| shingles), place)
+        {
+            return Err(Refused::Full);
         }
         Ok(Judged::of(&looked, &self.ids, outcome, limit))
+    }
+
+    /// Stores a document with a new id. Returns whether it had room.
+    pub(crate) fn store(&mut self, id: &str, compared: Compared<'_>, shingles: Option<u64>, place: Place) -> bool {
+        if self.near.is_full() {
+            return false;
+        }
+        self.near.insert(compared, matches!(place, Place::Link(_)));
+        self.ids.push(id);
+        self.stored.push(Stored { shingles: shingles.and_then(NonZeroU64::new), place });
+        true
+    }
+
+    pub(crate) fn stored(&self, doc: Doc) -> Stored {
+        self.stored[doc as usize]
+    }
+
+    /// Returns the document that represents the cluster of a document. A representative has none itself.
+    fn representative(&self, doc: Doc) -> Doc {
+        self.stored(doc).place.representative().unwrap_or(doc)
     }
 }
 

@@ -7,7 +7,7 @@ use hapax_core::verify::{interval95, similarity};
 use hapax_core::{Banding, Signed, tuning};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyList, PyString, PyType};
 
 use crate::arguments::{share, text_of, threads_of};
 use crate::documents::{Documents, Judged, OnDuplicate, Query};
@@ -20,30 +20,66 @@ use crate::spec::{Parts, SharedSpec};
 use crate::texts::Source;
 
 const LIMIT_MAX: usize = 1000;
+/// The module that reads and writes files.
+const FILES: &str = "pyhapax._files";
 
 /// An index of documents in memory that answers as the service does: the same texts, bands and threshold give the same
 /// verdicts.
 ///
 /// It is not the service's own index but a smaller one for one process, with the same rule: a document is a match if it
 /// shares a band with the text and the estimated similarity of their signatures reaches the threshold. It has no labels, no
-/// expiry, no exact verification and no files. Of each bucket it reads the newest 256 documents, and a verdict's `complete` says
-/// if there were more.
+/// expiry and no exact verification. Of each bucket it reads the newest 256 documents, and a verdict's `complete` says if there
+/// were more. save() writes it to a file that load() and a server read.
 ///
 /// spec and key are those of Signer. bands and rows are chosen for the threshold unless they are given.
 #[pyclass(frozen, module = "pyhapax")]
 pub(crate) struct Index {
     signing: Arc<Signing>,
     threshold: f64,
+    /// Whether bands and rows were given.
+    banding_by_hand: bool,
     documents: Mutex<Documents>,
 }
 
 impl Index {
+    /// Makes an empty index, with the given bands and rows or with those that are chosen for the threshold.
+    pub(crate) fn new_with(
+        signing: Signing,
+        threshold: f64,
+        given: (Option<u32>, Option<u32>),
+        banding_by_hand: bool,
+    ) -> PyResult<Self> {
+        let threshold = share("threshold", threshold)?;
+        let shape = signing.spec().shape();
+        let banding = match given {
+            (None, None) => tuning::default_banding(shape, threshold),
+            (Some(bands), Some(rows)) => {
+                Banding::new(bands, rows, shape).map_err(|error| PyValueError::new_err(error.to_string()))?
+            }
+            _ => return Err(PyValueError::new_err("give both bands and rows, or neither")),
+        };
+        let documents = Mutex::new(Documents::new(Near::new(shape, banding, threshold)));
+        Ok(Self { signing: Arc::new(signing), threshold, banding_by_hand, documents })
+    }
+
+    pub(crate) fn signing(&self) -> &Signing {
+        &self.signing
+    }
+
+    pub(crate) fn similarity_min(&self) -> f64 {
+        self.threshold
+    }
+
+    pub(crate) fn is_banded_by_hand(&self) -> bool {
+        self.banding_by_hand
+    }
+
     fn lock(&self) -> MutexGuard<'_, Documents> {
         self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Calls `work` with the documents. Threads that wait for them let others run Python.
-    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Documents) -> T + Send) -> T {
+    pub(crate) fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Documents) -> T + Send) -> T {
         py.detach(|| work(&mut self.lock()))
     }
 
@@ -115,19 +151,9 @@ impl Index {
         key_file: Option<PathBuf>,
         key_env: Option<String>,
     ) -> PyResult<Self> {
-        let threshold = share("threshold", threshold)?;
         let parts = Parts { fold, marks, digits, shingle, sketch };
         let signing = Signing::new(spec, parts, (key, key_file, key_env))?;
-        let shape = signing.spec().shape();
-        let banding = match (bands, rows) {
-            (None, None) => tuning::default_banding(shape, threshold),
-            (Some(bands), Some(rows)) => {
-                Banding::new(bands, rows, shape).map_err(|error| PyValueError::new_err(error.to_string()))?
-            }
-            _ => return Err(PyValueError::new_err("give both bands and rows, or neither")),
-        };
-        let documents = Documents::new(Near::new(shape, banding, threshold));
-        Ok(Self { signing: Arc::new(signing), threshold, documents: Mutex::new(documents) })
+        Self::new_with(signing, threshold, (bands, rows), bands.is_some())
     }
 
     /// The spec in its canonical spelling.
@@ -235,6 +261,35 @@ impl Index {
             return Err(PyValueError::new_err(format!("there are more ids than texts, which are {row}")));
         }
         Ok(list)
+    }
+
+    /// Writes the index to a Parquet file, which load() and `hapax load` read. It needs pyarrow.
+    ///
+    /// The file gets its name when it is complete. Documents that are inserted meanwhile may be missing in it.
+    fn save<'py>(slf: &Bound<'py, Self>, path: &Bound<'py, PyAny>) -> PyResult<()> {
+        slf.py().import(FILES)?.call_method1("save", (slf, path)).map(drop)
+    }
+
+    /// Returns the index of a file of save(), of `hapax export --parquet`, or of signatures with an `id` column. It needs
+    /// pyarrow.
+    ///
+    /// Threshold and banding are those of the file, unless they are given. Documents keep their order, and nothing is looked
+    /// up. A keyed spec needs its key, as in the constructor.
+    #[classmethod]
+    #[pyo3(signature = (path, *, threshold=None, bands=None, rows=None, key=None, key_file=None, key_env=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments
+    fn load<'py>(
+        cls: &Bound<'py, PyType>,
+        path: &Bound<'py, PyAny>,
+        threshold: Option<f64>,
+        bands: Option<u32>,
+        rows: Option<u32>,
+        key: Option<&Bound<'py, PyAny>>,
+        key_file: Option<&Bound<'py, PyAny>>,
+        key_env: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = (path, threshold, bands, rows, key, key_file, key_env);
+        cls.py().import(FILES)?.call_method1("load", arguments)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
