@@ -90,6 +90,7 @@ def check(where, python, package, libraries, with_server):
     shutil.copy(ROOT / "crates/hapax-core/tests/vectors.json", where / "tests")
     shutil.copy(ROOT / "docs/python.md", where / "tests")
     shutil.copy(ROOT / "openapi.yaml", where / "tests")
+    shutil.copy(ROOT / "docs/load.md", where / "tests")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     if not with_server:
         clean.pop("HAPAX_BINARY", None)

@@ -10,7 +10,6 @@ HERE = Path(__file__).resolve().parent
 # In a checkout the core has the file; `make test-python` copies it next to the tests.
 VECTORS = [HERE / "vectors.json", HERE.parents[1] / "crates/hapax-core/tests/vectors.json"]
 OPENAPI = [HERE / "openapi.yaml", HERE.parents[1] / "openapi.yaml"]
-PAGES = [HERE / "python.md", HERE.parents[1] / "docs/python.md"]
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +27,9 @@ def openapi():
     return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-@pytest.fixture(scope="session")
-def page():
-    path = next(path for path in PAGES if path.exists())
-    return path.read_text(encoding="utf-8")
+def page_path(name):
+    """A page of docs/. In a checkout it is there; `make test-python` copies it next to the tests."""
+    return next(path for path in (HERE / name, HERE.parents[1] / "docs" / name) if path.exists())
 
 
 ALPHABETS = [

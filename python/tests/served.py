@@ -9,15 +9,20 @@ BINARY = os.environ.get("HAPAX_BINARY")
 needs_server = pytest.mark.skipif(not BINARY, reason="HAPAX_BINARY names no server")
 
 
+def environment(**variables):
+    """The variables of this process without those of hapax, and others."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HAPAX")}
+    return {**kept, **variables}
+
+
 class Served:
     """A server that listens on a free port of this machine."""
 
-    def __init__(self, folder, **variables):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("HAPAX")}
+    def __init__(self, folder, data="data", **variables):
         self.process = subprocess.Popen(
-            [BINARY, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder / "data"],
+            [BINARY, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder / data],
             cwd=folder,
-            env={**kept, **variables},
+            env=environment(**variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

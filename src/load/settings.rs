@@ -24,20 +24,43 @@ pub struct FileSettings {
     rest: Option<Rest>,
 }
 
-/// The settings beside the spec.
+/// All settings except the spec. A program that only makes signatures knows the threshold and the banding alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rest {
+    #[serde(default = "keep_signature")]
     keep: String,
+    #[serde(default = "extract_article")]
     extract: String,
+    #[serde(default = "extractor_now")]
     extractor: u32,
     bands: u32,
     rows: u32,
+    #[serde(default)]
     banding_by_hand: bool,
     threshold: f64,
+    #[serde(default = "verify_estimate")]
     verify: String,
+    #[serde(default)]
     ttl_ms: Option<u64>,
+    #[serde(default)]
     touch: bool,
+}
+
+fn keep_signature() -> String {
+    Keep::Signature.as_str().to_owned()
+}
+
+fn extract_article() -> String {
+    Extract::Article.as_str().to_owned()
+}
+
+fn extractor_now() -> u32 {
+    EXTRACTOR_VERSION
+}
+
+fn verify_estimate() -> String {
+    Verify::Estimate.as_str().to_owned()
 }
 
 impl FileSettings {
@@ -119,5 +142,36 @@ impl FileSettings {
             ttl: rest.ttl_ms.map(Duration::from_millis),
             touch: rest.touch,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hapax_core::TextSpec;
+
+    use super::*;
+
+    fn made(banding_by_hand: bool) -> Settings {
+        let spec = Spec::Text(TextSpec::default());
+        let banding = Banding::new(20, 5, spec.shape()).unwrap();
+        Settings { banding_by_hand, ..Settings::new(spec, banding, 0.7) }
+    }
+
+    fn read(settings: &str) -> Result<Settings, String> {
+        let default = made(true);
+        let (spec, fingerprint) = (default.spec.to_string(), default.spec.fingerprint().to_string());
+        let metadata = [(SPEC, spec), (FINGERPRINT, fingerprint), (SETTINGS, settings.to_owned())];
+        let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).into();
+        FileSettings::read(&metadata).map(|file| file.settings(&default))
+    }
+
+    #[test]
+    fn a_writer_of_signatures_gives_only_the_threshold_and_the_banding() {
+        assert_eq!(read(r#"{"threshold": 0.7, "bands": 20, "rows": 5}"#), Ok(made(false)));
+        for missing in [r#"{"threshold": 0.7, "bands": 20}"#, r#"{"bands": 20, "rows": 5}"#] {
+            assert!(read(missing).unwrap_err().contains("missing field"), "{missing}");
+        }
+        let unknown = read(r#"{"threshold": 0.7, "bands": 20, "rows": 5, "more": 1}"#);
+        assert!(unknown.unwrap_err().contains("unknown field"));
     }
 }

@@ -16,7 +16,7 @@ use crate::jobs::{Outcome, SignedRows};
 use crate::signature::Signature;
 use crate::spec::SharedSpec;
 
-const CONTENT_BYTES: i32 = 16;
+pub(crate) const CONTENT_BYTES: i32 = 16;
 
 /// The signatures of many texts, one row for each.
 ///
@@ -88,11 +88,12 @@ impl Batch {
         let schema = Schema::new(fields).with_metadata(metadata);
         RecordBatch::try_new(Arc::new(schema), columns).map_err(refused)
     }
+}
 
-    fn field(table: &RecordBatch) -> Field {
-        let schema = table.schema();
-        Field::new("", DataType::Struct(schema.fields().clone()), false).with_metadata(schema.metadata().clone())
-    }
+/// Returns the field of a table as an array of structs.
+pub(crate) fn struct_field(table: &RecordBatch) -> Field {
+    let schema = table.schema();
+    Field::new("", DataType::Struct(schema.fields().clone()), false).with_metadata(schema.metadata().clone())
 }
 
 #[pymethods]
@@ -183,7 +184,7 @@ impl Batch {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let _ = requested_schema;
         let table = self.table()?;
-        let field = Self::field(&table);
+        let field = struct_field(&table);
         boundary::capsules_of(py, &StructArray::from(table), &field)
     }
 
@@ -198,7 +199,7 @@ impl Batch {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        boundary::schema_capsule(py, &Self::field(&self.table()?))
+        boundary::schema_capsule(py, &struct_field(&self.table()?))
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]

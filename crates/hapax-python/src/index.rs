@@ -5,117 +5,81 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use hapax_core::verify::{interval95, similarity};
 use hapax_core::{Banding, Signed, tuning};
-use hashbrown::HashTable;
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
-use xxhash_rust::xxh3::xxh3_64;
+use pyo3::types::{PyList, PyString, PyType};
 
 use crate::arguments::{share, text_of, threads_of};
+use crate::documents::{Documents, Judged, OnDuplicate, Query};
 use crate::jobs::{Outcome, SignedRows, sign_all};
 use crate::judged::{Match, Verdict};
-use crate::near::{Compared, Doc, Found, Looked, Near};
+use crate::near::{Found, Near};
 use crate::signature::Signature;
 use crate::signer::Signing;
 use crate::spec::{Parts, SharedSpec};
 use crate::texts::Source;
 
 const LIMIT_MAX: usize = 1000;
-
-/// The ids of documents, by their numbers and back.
-#[derive(Default)]
-struct Ids {
-    text: String,
-    ends: Vec<usize>,
-    docs: HashTable<Doc>,
-}
-
-impl Ids {
-    fn get(&self, doc: Doc) -> &str {
-        Self::slice(&self.text, &self.ends, doc)
-    }
-
-    fn slice<'a>(text: &'a str, ends: &[usize], doc: Doc) -> &'a str {
-        let doc = doc as usize;
-        let start = doc.checked_sub(1).map_or(0, |before| ends[before]);
-        &text[start..ends[doc]]
-    }
-
-    fn find(&self, id: &str) -> Option<Doc> {
-        self.docs.find(xxh3_64(id.as_bytes()), |doc| self.get(*doc) == id).copied()
-    }
-
-    fn push(&mut self, id: &str) {
-        let doc = self.ends.len() as Doc;
-        self.text.push_str(id);
-        self.ends.push(self.text.len());
-        let Self { text, ends, docs } = self;
-        docs.insert_unique(xxh3_64(id.as_bytes()), doc, |doc| xxh3_64(Self::slice(text, ends, *doc).as_bytes()));
-    }
-}
-
-/// The documents of an index.
-struct Documents {
-    near: Near,
-    ids: Ids,
-}
-
-/// What to do with a duplicate.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OnDuplicate {
-    Skip,
-    Link,
-    Store,
-}
-
-impl OnDuplicate {
-    fn named(name: &str) -> PyResult<Self> {
-        match name {
-            "skip" => Ok(Self::Skip),
-            "link" => Ok(Self::Link),
-            "store" => Ok(Self::Store),
-            _ => Err(PyValueError::new_err(format!(
-                "on_duplicate must be \"skip\", \"link\" or \"store\", not {name:?}"
-            ))),
-        }
-    }
-}
-
-/// What a text is, before it is looked up.
-struct Query {
-    signature: Box<[u8]>,
-    made: Option<(u128, u64)>,
-}
-
-impl Query {
-    fn compared(&self) -> Compared<'_> {
-        Compared { signature: &self.signature, content: self.made.map(|(content, _)| content) }
-    }
-}
+/// The module that reads and writes files.
+const FILES: &str = "pyhapax._files";
 
 /// An index of documents in memory that answers as the service does: the same texts, bands and threshold give the same
 /// verdicts.
 ///
 /// It is not the service's own index but a smaller one for one process, with the same rule: a document is a match if it
 /// shares a band with the text and the estimated similarity of their signatures reaches the threshold. It has no labels, no
-/// expiry, no exact verification and no files. Of each bucket it reads the newest 256 documents, and a verdict's `complete` says
-/// if there were more.
+/// expiry and no exact verification. Of each bucket it reads the newest 256 documents, and a verdict's `complete` says if there
+/// were more. save() writes it to a file that load() and a server read.
 ///
 /// spec and key are those of Signer. bands and rows are chosen for the threshold unless they are given.
 #[pyclass(frozen, module = "pyhapax")]
 pub(crate) struct Index {
     signing: Arc<Signing>,
     threshold: f64,
+    /// Whether bands and rows were given.
+    banding_by_hand: bool,
     documents: Mutex<Documents>,
 }
 
 impl Index {
+    /// Makes an empty index, with the given bands and rows or with those that are chosen for the threshold.
+    pub(crate) fn new_with(
+        signing: Signing,
+        threshold: f64,
+        given: (Option<u32>, Option<u32>),
+        banding_by_hand: bool,
+    ) -> PyResult<Self> {
+        let threshold = share("threshold", threshold)?;
+        let shape = signing.spec().shape();
+        let banding = match given {
+            (None, None) => tuning::default_banding(shape, threshold),
+            (Some(bands), Some(rows)) => {
+                Banding::new(bands, rows, shape).map_err(|error| PyValueError::new_err(error.to_string()))?
+            }
+            _ => return Err(PyValueError::new_err("give both bands and rows, or neither")),
+        };
+        let documents = Mutex::new(Documents::new(Near::new(shape, banding, threshold)));
+        Ok(Self { signing: Arc::new(signing), threshold, banding_by_hand, documents })
+    }
+
+    pub(crate) fn signing(&self) -> &Signing {
+        &self.signing
+    }
+
+    pub(crate) fn similarity_min(&self) -> f64 {
+        self.threshold
+    }
+
+    pub(crate) fn is_banded_by_hand(&self) -> bool {
+        self.banding_by_hand
+    }
+
     fn lock(&self) -> MutexGuard<'_, Documents> {
         self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Calls `work` with the documents. Threads that wait for them let others run Python.
-    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Documents) -> T + Send) -> T {
+    pub(crate) fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Documents) -> T + Send) -> T {
         py.detach(|| work(&mut self.lock()))
     }
 
@@ -150,91 +114,12 @@ impl Index {
     }
 }
 
-/// A judgement with the ids of the documents that it names.
-struct Judged {
-    verdict: &'static str,
-    outcome: &'static str,
-    cited: Vec<(String, Found)>,
-    candidates: usize,
-    complete: bool,
-}
-
-impl Judged {
-    fn empty(outcome: &'static str) -> Self {
-        Self { verdict: "empty", outcome, cited: Vec::new(), candidates: 0, complete: true }
-    }
-
-    fn of(looked: &Looked, ids: &Ids, outcome: &'static str, limit: usize) -> Self {
-        let cited = looked.found.iter().take(limit).map(|found| (ids.get(found.doc).to_owned(), *found)).collect();
-        let (candidates, complete) = (looked.candidates, !looked.is_cut);
-        Self { verdict: word(looked), outcome, cited, candidates, complete }
-    }
-}
-
-fn word(looked: &Looked) -> &'static str {
-    match looked.found.first() {
-        None => "unique",
-        Some(best) if best.same_content => "exact_duplicate",
-        Some(_) => "near_duplicate",
-    }
-}
-
 fn match_of(spec: &SharedSpec, id: String, Found { matching, same_content, .. }: Found) -> Match {
     if same_content {
         return Match { id, similarity: 1.0, low: 1.0, high: 1.0, exact: true };
     }
     let (low, high) = interval95(matching, spec.shape(), spec.sketch());
     Match { id, similarity: similarity(matching, spec.shape()), low, high, exact: false }
-}
-
-/// A reason why a document is not inserted.
-enum Refused {
-    /// The id has another text.
-    Taken,
-    Full,
-}
-
-impl Refused {
-    /// Returns the exception; `place` says where the id was given.
-    fn exception(&self, id: &str, place: &str) -> PyErr {
-        match self {
-            Self::Taken => PyValueError::new_err(format!(
-                "{place}the id {id:?} has another text already; give this one another id"
-            )),
-            Self::Full => PyOverflowError::new_err("the index is full"),
-        }
-    }
-}
-
-impl Documents {
-    /// Looks a document up and stores it, unless it is a duplicate to skip.
-    fn insert(&mut self, id: &str, query: &Query, on_duplicate: OnDuplicate, limit: usize) -> Result<Judged, Refused> {
-        let compared = query.compared();
-        if let Some(doc) = self.ids.find(id) {
-            let stored = self.near.compared(doc);
-            if stored.signature == compared.signature && stored.content == compared.content {
-                let looked = self.near.look_up(compared);
-                let others: Vec<_> = looked.found.into_iter().filter(|found| found.doc != doc).collect();
-                let looked = Looked { found: others, ..looked };
-                return Ok(Judged::of(&looked, &self.ids, "unchanged", limit));
-            }
-            return Err(Refused::Taken);
-        }
-        let looked = self.near.look_up(compared);
-        let outcome = match (looked.found.is_empty(), on_duplicate) {
-            (true, _) | (_, OnDuplicate::Store) => "inserted",
-            (_, OnDuplicate::Link) => "linked",
-            (_, OnDuplicate::Skip) => "skipped",
-        };
-        if outcome != "skipped" {
-            if self.near.is_full() {
-                return Err(Refused::Full);
-            }
-            self.near.insert(compared, outcome == "linked");
-            self.ids.push(id);
-        }
-        Ok(Judged::of(&looked, &self.ids, outcome, limit))
-    }
 }
 
 fn limit_of(limit: usize) -> PyResult<usize> {
@@ -266,19 +151,9 @@ impl Index {
         key_file: Option<PathBuf>,
         key_env: Option<String>,
     ) -> PyResult<Self> {
-        let threshold = share("threshold", threshold)?;
         let parts = Parts { fold, marks, digits, shingle, sketch };
         let signing = Signing::new(spec, parts, (key, key_file, key_env))?;
-        let shape = signing.spec().shape();
-        let banding = match (bands, rows) {
-            (None, None) => tuning::default_banding(shape, threshold),
-            (Some(bands), Some(rows)) => {
-                Banding::new(bands, rows, shape).map_err(|error| PyValueError::new_err(error.to_string()))?
-            }
-            _ => return Err(PyValueError::new_err("give both bands and rows, or neither")),
-        };
-        let documents = Documents { near: Near::new(shape, banding, threshold), ids: Ids::default() };
-        Ok(Self { signing: Arc::new(signing), threshold, documents: Mutex::new(documents) })
+        Self::new_with(signing, threshold, (bands, rows), bands.is_some())
     }
 
     /// The spec in its canonical spelling.
@@ -386,6 +261,35 @@ impl Index {
             return Err(PyValueError::new_err(format!("there are more ids than texts, which are {row}")));
         }
         Ok(list)
+    }
+
+    /// Writes the index to a Parquet file, which load() and `hapax load` read. It needs pyarrow.
+    ///
+    /// The file gets its name when it is complete. Documents that are inserted meanwhile may be missing in it.
+    fn save<'py>(slf: &Bound<'py, Self>, path: &Bound<'py, PyAny>) -> PyResult<()> {
+        slf.py().import(FILES)?.call_method1("save", (slf, path)).map(drop)
+    }
+
+    /// Returns the index of a file of save(), of `hapax export --parquet`, or of signatures with an `id` column. It needs
+    /// pyarrow.
+    ///
+    /// Threshold and banding are those of the file, unless they are given. Documents keep their order, and nothing is looked
+    /// up. A keyed spec needs its key, as in the constructor.
+    #[classmethod]
+    #[pyo3(signature = (path, *, threshold=None, bands=None, rows=None, key=None, key_file=None, key_env=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments
+    fn load<'py>(
+        cls: &Bound<'py, PyType>,
+        path: &Bound<'py, PyAny>,
+        threshold: Option<f64>,
+        bands: Option<u32>,
+        rows: Option<u32>,
+        key: Option<&Bound<'py, PyAny>>,
+        key_file: Option<&Bound<'py, PyAny>>,
+        key_env: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = (path, threshold, bands, rows, key, key_file, key_env);
+        cls.py().import(FILES)?.call_method1("load", arguments)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {

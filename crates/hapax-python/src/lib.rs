@@ -3,6 +3,7 @@
 //! ```text
 //! list, Arrow ─ texts ─ jobs ─ batch ─▶ signatures, content hashes, shingle counts, as Arrow and as buffers
 //!                               └ near ─▶ verdicts
+//!                                   └ saved ─▶ rows of a file, and back
 //! ```
 //!
 //! This crate turns Python's objects into the core's and back, and runs the core on several threads while the
@@ -12,6 +13,7 @@ mod arguments;
 mod batch;
 mod boundary;
 mod column;
+mod documents;
 mod index;
 mod jobs;
 mod judged;
@@ -19,6 +21,7 @@ mod keys;
 mod near;
 mod rank_sketch;
 mod rows;
+mod saved;
 mod signature;
 mod signer;
 mod spec;
@@ -40,6 +43,8 @@ mod _native {
     use crate::judged::{Match, Verdict};
     #[pymodule_export]
     use crate::rank_sketch::{RankSketch, smallest_areas};
+    #[pymodule_export]
+    use crate::saved::{append_rows, index_rows, restore_index};
     #[pymodule_export]
     use crate::signature::{Signature, restore_signature};
     #[pymodule_export]

@@ -144,6 +144,10 @@ impl Near {
         self.banding
     }
 
+    pub(crate) fn signature_bytes(&self) -> usize {
+        self.shape.bytes()
+    }
+
     /// Returns whether no further document has room.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= NONE as usize
