@@ -45,8 +45,7 @@ class Server(Served):
 
     def stop(self):
         self.connection.close()
-        self.process.terminate()
-        assert self.process.wait(60) == 0
+        super().stop()
 
 
 @pytest.fixture(scope="module")
