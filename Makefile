@@ -17,8 +17,9 @@ test: fmt lint test-rust openapi $(if $(CI),wheel test-python alerts quality rac
 RELEASE = $(if $(CI),--release)
 TESTED = $(if $(CI),--release --workspace --bins --test it)
 TESTED_BINARY = target/$(if $(CI),release,debug)/hapax
+# Most tests wait more than they compute.
 test-rust: ## run all Rust tests
-	cargo test --workspace --locked $(RELEASE)
+	$(if $(CI),RUST_TEST_THREADS=4) cargo test --workspace --locked $(RELEASE)
 
 fmt: ## check the formatting
 	cargo fmt --all --check

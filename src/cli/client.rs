@@ -199,11 +199,13 @@ impl Client {
         self.whole(answer)
     }
 
-    /// Sends a file of `bytes` and returns the text of a short answer. The answer may take as long as the server needs.
-    pub(super) fn post_file(&self, path: &str, mut file: impl Read, bytes: u64) -> Result<String, ClientError> {
+    /// Sends a file, of `bytes` if that is known, and returns the text of a short answer. The answer may take as long as the server needs.
+    pub(super) fn post_file(&self, path: &str, mut file: impl Read, bytes: Option<u64>) -> Result<String, ClientError> {
         let mut request =
             self.agent.post(format!("{}{path}", self.base)).content_type("application/vnd.apache.parquet");
-        request = request.header("content-length", bytes);
+        if let Some(bytes) = bytes {
+            request = request.header("content-length", bytes);
+        }
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }

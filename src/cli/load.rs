@@ -19,7 +19,7 @@ use super::plural::plural;
 use super::progress;
 use crate::collections::offline;
 use crate::config::{self, Sources};
-use crate::load::{FileSource, LoadFile, LoadProgress, Loaded};
+use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice};
 use crate::types::CollectionName;
 
 /// The number of steps of the bar that shows how much of the new file was read again.
@@ -37,7 +37,7 @@ const STEPS: u64 = 1000;
   hapax export --data-dir ./restored --parquet --output all.parquet && hapax load all.parquet --collection copy
 
 The files need the columns \"id\" and \"signature\"; docs/load.md describes the others. Several files become one
-collection, in their order; a server takes one file.
+collection, in their order.
 
 Exit status: 0 the collection is there, 2 something failed, and nothing is there.")]
 pub struct Args {
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let name = CollectionName::new(&args.collection).map_err(|error| anyhow!("--collection: {error}"))?;
     let paths = matching(&args.files)?;
     // Before anything is sent, so that a mistake in the last file costs nothing.
-    let files = paths.iter().map(|path| open(path)).collect::<Result<Vec<_>>>()?;
+    let files = paths.iter().map(|path| Ok(LoadFile::open(source(path)?)?)).collect::<Result<Vec<_>>>()?;
     for file in &files {
         if !file.ignored().is_empty() {
             let columns = file.ignored().join(", ");
@@ -86,13 +86,13 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     Ok(ExitStatus::Fine)
 }
 
-fn open(path: &Path) -> Result<LoadFile> {
+fn source(path: &Path) -> Result<FileSource> {
     let label = path.display().to_string();
     let file = File::open(path).with_context(|| format!("cannot read {label}"))?;
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         bail!("{label} is not a file; Parquet is read from its end, so it cannot come through a pipe");
     }
-    Ok(LoadFile::open(FileSource { label, file })?)
+    Ok(FileSource { label, file })
 }
 
 fn in_directory(args: &Args, dir: &Path, (name, files): (&CollectionName, Vec<LoadFile>)) -> Result<Loaded> {
@@ -131,15 +131,24 @@ fn through_server(args: &Args, name: &CollectionName, paths: &[PathBuf]) -> Resu
         links: u64,
         empty: u64,
     }
-    let [path] = paths else {
-        bail!("a server takes one file; load several with --data-dir, or write them as one file");
-    };
     let client = Client::new(&args.server)?;
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let sources = paths.iter().map(|path| source(path)).collect::<Result<Vec<_>>>()?;
+    let bytes = sources.iter().map(|source| source.file.metadata().map_or(0, |metadata| metadata.len())).sum();
     let template = "{bar:30.cyan/dim} {percent:>3} %  {decimal_bytes} sent, {decimal_bytes_per_sec}  {eta} left";
     let bar = progress::of_steps(bytes, template);
-    let answer = client.post_file(&format!("/v1/collections/{name}/load"), bar.wrap_read(file), bytes);
+    let target = format!("/v1/collections/{name}/load");
+    let answer = match <[FileSource; 1]>::try_from(sources) {
+        Ok([FileSource { file, .. }]) => client.post_file(&target, bar.wrap_read(file), Some(bytes)),
+        // A server takes one file, so the others are written behind the first one while they are sent.
+        Err(sources) => {
+            let splice = Splice::of(sources)?;
+            let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+            let splicing = std::thread::spawn(move || splice.write(writer));
+            let answer = client.post_file(&target, bar.wrap_read(reader), None)?;
+            splicing.join().expect("it does not panic")?;
+            Ok(answer)
+        }
+    };
     bar.finish_and_clear();
     let answer = answer.context("nothing was loaded")?;
     let Answer { documents, links, empty } =

@@ -8,6 +8,7 @@ mod error;
 mod reader;
 mod row;
 mod settings;
+mod splice;
 mod stored_verdict;
 mod writer;
 
@@ -17,4 +18,5 @@ pub use error::LoadError;
 pub(crate) use reader::pairs;
 pub use reader::{FileSource, LoadFile, catching};
 pub use settings::FileSettings;
+pub use splice::Splice;
 pub use writer::{ExportedRow, ParquetWriter};

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use arrow_array::StringArray;
 use serde_json::json;
 
 use super::table::Table;
@@ -42,6 +43,36 @@ fn a_loaded_collection_answers_at_once_and_after_a_restart() {
     server.kill();
     let server = Server::start(&data);
     unchanged(&Client::new(server.url("")));
+}
+
+#[test]
+fn several_files_are_sent_as_one() {
+    let dir = dir();
+    for part in 0..3_u64 {
+        let rows = (0..1000).map(|n| (format!("page/{part}/{n}"), text(part * 1000 + n)));
+        Table::of(rows).write(&dir.path().join(format!("part-{part}.parquet")));
+    }
+    let server = Server::start(&dir.path().join("data"));
+    let url = server.url("");
+    let pattern = dir.path().join("part-*.parquet");
+    let load = || run(&["load", pattern.to_str().unwrap(), "--collection", "all", "--server", &url]);
+    let output = load();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("loaded collection `all`: 3,000 documents"));
+    let client = Client::new(url.clone());
+    for (id, number) in [("page/0/7", 7), ("page/2/999", 2999)] {
+        let again = client.post("/v1/collections/all/documents", &json!({ "id": id, "text": text(number) })).ok();
+        assert_eq!(again["outcome"], "unchanged");
+    }
+    let refused = load();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("collection `all` exists"));
+    let links = StringArray::from(vec![None::<&str>; 1]);
+    let other = Table::of([("x".to_owned(), text(9))]).with("representative", links);
+    other.write(&dir.path().join("part-3.parquet"));
+    let refused = run(&["load", pattern.to_str().unwrap(), "--collection", "more", "--server", &url]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("part-3.parquet: its columns, or their types, are not those of the first file"), "{said}");
 }
 
 #[test]
