@@ -21,13 +21,11 @@ use super::line;
 use super::lines::refuse_without_field;
 use super::reason::InputError;
 use super::wanted::Wanted;
-use crate::load::{catching, pairs};
+use crate::load::{batch_rows, catching, pairs};
 use crate::types::DOCUMENT_FIELDS;
 
 /// The first bytes of such a file.
 pub(super) const BEGIN: &[u8] = b"PAR1";
-/// The number of rows that are decoded at once.
-const BATCH_ROWS: usize = 512;
 const FINGERPRINT: &str = "hapax.fingerprint";
 
 /// Whether a file begins like Parquet. The file is at its beginning afterwards.
@@ -93,7 +91,8 @@ fn open(file: File, wanted: &Wanted) -> Result<Opened, InputError> {
     let columns: Vec<_> = builder.schema().fields().iter().enumerate().collect();
     let columns = columns.into_iter().filter(|(_, field)| names.contains(&&**field.name()) || is_part(field));
     let columns = ProjectionMask::roots(builder.parquet_schema(), columns.map(|(at, _)| at));
-    let builder = builder.with_projection(columns).with_batch_size(BATCH_ROWS);
+    let rows_at_once = batch_rows(builder.metadata());
+    let builder = builder.with_projection(columns).with_batch_size(rows_at_once);
     Ok(Opened { builder, rows, fingerprint })
 }
 

@@ -15,7 +15,7 @@ mod writer;
 pub use builder::{LoadProgress, Loaded, Made, build};
 pub use columns::{COLUMNS, ColumnDoc};
 pub use error::LoadError;
-pub(crate) use reader::pairs;
+pub(crate) use reader::{batch_rows, pairs};
 pub use reader::{FileSource, LoadFile, catching};
 pub use settings::FileSettings;
 pub use splice::Splice;

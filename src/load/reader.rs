@@ -10,14 +10,15 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
-use parquet::file::metadata::FileMetaData;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::columns::{self, COLUMNS};
 use super::error::LoadError;
 use super::settings::FileSettings;
 
-/// The number of rows in a batch.
+/// The most rows in a batch, and about the most bytes.
 const BATCH_ROWS: usize = 4096;
+const BATCH_BYTES: i64 = 16 << 20;
 /// The number of batches that wait for the builder.
 const BATCHES_WAITING: usize = 2;
 /// A column of a row group is refused if it has more bytes than this, and is this many times as long as on disk.
@@ -121,10 +122,11 @@ impl LoadFile {
 
     fn send(self, batches: &SyncSender<Result<RecordBatch, String>>) {
         let read = catching(|| {
+            let rows = batch_rows(self.builder.metadata());
             let wanted = self.builder.schema().fields().iter().enumerate();
             let wanted = wanted.filter(|(_, field)| COLUMNS.iter().any(|column| column.name == field.name()));
             let wanted = ProjectionMask::roots(self.builder.parquet_schema(), wanted.map(|(at, _)| at));
-            let reader = self.builder.with_projection(wanted).with_batch_size(BATCH_ROWS).build();
+            let reader = self.builder.with_projection(wanted).with_batch_size(rows).build();
             for batch in reader.map_err(|error| error.to_string())? {
                 // The receiver is gone after an error.
                 if batches.send(Ok(batch.map_err(|error| error.to_string())?)).is_err() {
@@ -146,6 +148,13 @@ pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
     let of_schema = schema.map(|schema| schema.metadata().clone()).unwrap_or_default();
     let own = own.into_iter().flatten().filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?)));
     of_schema.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).chain(own).collect()
+}
+
+/// Returns how many rows are read at once, so that a batch of long rows does not take more memory than one of short rows.
+pub(crate) fn batch_rows(metadata: &ParquetMetaData) -> usize {
+    let row_bytes = |group: &RowGroupMetaData| group.total_byte_size() / group.num_rows().max(1);
+    let longest = metadata.row_groups().iter().map(row_bytes).max().unwrap_or_default();
+    usize::try_from(BATCH_BYTES / longest.max(1)).unwrap_or(1).clamp(1, BATCH_ROWS)
 }
 
 /// Turns a panic of the library into an error.
