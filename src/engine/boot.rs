@@ -75,7 +75,7 @@ pub(crate) fn create(
     assemble((store, writer), opened, settings.clone(), preparer, common, &|_| {})
 }
 
-/// Refuses a collection that was loaded if it could not be served: its index has no room, or its key is missing.
+/// Refuses a load whose collection could not be served: its index would have no room, or its key is missing.
 pub(crate) fn admit(name: &CollectionName, settings: &Settings, documents: u64, common: &Common) -> Result<()> {
     preparer(name, settings, common)?;
     let index = index(settings, common);

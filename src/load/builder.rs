@@ -34,7 +34,6 @@ pub struct Loaded {
 pub struct Made {
     pub file: Built,
     pub loaded: Loaded,
-    pub settings: Settings,
 }
 
 /// How far a load is.
@@ -100,7 +99,7 @@ pub fn build(
     }
     let Rows { building, loaded, .. } = rows;
     let file = building.complete(&|share| progress(LoadProgress::Checked(share)))?;
-    Ok(Made { file, loaded, settings })
+    Ok(Made { file, loaded })
 }
 
 /// The reason why a row was not added.

@@ -169,12 +169,12 @@ impl Registry {
         let (its, name) = (Arc::clone(&self), place.name.clone());
         let made = blocking(move || {
             let (path, default) = (its.path(&name), &its.default_settings);
-            let files = vec![LoadFile::open(source)?];
-            let made = load::build(files, (&name, &path), default, &|_| {}, &stop)?;
-            boot::admit(&name, &made.settings, made.loaded.documents, its.opener.common())?;
-            Ok(made)
+            let file = LoadFile::open(source)?;
+            // Before the work, so that a load that could not be served costs nothing.
+            boot::admit(&name, &file.settings().settings(default), file.rows(), its.opener.common())?;
+            Ok(load::build(vec![file], (&name, &path), default, &|_| {}, &stop)?)
         });
-        let Made { file, loaded, .. } = made.await?;
+        let Made { file, loaded } = made.await?;
         {
             let _one_at_a_time = self.changing.lock().await;
             self.admit_new(&place.name)?;
