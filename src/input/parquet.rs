@@ -212,7 +212,7 @@ fn value(name: &str, array: &ArrayRef, at: usize) -> Option<Value> {
         DataType::Float64 => number(array.as_primitive::<Float64Type>().value(at)),
         DataType::Binary => bytes(name, array.as_binary::<i32>().value(at)),
         DataType::FixedSizeBinary(_) => bytes(name, array.as_fixed_size_binary().value(at)),
-        DataType::List(of) if *of.data_type() == DataType::Utf8 => Some(list(name, &array.as_list::<i32>().value(at))),
+        DataType::List(_) => Some(list(name, &array.as_list::<i32>().value(at))),
         kind if kind.is_integer() => whole_number(array, at),
         _ => None,
     }
@@ -229,13 +229,13 @@ fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
 }
 
 /// Returns labels of the form `name:value` as an object, and any other list as an array.
-fn list(name: &str, values: &dyn Array) -> Value {
-    let texts = values.as_string::<i32>().iter().flatten();
-    if name == "labels" {
-        let labels = texts.filter_map(|text| text.split_once(':'));
-        return Value::Object(labels.map(|(name, value)| (name.to_owned(), value.into())).collect());
+fn list(name: &str, values: &ArrayRef) -> Value {
+    let elements = (0..values.len()).filter(|&at| values.is_valid(at)).filter_map(|at| value("", values, at));
+    if name != "labels" {
+        return elements.collect();
     }
-    texts.collect()
+    let named = |label: Value| label.as_str()?.split_once(':').map(|(name, value)| (name.to_owned(), value.into()));
+    Value::Object(elements.filter_map(named).collect())
 }
 
 fn whole_number(array: &ArrayRef, at: usize) -> Option<Value> {

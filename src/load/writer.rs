@@ -22,8 +22,8 @@ use super::stored_verdict;
 use crate::store::Record;
 use crate::types::{CaptureDate, DocId, PayloadDigest};
 
-/// The number of rows in a row group.
-const GROUP_ROWS: usize = 100_000;
+/// The bytes of a row group, which is in memory until it is written.
+const GROUP_BYTES: usize = 16 << 20;
 
 /// A record with the ids that its row names.
 pub struct ExportedRow {
@@ -49,7 +49,6 @@ impl<W: Write + Send> ParquetWriter<W> {
         let properties = WriterProperties::builder()
             .set_key_value_metadata(Some(pairs.collect()))
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
             // Signatures are like random bytes: neither a dictionary nor compression makes them shorter.
             .set_column_dictionary_enabled(SIGNATURE.into(), false)
             .set_column_compression(SIGNATURE.into(), Compression::UNCOMPRESSED)
@@ -60,7 +59,8 @@ impl<W: Write + Send> ParquetWriter<W> {
 
     pub fn write(&mut self, rows: &[ExportedRow]) -> Result<(), ParquetError> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns(rows, self.signature_bytes)?)?;
-        self.writer.write(&batch)
+        self.writer.write(&batch)?;
+        if self.writer.in_progress_size() >= GROUP_BYTES { self.writer.flush() } else { Ok(()) }
     }
 
     /// Writes the end of the file, and returns what it was written to.
