@@ -32,10 +32,10 @@ use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
 ///
-/// Each line of FILE is a JSON object with a `text`, an `html`, a `set` or a `signature`, or FILE is a WARC file, which has
-/// pages with their addresses as ids, or a Parquet file with such columns. The output has a line of JSON for each, in the same order: the verdict, with the
-/// number of the input line or record. If an object has an `id`, the stored document of that id does not count as its
-/// duplicate.
+/// Each line of FILE is a JSON object with a `text`, an `html`, a `set` or a `signature`, or FILE is a WARC file, which
+/// has pages with their addresses as ids, or a Parquet file with such columns. The output has a line of JSON for each,
+/// in the same order: the verdict, with the number of the input line or record. If an object has an `id`, the stored
+/// document of that id does not count as its duplicate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax check new.jsonl.gz > verdicts.jsonl

@@ -199,7 +199,8 @@ impl Client {
         self.whole(answer)
     }
 
-    /// Sends a file, of `bytes` if that is known, and returns the text of a short answer. The answer may take as long as the server needs.
+    /// Sends a file and returns the text of a short answer. `bytes` is the size of the file, if it is known. The answer
+    /// may take as long as the server needs.
     pub(super) fn post_file(&self, path: &str, mut file: impl Read, bytes: Option<u64>) -> Result<String, ClientError> {
         let mut request =
             self.agent.post(format!("{}{path}", self.base)).content_type("application/vnd.apache.parquet");

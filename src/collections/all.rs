@@ -70,8 +70,8 @@ impl Collections {
         }
     }
 
-    /// Makes a new collection from a file of ready signatures, whole or not at all. `stop` is asked now and then whether
-    /// to give up.
+    /// Makes a new collection from a file of ready signatures, whole or not at all. While rows are read, the load gives
+    /// up if `stop` returns true.
     pub async fn load(
         &self,
         place: LoadPlace,

@@ -23,7 +23,7 @@ pub(super) struct AdminAction {
 }
 
 impl AdminAction {
-    /// Returns the action of a request; `None` if the request changes no collection or backup, or only reads.
+    /// Returns the action of a request; `None` if the request changes neither collections nor backups.
     pub(super) fn of(route: &'static Route, request: &Request) -> Option<Self> {
         // A load makes a collection.
         let of_admins =

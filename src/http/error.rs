@@ -52,7 +52,7 @@ pub enum Code {
     IdConflict,
     /// The spec or the key does not match the collection's.
     SpecMismatch,
-    /// The collection exists with other settings, or a load would make it.
+    /// The collection exists: with other settings than the request has, or the request is a load.
     CollectionExists,
     /// The two collections do not take the same contents.
     NotMergeable,

@@ -1,5 +1,5 @@
-//! A Parquet file -> chunks of documents. Each row becomes a JSON object of the columns that may be a part of a document,
-//! and then follows the rules for lines. A file of signatures gives documents with signatures.
+//! A Parquet file -> chunks of documents. Each row becomes a JSON object of the columns that have the name of a field.
+//! The object then follows the rules for lines. A file of signatures gives documents with signatures.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -112,7 +112,7 @@ fn is_part(field: &Field) -> bool {
 struct Rows {
     chunk: Chunk,
     read: u64,
-    /// The bytes of the file that earlier chunks stand for.
+    /// The bytes of the file that were counted in earlier chunks.
     reported: u64,
     given: bool,
     total: u64,
@@ -158,7 +158,7 @@ impl Rows {
         if !std::mem::replace(&mut self.given, true) {
             refuse_without_field(&chunk)?;
         }
-        // A row has no place in the file, so its part of the columns is its share of the rows.
+        // The values of a row are spread over the file. So the progress in bytes follows the share of the rows.
         let share = self.read as f64 / self.total.max(1) as f64;
         let reached = ((self.bytes as f64 * share) as u64).min(self.bytes).max(self.reported);
         let reached = if self.read == self.total { self.bytes } else { reached };
@@ -218,8 +218,8 @@ fn value(name: &str, array: &ArrayRef, at: usize) -> Option<Value> {
     }
 }
 
-/// Returns bytes as the API takes them: a signature in base64, a hash in hexadecimal digits, text without the mark of
-/// UTF-8 as text.
+/// Returns bytes as the API takes them: a signature in base64, and a hash in hexadecimal digits. Other bytes are text
+/// whose column is not marked as UTF-8.
 fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
     match name {
         "signature" => Some(STANDARD.encode(bytes).into()),

@@ -26,7 +26,7 @@ pub struct Loaded {
     /// The documents of the new collection, links included.
     pub documents: u64,
     pub links: u64,
-    /// The rows without a signature, whose texts were empty. A collection never stores such documents.
+    /// The rows without a signature. Their texts were empty, and a collection never stores such documents.
     pub empty: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Made {
     pub loaded: Loaded,
 }
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadProgress {
     /// The number of rows that were read.
@@ -45,8 +45,8 @@ pub enum LoadProgress {
     Checked(f64),
 }
 
-/// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. `stop` is
-/// asked now and then. The caller holds the data directory's lock.
+/// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. Calls
+/// `stop` before each batch of rows, and gives up if it returns true. The caller holds the data directory's lock.
 pub fn build(
     files: Vec<LoadFile>,
     (name, path): (&CollectionName, &Path),
@@ -287,7 +287,7 @@ struct KnownRow {
     stands: bool,
 }
 
-/// The rows by the fingerprints of their ids, 8 bytes each and the table's overhead.
+/// The rows by the fingerprints of their ids. A row takes 16 bytes, and the table's overhead.
 #[derive(Default)]
 struct KnownRows {
     first: HashMap<u64, u64, BuildHasherDefault<Fingerprints>>,
@@ -306,7 +306,7 @@ impl KnownRows {
 
     fn of(&self, fingerprint: u64) -> impl Iterator<Item = KnownRow> {
         let first = self.first.get(&fingerprint).copied();
-        // The list is nearly always empty, so it is not searched if nothing has the fingerprint.
+        // `more` is nearly always empty. If no row has the fingerprint, it is not searched.
         let more = self.more.iter().filter(move |(other, _)| first.is_some() && *other == fingerprint);
         let packed = first.into_iter().chain(more.map(|(_, packed)| *packed));
         packed.map(|packed| KnownRow { seq: Seq(packed >> 1), stands: packed & 1 == 1 })

@@ -10,7 +10,7 @@ pub struct ColumnDoc {
     pub name: &'static str,
     pub kind: &'static str,
     pub meaning: &'static str,
-    /// What holds for rows without a value.
+    /// What it means if a row has no value.
     pub absent: &'static str,
 }
 

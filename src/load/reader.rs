@@ -21,7 +21,8 @@ const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: i64 = 16 << 20;
 /// The number of batches that wait for the builder.
 const BATCHES_WAITING: usize = 2;
-/// A column of a row group is refused if it has more bytes than this, and is this many times as long as on disk.
+/// A column of a row group is refused if it decompresses to more than this many bytes, and to more than this many times
+/// its size on disk.
 const SUSPECT_BYTES: i64 = 256 << 20;
 const SUSPECT_RATIO: i64 = 1000;
 
@@ -78,7 +79,8 @@ impl LoadFile {
         &self.ignored
     }
 
-    /// Refuses columns that decompress to far more than a column of rows has.
+    /// Refuses columns that decompress to far more bytes than rows need. This trusts the metadata of the file; the
+    /// header of a page may say something else.
     fn check_sizes(&self) -> Result<(), LoadError> {
         let groups = self.builder.metadata().row_groups().iter();
         for chunk in groups.flat_map(|group| group.columns()) {
@@ -128,7 +130,7 @@ impl LoadFile {
             let wanted = ProjectionMask::roots(self.builder.parquet_schema(), wanted.map(|(at, _)| at));
             let reader = self.builder.with_projection(wanted).with_batch_size(rows).build();
             for batch in reader.map_err(|error| error.to_string())? {
-                // The receiver is gone after an error.
+                // The receiver is gone: the load has given up.
                 if batches.send(Ok(batch.map_err(|error| error.to_string())?)).is_err() {
                     break;
                 }

@@ -1,5 +1,5 @@
-//! The verdict of an insertion in a file: as JSON that names matches by their ids. How many slots match is computed
-//! anew from the signatures.
+//! The verdict of an insertion <-> its JSON in a file, which names matches by their ids. The JSON does not say how many
+//! slots match: that is computed again from the signatures.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub(super) fn to_json(verdict: &StoredVerdict, ids: &[Option<DocId>]) -> String 
     .expect("numbers and strings always serialise")
 }
 
-/// Reads a verdict. `judged` makes each of its matches from the name.
+/// Reads a verdict. `judged` looks up a match by its id and compares it.
 pub(super) fn from_json(
     text: &str,
     mut judged: impl FnMut(NamedMatch) -> Result<StoredMatch, String>,
@@ -86,7 +86,7 @@ pub(super) fn from_json(
     })
 }
 
-/// The verdict of a row that names none.
+/// Returns the verdict of a row without one.
 pub(super) fn of_unknown(threshold: f64, representative: Option<(DocId, StoredMatch)>) -> StoredVerdict {
     let (kind, candidates) = match &representative {
         None => (VerdictKind::Unique, 0),

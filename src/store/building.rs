@@ -23,7 +23,7 @@ use crate::types::{DocId, Seq};
 /// The operation in errors.
 const BUILDING: &str = "building its file";
 
-/// The parts of a record that was added, by which later ones are judged.
+/// The parts of a record that was added, with which later ones are compared.
 pub struct Earlier {
     pub id: DocId,
     pub signature: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct Earlier {
 /// A file that is being made. It is removed if this is dropped.
 pub struct Building {
     connection: Connection,
-    /// It only knows the collection's name here: the file has no payloads to remove.
+    /// A batch reads the payloads that it removes through these. Here nothing is removed, so only the name is used.
     readers: Readers,
     meta: Meta,
     ledger: Ledger,

@@ -32,11 +32,11 @@ use tally::Tally;
 
 /// Import documents into a running server.
 ///
-/// FILE has lines of JSON, is a WARC file of web pages, or is Parquet; its first bytes tell which. Each line of JSON is an object
-/// with an `id` and a `text`. Fields that the API does not know are left out, as a bulk request with extra=ignore does.
-/// The pages of a WARC file have their address as `id`, and the date and the payload digest of their record.
-/// Records without a page, such as requests and images, are skipped. The columns of a Parquet file are the fields of its
-/// documents.
+/// FILE has lines of JSON, is a WARC file of web pages, or is Parquet; its first bytes tell which. Each line of JSON is
+/// an object with an `id` and a `text`. Fields that the API does not know are left out, as a bulk request with
+/// extra=ignore does. The pages of a WARC file have their address as `id`, and the date and the payload digest of their
+/// record. Records without a page, such as requests and images, are skipped. The columns of a Parquet file are the
+/// fields of its documents.
 ///
 /// By default, a document that has a near duplicate is not stored; see --on-duplicate. You can import the same file
 /// again: documents that are already stored do not change.
@@ -51,8 +51,8 @@ use tally::Tally;
 
 Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped early.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; - reads stdin. A quoted pattern such as '*.warc.gz'
-    /// names the files that match
+    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; - reads stdin. A quoted pattern such as
+    /// '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]

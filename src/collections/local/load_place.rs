@@ -1,5 +1,5 @@
-//! The right to make a collection from a file of signatures, one at a time, and the place for the file's bytes until
-//! then.
+//! A load that has begun: the name of its collection, the lock that keeps other loads out, and a file for the bytes
+//! that the client sends.
 
 use std::fs::File;
 

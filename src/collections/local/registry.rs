@@ -27,7 +27,7 @@ pub(in crate::collections) struct Registry {
     known: Known,
     background: Background,
     collections_max: usize,
-    /// The settings that a file of signatures alone leaves open.
+    /// The settings of a loaded collection, if its file has only a spec.
     default_settings: Settings,
     /// It is locked while a collection is created or dropped.
     changing: tokio::sync::Mutex<()>,
@@ -147,8 +147,8 @@ impl Registry {
         Ok(LoadPlace::new(name, file.await?, only))
     }
 
-    /// Makes a new collection from a file of ready signatures, whole or not at all. `stop` is asked now and then whether
-    /// to give up. Other collections are served, created and dropped meanwhile.
+    /// Makes a new collection from a file of ready signatures, whole or not at all. While rows are read, the load gives
+    /// up if `stop` returns true. Other collections are served, created and dropped meanwhile.
     pub(in crate::collections) async fn load(
         self: &Arc<Self>,
         place: LoadPlace,

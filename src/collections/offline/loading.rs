@@ -10,7 +10,7 @@ use crate::store::{self, StoreError};
 use crate::types::CollectionName;
 use crate::verdicts::Settings;
 
-/// Makes the collection `name`, whole or not at all. `stop` is asked now and then whether to give up.
+/// Makes the collection `name`, whole or not at all. While rows are read, the load gives up if `stop` returns true.
 pub fn load(
     data_dir: &Path,
     lock_wait: Duration,

@@ -1,6 +1,5 @@
-//! Work on a data directory without a server: checks and repairs files, reads and loads
-//! collections, makes and restores backups.
-//! The results are plain values. The store does the work.
+//! Work on a data directory without a server: checks and repairs files, reads and loads collections, makes and restores
+//! backups. The results are plain values. The store does the work.
 
 mod backup;
 mod error;

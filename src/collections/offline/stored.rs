@@ -17,7 +17,7 @@ use crate::verdicts::{ClustersPage, CollectionError, Cursor, DocumentsPage, Resu
 
 /// The largest size of shingles and texts that are compared for one page, in bytes.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
-/// The size of payloads from which rows are returned without waiting for more, in bytes.
+/// Once the payloads of the rows have this many bytes, no more rows are read at once.
 const ROWS_BYTES_MAX: usize = 16 << 20;
 
 /// The records of a collection, after all of them were checked against the ledger.

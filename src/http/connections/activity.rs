@@ -182,7 +182,7 @@ impl Activity {
         self.traffic.carry(bytes as u64);
     }
 
-    /// Records the headers of a request. Of HTTP/1, nothing is judged by them.
+    /// Records the headers of a request. Nothing is recorded for HTTP/1, which has no limit of this kind.
     pub(crate) fn carried_headers(&self, headers: &HeaderMap) {
         if !self.is_multiplexed() {
             return;
@@ -192,7 +192,7 @@ impl Activity {
         self.traffic.carry(bytes);
     }
 
-    /// Whether the client sends far more than its requests need. HTTP/1 has nothing else that a client could send.
+    /// Whether the client sends far more than its requests need. Over HTTP/1, a client can send nothing but requests.
     pub(crate) fn is_flooded(&self) -> bool {
         self.is_multiplexed() && self.traffic.is_flood()
     }

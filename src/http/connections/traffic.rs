@@ -1,13 +1,15 @@
 //! How many bytes a connection has received, when the last ones came, and how many bytes its requests and answers have.
-//! In: counts. Out: whether the connection receives far more than its requests need. HTTP/2 has frames that belong to no request (PING, SETTINGS, WINDOW_UPDATE, PRIORITY),
-//! and a client can send them for ever: each costs the server work, and no limit on requests counts them.
+//! In: counts. Out: whether the connection receives far more than its requests need.
+//!
+//! HTTP/2 has frames that belong to no request: PING, SETTINGS, WINDOW_UPDATE and PRIORITY. A client can send them for
+//! ever. Each costs the server work, and no limit on requests counts them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many times more bytes than its requests and answers have a client may send. A byte of a body in a DATA frame and
-/// a TLS record of its own takes 32.
+/// A client may send this many bytes for each byte of its requests and answers. If a body arrives byte by byte, each
+/// byte in its own DATA frame and TLS record, a byte takes 32.
 const OVERHEAD_MAX: u64 = 40;
-/// How many bytes more it may send in addition.
+/// A client may send this many bytes in addition.
 const OVERHEAD_SPARED: u64 = 1024 * 1024;
 /// What a header field takes in addition to its name and its value, as HTTP/2 counts it.
 pub(super) const FIELD_BYTES: u64 = 32;

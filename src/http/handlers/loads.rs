@@ -16,7 +16,7 @@ use crate::http::notes::Notes;
 use crate::http::request::{OpenCollections, PathName};
 use crate::http::state::AppState;
 
-/// How often a load that is being built postpones the deadline of its request.
+/// The interval at which a load postpones the deadline of its request while the collection is built.
 const TURN: Duration = Duration::from_secs(1);
 const PARQUET: [&str; 2] = ["application/vnd.apache.parquet", "application/octet-stream"];
 
@@ -34,7 +34,7 @@ pub async fn load(
     let file = place.file().map_err(|error| Problem::internal(&format!("a file of a load: {error}")))?;
     body::spooled(&parts.headers, body, file, state.limits(), state.budget(), notes.deadline()).await?;
     notes.turn().take()?;
-    // Set if the client leaves: this future is dropped then.
+    // If the client leaves, this future is dropped, and that sets the flag.
     let stop = Arc::new(StopFlag::default());
     let _left = Stopping(Arc::clone(&stop));
     let mut loading = std::pin::pin!(collections.load(place, move || stop.0.load(Ordering::Relaxed)));
