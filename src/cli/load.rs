@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 
-use super::client::{Client, ServerArgs};
+use super::client::{Client, ClientError, ServerArgs};
 use super::exit::ExitStatus;
 use super::files::matching;
 use super::in_use::{ASK_THE_SERVER, advise};
@@ -19,7 +19,7 @@ use super::plural::plural;
 use super::progress;
 use crate::collections::offline;
 use crate::config::{self, Sources};
-use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice};
+use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice, check_same};
 use crate::types::CollectionName;
 
 /// The number of steps of the bar that shows how much of the new file was read again.
@@ -39,7 +39,7 @@ const STEPS: u64 = 1000;
 The files need the columns \"id\" and \"signature\"; docs/load.md describes the others. Several files become one
 collection, in their order.
 
-Exit status: 0 the collection is there, 2 something failed, and nothing is there.")]
+Exit status: 0 the collection is there, 2 the load failed.")]
 pub struct Args {
     /// Parquet files of signatures
     #[arg(value_name = "FILE", required = true)]
@@ -63,6 +63,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let paths = matching(&args.files)?;
     // Before anything is sent, so that a mistake in the last file costs nothing.
     let files = paths.iter().map(|path| Ok(LoadFile::open(source(path)?)?)).collect::<Result<Vec<_>>>()?;
+    check_same(&files)?;
     for file in &files {
         if !file.ignored().is_empty() {
             let columns = file.ignored().join(", ");
@@ -105,6 +106,9 @@ fn in_directory(args: &Args, dir: &Path, (name, files): (&CollectionName, Vec<Lo
         LoadProgress::Rows(read) => bar.set_position(read),
         LoadProgress::Checked(share) => checking.set_position((share * STEPS as f64) as u64),
     };
+    if name.as_str() == "default" && files.iter().any(|file| file.settings().spec != config.default_settings.spec) {
+        bail!("the collection `default` must have the spec of [default_collection]; choose another --collection");
+    }
     let stop = interrupted()?;
     let stopped = || stop.load(Ordering::Relaxed);
     let default = &config.default_settings;
@@ -144,13 +148,25 @@ fn through_server(args: &Args, name: &CollectionName, paths: &[PathBuf]) -> Resu
             let splice = Splice::of(sources)?;
             let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
             let splicing = std::thread::spawn(move || splice.write(writer));
-            let answer = client.post_file(&target, bar.wrap_read(reader), None)?;
-            splicing.join().expect("it does not panic")?;
-            Ok(answer)
+            let answer = client.post_file(&target, bar.wrap_read(reader), None);
+            // If a file could not be read, the server saw a file that is cut. If the server refused, the pipe is broken.
+            match (splicing.join().expect("it does not panic"), answer) {
+                (Err(error), Err(ClientError::Refused { status: 400, .. })) => {
+                    bar.finish_and_clear();
+                    return Err(anyhow!(error).context("cannot read the files; nothing was loaded"));
+                }
+                (_, answer) => answer,
+            }
         }
     };
     bar.finish_and_clear();
-    let answer = answer.context("nothing was loaded")?;
+    let answer = answer.map_err(|error| {
+        let told = match error {
+            ClientError::Refused { .. } | ClientError::Unreachable { .. } => "nothing was loaded",
+            _ => "no answer came; `hapax collection list` shows whether the collection is there",
+        };
+        anyhow!(error).context(told)
+    })?;
     let Answer { documents, links, empty } =
         serde_json::from_str(&answer).context("the answer is not from a hapax server")?;
     Ok(Loaded { documents, links, empty })

@@ -1,6 +1,7 @@
 //! A Parquet file -> chunks of documents. Each row becomes a JSON object of the columns that have the name of a field.
 //! The object then follows the rules for lines. A file of signatures gives documents with signatures.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
@@ -12,17 +13,17 @@ use arrow_schema::{DataType, Field};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use serde::de::IgnoredAny;
-use serde_json::{Number, Value};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Number, Value, json};
 
 use super::chunk::{Chunk, Origin, Place};
 use super::line;
 use super::lines::refuse_without_field;
 use super::reason::InputError;
 use super::wanted::Wanted;
-use crate::load::{batch_rows, catching, pairs};
+use crate::load::{batch_rows, catching, open_parquet, pairs};
 use crate::types::DOCUMENT_FIELDS;
+use crate::types::strict_json::compact_object;
 
 /// The first bytes of such a file.
 pub(super) const BEGIN: &[u8] = b"PAR1";
@@ -79,11 +80,7 @@ struct Opened {
 }
 
 fn open(file: File, wanted: &Wanted) -> Result<Opened, InputError> {
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let opened = catching(|| {
-        ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|error| error.to_string())
-    });
-    let builder = opened.map_err(|detail| InputError::DamagedParquet { detail })?;
+    let builder = open_parquet(file).map_err(|detail| InputError::DamagedParquet { detail })?;
     let metadata = builder.metadata().file_metadata();
     let fingerprint = pairs(metadata).remove(FINGERPRINT);
     let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();
@@ -180,15 +177,13 @@ fn object(batch: &RecordBatch, at: usize, fingerprint: Option<&str>) -> String {
     for (field, array) in schema.fields().iter().zip(batch.columns()).filter(|(_, array)| array.is_valid(at)) {
         let name = field.name();
         is_signed |= name == "signature";
-        // JSON in a text stays as it is: the order of its keys and the spelling of its numbers count.
-        match array.data_type() {
-            DataType::Utf8 if name == "metadata" => {
-                let json = array.as_string::<i32>().value(at);
-                if serde_json::from_str::<IgnoredAny>(json).is_ok() {
-                    add(name, json);
-                }
-            }
-            _ => {
+        // JSON in a text stays as it is, except for white space: a document is one line. What is no object is sent as a
+        // text, which the server refuses by name.
+        let object = (name == "metadata" && *array.data_type() == DataType::Utf8)
+            .then(|| compact_object(array.as_string::<i32>().value(at)).ok());
+        match object.flatten() {
+            Some(object) => add(name, &object),
+            None => {
                 if let Some(value) = value(name, array, at) {
                     add(name, &value.to_string());
                 }
@@ -228,14 +223,16 @@ fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
     }
 }
 
-/// Returns labels of the form `name:value` as an object, and any other list as an array.
+/// Returns labels of the form `name:value` as an object, and any other list as an array. Labels that are no such object
+/// are sent as an array, which the server refuses by name.
 fn list(name: &str, values: &ArrayRef) -> Value {
     let elements = (0..values.len()).filter(|&at| values.is_valid(at)).filter_map(|at| value("", values, at));
-    if name != "labels" {
-        return elements.collect();
+    let elements: Vec<Value> = elements.collect();
+    let labels = elements.iter().map(|label| label.as_str()?.split_once(':'));
+    match labels.collect::<Option<BTreeMap<&str, &str>>>() {
+        Some(labels) if name == "labels" && labels.len() == elements.len() => json!(labels),
+        _ => elements.into(),
     }
-    let named = |label: Value| label.as_str()?.split_once(':').map(|(name, value)| (name.to_owned(), value.into()));
-    Value::Object(elements.filter_map(named).collect())
 }
 
 fn whole_number(array: &ArrayRef, at: usize) -> Option<Value> {

@@ -18,7 +18,7 @@ use crate::store::{
     Additions, Building, Built, Earlier, Meta, Record, StoreError, StoredMatch, StoredVerdict, id_fingerprint,
 };
 use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
-use crate::verdicts::Settings;
+use crate::verdicts::{Settings, is_of_nothing, is_packed_text};
 
 /// What a load took from its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,12 +54,8 @@ pub fn build(
     progress: &dyn Fn(LoadProgress),
     stop: &dyn Fn() -> bool,
 ) -> Result<Made, LoadError> {
-    let first =
-        files.first().ok_or_else(|| LoadError::File { file: "load".into(), detail: "there is no file".into() })?;
-    if let Some(other) = files.iter().find(|file| file.settings() != first.settings()) {
-        let detail = format!("its spec or its settings are not those of {}", first.label());
-        return Err(LoadError::File { file: other.label().to_owned(), detail });
-    }
+    check_same(&files)?;
+    let first = files.first().expect("a load has a file");
     let settings = first.settings().settings(default).checked()?;
     let meta = Meta {
         name: name.clone(),
@@ -98,8 +94,23 @@ pub fn build(
         })?;
     }
     let Rows { building, loaded, .. } = rows;
+    if stop() {
+        return Err(LoadError::Cancelled);
+    }
     let file = building.complete(&|share| progress(LoadProgress::Checked(share)))?;
-    Ok(Made { file, loaded })
+    if stop() { Err(LoadError::Cancelled) } else { Ok(Made { file, loaded }) }
+}
+
+/// Refuses files that do not have the same spec and settings.
+pub fn check_same(files: &[LoadFile]) -> Result<(), LoadError> {
+    let [first, others @ ..] = files else { return Ok(()) };
+    match others.iter().find(|file| file.settings() != first.settings()) {
+        None => Ok(()),
+        Some(other) => Err(LoadError::File {
+            file: other.label().to_owned(),
+            detail: format!("its spec or its settings are not those of {}", first.label()),
+        }),
+    }
 }
 
 /// The reason why a row was not added.
@@ -146,14 +157,15 @@ struct Rows {
 
 impl Rows {
     fn add(&mut self, row: Row<'_>) -> Result<(), Failed> {
-        let Some(signature) = row.signature else {
+        let signature = row.signature.filter(|signature| !is_of_nothing(signature, self.shape));
+        let Some(signature) = signature else {
             self.loaded.empty += 1;
             return Ok(());
         };
         let seq = Seq(self.loaded.documents + 1);
         let fingerprint = id_fingerprint(&row.id);
         if self.row_of(&row.id, fingerprint)?.is_some() {
-            return Err(wrong(ID, format!("an earlier row has the id {:?}, too", row.id.as_str())));
+            return Err(wrong(ID, format!("an earlier row has the same id {:?}", row.id.as_str())));
         }
         check_parts(&row)?;
         let payload = self.payload(&row)?;
@@ -211,6 +223,9 @@ impl Rows {
             row.payload.ok_or_else(|| wrong(PAYLOAD, format!("it has no value, but the collection keeps `{keep}`")))?;
         if kind == PayloadKind::Shingles && ShingleSet::from_bytes(bytes, shingles).is_none() {
             return Err(wrong(PAYLOAD, format!("it is not a set of {shingles} shingles")));
+        }
+        if kind == PayloadKind::Text && !is_packed_text(bytes) {
+            return Err(wrong(PAYLOAD, "it is not a text as `hapax export` writes it"));
         }
         Ok(Some(Arc::new(Payload { kind, shingles, bytes: bytes.to_vec() })))
     }

@@ -5,6 +5,8 @@
 mod builder;
 mod columns;
 mod error;
+mod footer;
+mod opening;
 mod reader;
 mod row;
 mod settings;
@@ -12,11 +14,11 @@ mod splice;
 mod stored_verdict;
 mod writer;
 
-pub use builder::{LoadProgress, Loaded, Made, build};
+pub use builder::{LoadProgress, Loaded, Made, build, check_same};
 pub use columns::{COLUMNS, ColumnDoc};
 pub use error::LoadError;
-pub(crate) use reader::{batch_rows, pairs};
-pub use reader::{FileSource, LoadFile, catching};
+pub(crate) use opening::{batch_rows, catching, open as open_parquet, pairs};
+pub use reader::{FileSource, LoadFile};
 pub use settings::FileSettings;
 pub use splice::Splice;
 pub use writer::{ExportedRow, ParquetWriter};

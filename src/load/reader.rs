@@ -1,24 +1,19 @@
 //! A Parquet file -> batches of rows with the columns of the format, read in a thread. The types of the columns are
 //! checked before the first row is read. A file that lies about itself is an error, even if the library panics.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
-use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::columns::{self, COLUMNS};
 use super::error::LoadError;
+use super::opening::{self, batch_rows, catching, pairs};
 use super::settings::FileSettings;
 
-/// The most rows in a batch, and about the most bytes.
-const BATCH_ROWS: usize = 4096;
-const BATCH_BYTES: i64 = 16 << 20;
 /// The number of batches that wait for the builder.
 const BATCHES_WAITING: usize = 2;
 /// A column of a row group is refused if it decompresses to more than this many bytes, and to more than this many times
@@ -47,12 +42,8 @@ impl LoadFile {
     pub fn open(source: FileSource) -> Result<Self, LoadError> {
         let FileSource { label, file } = source;
         let broken = |detail: String| LoadError::File { file: label.clone(), detail };
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let opened = catching(|| {
-            ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|error| error.to_string())
-        });
-        let builder =
-            opened.map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
+        let builder = opening::open(file)
+            .map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
         let metadata = builder.metadata().file_metadata();
         let settings = FileSettings::read(&pairs(metadata)).map_err(broken)?;
         let rows = u64::try_from(metadata.num_rows()).map_err(|_| broken("it has a negative number of rows".into()))?;
@@ -141,27 +132,6 @@ impl LoadFile {
             let _ = batches.send(Err(detail));
         }
     }
-}
-
-/// Returns the metadata of a file. Some libraries write the metadata of a table only into the schema for Arrow.
-pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
-    let own = metadata.key_value_metadata();
-    let schema = catching(|| parquet_to_arrow_schema(metadata.schema_descr(), own).map_err(|error| error.to_string()));
-    let of_schema = schema.map(|schema| schema.metadata().clone()).unwrap_or_default();
-    let own = own.into_iter().flatten().filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?)));
-    of_schema.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).chain(own).collect()
-}
-
-/// Returns how many rows are read at once, so that a batch of long rows does not take more memory than one of short rows.
-pub(crate) fn batch_rows(metadata: &ParquetMetaData) -> usize {
-    let row_bytes = |group: &RowGroupMetaData| group.total_byte_size() / group.num_rows().max(1);
-    let longest = metadata.row_groups().iter().map(row_bytes).max().unwrap_or_default();
-    usize::try_from(BATCH_BYTES / longest.max(1)).unwrap_or(1).clamp(1, BATCH_ROWS)
-}
-
-/// Turns a panic of the library into an error.
-pub fn catching<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("its pages contradict its metadata".to_owned()))
 }
 
 /// Checks the types of the columns, and returns the names of those that are not of the format.

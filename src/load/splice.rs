@@ -11,7 +11,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
 use super::error::LoadError;
-use super::reader::{FileSource, catching};
+use super::opening::catching;
+use super::reader::FileSource;
 
 /// Files with the same columns.
 pub struct Splice(Vec<Part>);
@@ -54,7 +55,7 @@ impl Splice {
                 let mut to = writer.next_row_group()?;
                 for column in group.columns() {
                     let whole = ColumnCloseResult {
-                        bytes_written: column.byte_range().1,
+                        bytes_written: u64::try_from(column.compressed_size()).unwrap_or_default(),
                         rows_written: group.num_rows() as u64,
                         metadata: column.clone(),
                         bloom_filter: None,

@@ -7,6 +7,11 @@ use crate::store::{StoredMatch, StoredVerdict};
 use crate::types::{DocId, Overlap, VerdictKind};
 use crate::verdicts::check_threshold;
 
+/// The most matches of a verdict: as many as an insertion may ask for.
+const MATCHES_MAX: usize = 1000;
+/// More shingles than any document has.
+const SHINGLES_MAX: u64 = 1 << 48;
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Json {
@@ -68,11 +73,14 @@ pub(super) fn from_json(
     if kind.is_duplicate() != duplicate_of.is_some() {
         return Err("a duplicate has `duplicate_of`, and no other verdict has it".to_owned());
     }
+    if json.matches.len() > MATCHES_MAX {
+        return Err(format!("it has more than {MATCHES_MAX} matches"));
+    }
     let mut matches = Vec::with_capacity(json.matches.len());
     for JsonMatch { id: named, shingles } in json.matches {
         let overlap = shingles.map(|[both, query, found]| Overlap { both, query, found });
-        if overlap.is_some_and(|Overlap { both, query, found }| both > query.min(found)) {
-            return Err("a match shares more shingles than one of the two documents has".to_owned());
+        if overlap.is_some_and(|overlap| !is_possible(overlap)) {
+            return Err("the numbers of shingles of a match contradict each other".to_owned());
         }
         matches.push(judged((id(named)?, overlap))?);
     }
@@ -84,6 +92,10 @@ pub(super) fn from_json(
         unread: json.unread,
         matches,
     })
+}
+
+fn is_possible(Overlap { both, query, found }: Overlap) -> bool {
+    (1..=SHINGLES_MAX).contains(&query) && (1..=SHINGLES_MAX).contains(&found) && both <= query.min(found)
 }
 
 /// Returns the verdict of a row without one.

@@ -62,6 +62,7 @@ impl Building {
         if path.exists() {
             return Err(StoreError::Exists { path: path.to_owned() });
         }
+        refuse_orphan(path)?;
         files::discard_loading(path).map_err(io)?;
         let file = Unfinished { path: path.to_owned(), named: false };
         let made = files::loading(path);
@@ -140,11 +141,6 @@ impl Built {
         files::finish_loading(path).map_err(io)?;
         self.0.named = true;
         Ok(())
-    }
-
-    /// Returns the size of the file in bytes.
-    pub fn bytes(&self) -> u64 {
-        files::loading(&self.0.path).metadata().map_or(0, |metadata| metadata.len())
     }
 }
 

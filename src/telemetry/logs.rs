@@ -2,6 +2,7 @@
 //! In: a format and a filter. Out: lines on stderr; stdout is for data. A log line must never contain the text of a
 //! document or a key. It may contain ids of requests, names and numbers.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 
 use tracing_subscriber::filter::{Directive, LevelFilter, ParseError};
@@ -75,6 +76,9 @@ pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
 /// messages that are literals in the source are logged.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        if EXPECTS_PANICS.get() {
+            return;
+        }
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let message = panic.payload().downcast_ref::<&'static str>().copied().unwrap_or("message withheld");
         let thread = std::thread::current();
@@ -85,6 +89,18 @@ pub fn log_panics() {
             "a thread panicked; this is a bug in hapax"
         );
     }));
+}
+
+thread_local! {
+    static EXPECTS_PANICS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work whose panics are caught and expected, such as those of a parser of damaged files. They are not logged.
+pub(crate) fn without_panic_logs<T>(work: impl FnOnce() -> T) -> T {
+    EXPECTS_PANICS.set(true);
+    let done = work();
+    EXPECTS_PANICS.set(false);
+    done
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub enum CollectionError {
         asked: String,
     },
     /// A load makes only new collections.
-    #[error("collection `{0}` exists, and a load makes a new one: choose another name, or drop it first")]
+    #[error("collection `{0}` exists, and a load makes a new one: choose another name")]
     LoadIntoExisting(CollectionName),
     /// Only one collection is loaded at a time.
     #[error("another collection is being loaded; try again later")]

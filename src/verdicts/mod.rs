@@ -27,7 +27,9 @@ pub(crate) use golden::evaluate;
 pub use golden::{GoldenFailure, GoldenReason, GoldenReport, GoldenStretch};
 pub use joint::{Elsewhere, JointParts, JointVerdict, Opinion, Said};
 pub use listed_job::ListedJob;
-pub(crate) use prepare::{Kept, Made, NearSource, Original, Preparer, set_of, text_of, unpacked_bytes};
+pub(crate) use prepare::{
+    Kept, Made, NearSource, Original, Preparer, is_of_nothing, is_packed_text, set_of, text_of, unpacked_bytes,
+};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner, element_hashes};
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, ScrubConfig, Settings};
 pub use settings_asked::{BandingAsked, KeyAsked, SettingsAsked};

@@ -11,7 +11,7 @@ use super::load_place::LoadPlace;
 use super::opener::Opener;
 use crate::engine::long_work::{blocking, finished};
 use crate::engine::{Background, LocalCollection, boot, meters};
-use crate::load::{self, FileSource, LoadFile, Loaded, Made};
+use crate::load::{self, FileSource, LoadError, LoadFile, Loaded, Made};
 use crate::store::{self, Store};
 use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
@@ -166,13 +166,22 @@ impl Registry {
     ) -> Result<(Arc<LocalCollection>, Loaded)> {
         let unusable = |error| CollectionError::of_system("reading the file of the load", &error);
         let source = FileSource { label: "the file".to_owned(), file: place.file().map_err(unusable)? };
+        // The upload may have taken hours.
+        self.admit_new(&place.name)?;
         let (its, name) = (Arc::clone(&self), place.name.clone());
         let made = blocking(move || {
             let (path, default) = (its.path(&name), &its.default_settings);
             let file = LoadFile::open(source)?;
             // Before the work, so that a load that could not be served costs nothing.
             boot::admit(&name, &file.settings().settings(default), file.rows(), its.opener.common())?;
-            Ok(load::build(vec![file], (&name, &path), default, &|_| {}, &stop)?)
+            // Other writes need the room that the disk keeps for them.
+            let disk = &its.opener.common().disk;
+            let stop = || stop() || disk.admit().is_err();
+            let made = load::build(vec![file], (&name, &path), default, &|_| {}, &stop);
+            if matches!(made, Err(LoadError::Cancelled)) {
+                disk.admit()?;
+            }
+            Ok(made?)
         });
         let Made { file, loaded } = made.await?;
         {

@@ -2,6 +2,7 @@
 //! back. It knows nothing of which documents are compared, or when.
 
 use std::cell::RefCell;
+use std::io::Read;
 use std::sync::Arc;
 
 use hapax_core::{Collected, Pipeline, ShingleSet, SignScratch};
@@ -65,6 +66,18 @@ fn compressed(text: &[u8]) -> Vec<u8> {
         bytes.shrink_to_fit();
         bytes
     })
+}
+
+/// The longest text that is taken from a file of signatures, in bytes.
+const PACKED_TEXT_BYTES_MAX: u64 = 1 << 30;
+
+/// Whether bytes are a text as a payload has it. They come from a stranger, so no memory is taken on their word.
+pub(crate) fn is_packed_text(bytes: &[u8]) -> bool {
+    let told = text_bytes(bytes).filter(|&told| told <= PACKED_TEXT_BYTES_MAX);
+    let (Some(told), Ok(decoder)) = (told, zstd::Decoder::with_buffer(bytes)) else { return false };
+    let mut text = Vec::new();
+    let read = decoder.single_frame().take(told + 1).read_to_end(&mut text);
+    read.is_ok_and(|read| read as u64 == told) && std::str::from_utf8(&text).is_ok()
 }
 
 fn text_bytes(compressed: &[u8]) -> Option<u64> {

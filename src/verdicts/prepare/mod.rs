@@ -10,10 +10,11 @@ mod sign_meters;
 mod signing;
 mod text_signer;
 
-pub(crate) use kept::{Kept, set_of, text_of, unpacked_bytes};
+pub(crate) use kept::{Kept, is_packed_text, set_of, text_of, unpacked_bytes};
 pub(crate) use near::{NearSource, Original};
 pub(crate) use prepared::Made;
 pub use prepared::{PrepareOptions, Prepared, Purpose};
 pub(crate) use preparer::Preparer;
 pub use signing::element_hashes;
+pub(crate) use signing::is_of_nothing;
 pub use text_signer::TextSigner;

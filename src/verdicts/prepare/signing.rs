@@ -278,14 +278,18 @@ impl Signing {
                 format!("must have {k} slots of {bits} bits, which is {bytes} bytes; it has {given_bytes} bytes");
             return Err(CollectionError::Invalid { field: "signature", detail });
         }
-        // In the signature of an empty set, all slots are equal. If it were accepted, all empty documents would be
-        // duplicates of each other.
-        let slot_bytes = (bits / 8) as usize;
-        let empty = signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes]);
+        let empty = is_of_nothing(&signature, self.shape);
         let content = text.map(|text| text.content);
         let made = (!empty).then_some(Made { signature, content, kept: None, page: None });
         Ok(Prepared::new(made, text.map(|text| text.shingles)))
     }
+}
+
+/// Whether a signature is that of an empty set, in which all slots are equal. If it were stored, all empty documents would
+/// be duplicates of each other.
+pub(crate) fn is_of_nothing(signature: &[u8], shape: SignatureShape) -> bool {
+    let slot_bytes = (shape.bits / 8) as usize;
+    signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes])
 }
 
 /// Returns the pipeline of a spec, or `None` for a spec that only takes signatures.

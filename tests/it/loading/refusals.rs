@@ -44,7 +44,7 @@ fn a_wrong_row_is_named_with_its_column() {
     let numbers = |third: i64| Int64Array::from(vec![Some(5), Some(5), Some(third)]);
     let binary = |third: &'static [u8]| BinaryArray::from(vec![&[0; 16][..], &[1; 16][..], third]);
     let cases: Vec<(&'static str, ArrayRef, &str)> = vec![
-        ("id", array(StringArray::from(vec!["a", "b", "a"])), "an earlier row has the id \"a\", too"),
+        ("id", array(StringArray::from(vec!["a", "b", "a"])), "an earlier row has the same id \"a\""),
         ("id", array(StringArray::from(vec![Some("a"), Some("b"), None])), "it has no value"),
         ("id", array(StringArray::from(vec!["a", "b", ""])), "an id must not be empty"),
         (

@@ -1,0 +1,44 @@
+//! Opens a Parquet file, whatever it has: a file that lies about itself is an error, even if the library panics.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
+
+use super::footer;
+use crate::telemetry::logs::without_panic_logs;
+
+/// The most rows in a batch, and about the most bytes.
+const BATCH_ROWS: usize = 4096;
+const BATCH_BYTES: i64 = 16 << 20;
+
+/// Reads the metadata of a file. Columns have the types of Parquet, whatever library wrote them.
+pub(crate) fn open(mut file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
+    footer::check(&mut file)?;
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    catching(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|error| error.to_string()))
+}
+
+/// Returns the metadata of a file. Some libraries write the metadata of a table only into the schema for Arrow.
+pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
+    let own = metadata.key_value_metadata();
+    let schema = catching(|| parquet_to_arrow_schema(metadata.schema_descr(), own).map_err(|error| error.to_string()));
+    let of_schema = schema.map(|schema| schema.metadata().clone()).unwrap_or_default();
+    let own = own.into_iter().flatten().filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?)));
+    of_schema.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).chain(own).collect()
+}
+
+/// Returns how many rows are read at once, so that a batch of long rows does not take more memory than one of short rows.
+pub(crate) fn batch_rows(metadata: &ParquetMetaData) -> usize {
+    let row_bytes = |group: &RowGroupMetaData| group.total_byte_size() / group.num_rows().max(1);
+    let longest = metadata.row_groups().iter().map(row_bytes).max().unwrap_or_default();
+    usize::try_from(BATCH_BYTES / longest.max(1)).unwrap_or(1).clamp(1, BATCH_ROWS)
+}
+
+/// Turns a panic of the library into an error.
+pub(crate) fn catching<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    without_panic_logs(|| catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("it is damaged".to_owned())))
+}
