@@ -110,3 +110,33 @@ fn a_damaged_file_loses_only_what_is_behind_the_damage() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("texts.parquet") && said.contains("or soon after it"), "{said}");
 }
+
+#[test]
+fn a_row_is_one_document_whatever_it_has() {
+    let dir = dir();
+    let file = dir.path().join("texts.parquet");
+    let pretty = "{\n  \"a\": 1,\n  \"b\": [2]\n}";
+    let injected = format!("[\n{}\n]", json!({ "id": "injected", "text": text(99) }));
+    let mut labels = ListBuilder::new(StringBuilder::new());
+    for label in ["site:a", "site:b", "no colon", "site:c"] {
+        labels.values().append_value(label);
+        labels.append(true);
+    }
+    Table::empty()
+        .with("id", StringArray::from(vec!["pretty", "injected by", "label", "fine"]))
+        .with("text", StringArray::from_iter_values((0..4).map(text)))
+        .with("metadata", StringArray::from(vec![Some(pretty), Some(&*injected), None, None]))
+        .with("labels", labels.finish())
+        .write(&file);
+    let server = Server::start(&dir.path().join("data"));
+    let url = server.url("");
+    let output = run(&["import", "--server", &url, file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("row 1: metadata: ") && said.contains("row 2: labels: "), "{said}");
+    let client = Client::new(url);
+    assert_eq!(client.get("/v1/collections/default").ok()["documents"], 2);
+    let pretty = client.get("/v1/collections/default/documents?id=pretty").text();
+    assert!(pretty.contains(r#""metadata":{"a":1,"b":[2]}"#), "{pretty}");
+    client.get("/v1/collections/default/documents?id=injected").problem(404, "document_not_found");
+}

@@ -67,6 +67,14 @@ fn several_files_are_sent_as_one() {
     let refused = load();
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8(refused.stderr).unwrap().contains("collection `all` exists"));
+    let mut external = Table::of([("x".to_owned(), text(9))]);
+    external.metadata.insert("hapax.spec".to_owned(), "hapax1;external:ours:128x16".to_owned());
+    let fingerprint = hapax_core::Spec::parse("hapax1;external:ours:128x16").unwrap().fingerprint();
+    external.metadata.insert("hapax.fingerprint".to_owned(), fingerprint.to_string());
+    external.write(&dir.path().join("part-3.parquet"));
+    let refused = run(&["load", pattern.to_str().unwrap(), "--collection", "more", "--server", &url]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("part-3.parquet: its spec or its settings are not those of"), "{said}");
     let links = StringArray::from(vec![None::<&str>; 1]);
     let other = Table::of([("x".to_owned(), text(9))]).with("representative", links);
     other.write(&dir.path().join("part-3.parquet"));

@@ -70,6 +70,11 @@ fn a_wrong_row_is_named_with_its_column() {
             array(texts(r#"{"verdict":"unique","threshold":0.8,"matches":[{"id":"page/9"}]}"#)),
             "no earlier row has the id \"page/9\" of a match",
         ),
+        (
+            "verdict",
+            array(texts(r#"{"verdict":"unique","threshold":0.8,"matches":[{"id":"page/0","shingles":[0,0,0]}]}"#)),
+            "the numbers of shingles of a match contradict each other",
+        ),
         ("first_seen", array(TimestampMillisecondArray::from(vec![0, 0, -1])), "must be a time from 1970 to 9999"),
     ];
     for (column, values, expected) in cases {

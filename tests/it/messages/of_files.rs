@@ -121,4 +121,7 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("InputError::Row", "row", "41873"),
     ("InputError::Row", "detail", "the compressed data is damaged"),
     ("InputError::DamagedParquet", "detail", "Corrupt footer"),
+    ("load/footer.rs", "bytes", "200000000"),
+    ("load/footer.rs", "FOOTER_BYTES_MAX", "67108864"),
+    ("load/stored_verdict.rs", "MATCHES_MAX", "1000"),
 ];
