@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field};
+use arrow_schema::DataType;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parquet::arrow::ProjectionMask;
@@ -80,13 +80,14 @@ struct Opened {
 }
 
 fn open(file: File, wanted: &Wanted) -> Result<Opened, InputError> {
-    let builder = open_parquet(file).map_err(|detail| InputError::DamagedParquet { detail })?;
+    let names = [wanted.form.id_field.as_str(), &wanted.form.text_field];
+    let is_read = |name: &str| names.contains(&name) || DOCUMENT_FIELDS.contains(&name);
+    let builder = open_parquet(file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
     let metadata = builder.metadata().file_metadata();
     let fingerprint = pairs(metadata).remove(FINGERPRINT);
     let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();
-    let names = [wanted.form.id_field.as_str(), &wanted.form.text_field];
     let columns: Vec<_> = builder.schema().fields().iter().enumerate().collect();
-    let columns = columns.into_iter().filter(|(_, field)| names.contains(&&**field.name()) || is_part(field));
+    let columns = columns.into_iter().filter(|(_, field)| is_read(field.name()));
     let columns = ProjectionMask::roots(builder.parquet_schema(), columns.map(|(at, _)| at));
     let rows_at_once = batch_rows(builder.metadata());
     let builder = builder.with_projection(columns).with_batch_size(rows_at_once);
@@ -98,11 +99,6 @@ impl Opened {
         catching(|| self.builder.build().map_err(|error| error.to_string()))
             .map_err(|detail| InputError::DamagedParquet { detail })
     }
-}
-
-/// Whether a column has the name of a field of the API.
-fn is_part(field: &Field) -> bool {
-    DOCUMENT_FIELDS.contains(&field.name().as_str())
 }
 
 /// The rows that are collected into chunks.

@@ -7,11 +7,13 @@ mod columns;
 mod error;
 mod footer;
 mod opening;
+mod pages;
 mod reader;
 mod row;
 mod settings;
 mod splice;
 mod stored_verdict;
+mod thrift;
 mod writer;
 
 pub use builder::{LoadProgress, Loaded, Made, build, check_same};

@@ -8,18 +8,27 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderB
 use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
 
-use super::footer;
+use super::{footer, pages};
 use crate::telemetry::logs::without_panic_logs;
 
 /// The most rows in a batch, and about the most bytes.
 const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: i64 = 16 << 20;
 
-/// Reads the metadata of a file. Columns have the types of Parquet, whatever library wrote them.
-pub(crate) fn open(mut file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
+/// Reads the metadata of a file, and looks at the pages of the columns that `is_read` names. Columns have the types of
+/// Parquet, whatever library wrote them.
+pub(crate) fn open(
+    mut file: File,
+    is_read: impl Fn(&str) -> bool,
+) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
     footer::check(&mut file)?;
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    catching(|| ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|error| error.to_string()))
+    let copy = file.try_clone().map_err(|error| error.to_string())?;
+    let builder = catching(|| {
+        ParquetRecordBatchReaderBuilder::try_new_with_options(copy, options).map_err(|error| error.to_string())
+    })?;
+    pages::check(&mut file, builder.metadata(), is_read)?;
+    Ok(builder)
 }
 
 /// Returns the metadata of a file. Some libraries write the metadata of a table only into the schema for Arrow.

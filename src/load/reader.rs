@@ -42,7 +42,7 @@ impl LoadFile {
     pub fn open(source: FileSource) -> Result<Self, LoadError> {
         let FileSource { label, file } = source;
         let broken = |detail: String| LoadError::File { file: label.clone(), detail };
-        let builder = opening::open(file)
+        let builder = opening::open(file, |name| COLUMNS.iter().any(|column| column.name == name))
             .map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
         let metadata = builder.metadata().file_metadata();
         let settings = FileSettings::read(&pairs(metadata)).map_err(broken)?;

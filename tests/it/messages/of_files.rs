@@ -124,4 +124,5 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("load/footer.rs", "bytes", "200000000"),
     ("load/footer.rs", "FOOTER_BYTES_MAX", "67108864"),
     ("load/stored_verdict.rs", "MATCHES_MAX", "1000"),
+    ("load/pages.rs", "column.column_path().string()", "signature"),
 ];
