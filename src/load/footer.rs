@@ -93,7 +93,7 @@ fn is_flat(children: &[i64]) -> Option<()> {
             return None;
         }
     }
-    open.is_empty().then_some(())
+    (open.is_empty() && !children.is_empty()).then_some(())
 }
 
 #[cfg(test)]
