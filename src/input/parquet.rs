@@ -21,7 +21,7 @@ use super::line;
 use super::lines::refuse_without_field;
 use super::reason::InputError;
 use super::wanted::Wanted;
-use crate::load::{batch_rows, catching, open_parquet, pairs};
+use crate::load::{catching, open_parquet, pairs};
 use crate::types::DOCUMENT_FIELDS;
 use crate::types::strict_json::compact_object;
 
@@ -89,8 +89,7 @@ fn open(file: File, wanted: &Wanted) -> Result<Opened, InputError> {
     let columns: Vec<_> = builder.schema().fields().iter().enumerate().collect();
     let columns = columns.into_iter().filter(|(_, field)| is_read(field.name()));
     let columns = ProjectionMask::roots(builder.parquet_schema(), columns.map(|(at, _)| at));
-    let rows_at_once = batch_rows(builder.metadata());
-    let builder = builder.with_projection(columns).with_batch_size(rows_at_once);
+    let builder = builder.with_projection(columns);
     Ok(Opened { builder, rows, fingerprint })
 }
 
@@ -215,7 +214,8 @@ fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
     match name {
         "signature" => Some(STANDARD.encode(bytes).into()),
         "content_hash" => Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()),
-        _ => Some(String::from_utf8_lossy(bytes).into()),
+        // The server refuses null by name.
+        _ => Some(std::str::from_utf8(bytes).map_or(Value::Null, Value::from)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! compared only with the earlier rows that they name.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,11 +80,11 @@ pub fn build(
     for file in files {
         let label = file.label().to_owned();
         file.read(|first, batch| {
-            if stop() {
-                return Err(LoadError::Cancelled);
-            }
             let columns = Columns::new(batch);
             for at in 0..columns.rows() {
+                if stop() {
+                    return Err(LoadError::Cancelled);
+                }
                 let added = columns.row(at, rows.shape.bytes()).map_err(Failed::from).and_then(|row| rows.add(row));
                 added.map_err(|failed| failed.at(&label, first + at as u64))?;
             }
@@ -163,8 +163,7 @@ impl Rows {
             return Ok(());
         };
         let seq = Seq(self.loaded.documents + 1);
-        let fingerprint = id_fingerprint(&row.id);
-        if self.row_of(&row.id, fingerprint)?.is_some() {
+        if self.row_of(&row.id)?.is_some() {
             return Err(wrong(ID, format!("an earlier row has the same id {:?}", row.id.as_str())));
         }
         check_parts(&row)?;
@@ -185,8 +184,8 @@ impl Rows {
         let Additions { metadata, labels, capture, page } = row.additions;
         let record = Record {
             seq,
+            id_fingerprint: id_fingerprint(&row.id),
             id: row.id,
-            id_fingerprint: fingerprint,
             signature: signature.to_vec(),
             content: content.unwrap_or(ContentHash(0)),
             given: content.is_none(),
@@ -205,7 +204,7 @@ impl Rows {
         };
         self.building.push(&record)?;
         let stands = !linked && record.cluster == Seq(0);
-        self.known.add(fingerprint, KnownRow { seq, stands });
+        self.known.add(&record.id, KnownRow { seq, stands });
         self.loaded.documents += 1;
         self.loaded.links += u64::from(linked);
         Ok(())
@@ -231,8 +230,8 @@ impl Rows {
     }
 
     /// Returns the earlier row with this id.
-    fn row_of(&self, id: &DocId, fingerprint: u64) -> Result<Option<(KnownRow, Earlier)>, Failed> {
-        for known in self.known.of(fingerprint) {
+    fn row_of(&self, id: &DocId) -> Result<Option<(KnownRow, Earlier)>, Failed> {
+        for known in self.known.of(id) {
             let earlier = self.building.earlier(known.seq)?;
             if earlier.id == *id {
                 return Ok(Some((known, earlier)));
@@ -243,7 +242,7 @@ impl Rows {
 
     fn representative(&self, id: &DocId) -> Result<(Seq, Earlier), Failed> {
         let shown = id.as_str();
-        match self.row_of(id, id_fingerprint(id))? {
+        match self.row_of(id)? {
             Some((KnownRow { seq, stands: true }, earlier)) => Ok((seq, earlier)),
             Some(_) => Err(wrong(REPRESENTATIVE, format!("{shown:?} has a representative itself"))),
             None => Err(wrong(REPRESENTATIVE, format!("no earlier row has the id {shown:?}"))),
@@ -252,7 +251,7 @@ impl Rows {
 
     fn verdict(&self, json: &str, ours: &Ours<'_>) -> Result<StoredVerdict, Failed> {
         let mut failed = None;
-        let verdict = stored_verdict::from_json(json, |(id, overlap)| match self.row_of(&id, id_fingerprint(&id)) {
+        let verdict = stored_verdict::from_json(json, |(id, overlap)| match self.row_of(&id) {
             Ok(Some((known, earlier))) => Ok(self.judged(ours, known.seq, &earlier, overlap)),
             Ok(None) => Err(format!("no earlier row has the id {:?} of a match", id.as_str())),
             Err(error) => {
@@ -302,37 +301,41 @@ struct KnownRow {
     stands: bool,
 }
 
-/// The rows by the fingerprints of their ids. A row takes 16 bytes, and the table's overhead.
+/// The rows by hashes of their ids. A row takes 16 bytes, and the table's overhead. The hashes have a random key, so that
+/// no file can have many ids of one hash.
 #[derive(Default)]
 struct KnownRows {
-    first: HashMap<u64, u64, BuildHasherDefault<Fingerprints>>,
-    /// Rows whose fingerprint an earlier row has, too.
+    key: RandomState,
+    first: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
+    /// Rows whose hash an earlier row has, too.
     more: Vec<(u64, u64)>,
 }
 
 impl KnownRows {
-    fn add(&mut self, fingerprint: u64, row: KnownRow) {
+    fn add(&mut self, id: &DocId, row: KnownRow) {
+        let hash = self.key.hash_one(id);
         let packed = row.seq.0 << 1 | u64::from(row.stands);
-        let first = *self.first.entry(fingerprint).or_insert(packed);
+        let first = *self.first.entry(hash).or_insert(packed);
         if first != packed {
-            self.more.push((fingerprint, packed));
+            self.more.push((hash, packed));
         }
     }
 
-    fn of(&self, fingerprint: u64) -> impl Iterator<Item = KnownRow> {
-        let first = self.first.get(&fingerprint).copied();
-        // `more` is nearly always empty. If no row has the fingerprint, it is not searched.
-        let more = self.more.iter().filter(move |(other, _)| first.is_some() && *other == fingerprint);
+    fn of(&self, id: &DocId) -> impl Iterator<Item = KnownRow> {
+        let hash = self.key.hash_one(id);
+        let first = self.first.get(&hash).copied();
+        // `more` is nearly always empty. If no row has the hash, it is not searched.
+        let more = self.more.iter().filter(move |(other, _)| first.is_some() && *other == hash);
         let packed = first.into_iter().chain(more.map(|(_, packed)| *packed));
         packed.map(|packed| KnownRow { seq: Seq(packed >> 1), stands: packed & 1 == 1 })
     }
 }
 
-/// Fingerprints are hashes already.
+/// A key that is a hash already.
 #[derive(Default)]
-struct Fingerprints(u64);
+struct Hashed(u64);
 
-impl Hasher for Fingerprints {
+impl Hasher for Hashed {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -341,7 +344,7 @@ impl Hasher for Fingerprints {
         unreachable!("only numbers are hashed");
     }
 
-    fn write_u64(&mut self, fingerprint: u64) {
-        self.0 = fingerprint;
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
     }
 }

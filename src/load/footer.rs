@@ -1,11 +1,12 @@
 //! The metadata at the end of a Parquet file -> whether a reader may trust its shape. The library follows the nesting of
 //! the schema without a limit, and makes room for as many parts as a file says that it has: a small file could end the
-//! process. So its metadata is walked here first. Knows only where the schema is.
+//! process. So its metadata is walked here first. Knows only where the schema
+//! is; `thrift.rs` knows the rest.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::thrift::{ThriftWalk, kind};
+use super::thrift::{FILE_METADATA, SCHEMA, ThriftWalk};
 
 /// The marker at both ends of a file.
 const MAGIC: &[u8] = b"PAR1";
@@ -13,9 +14,7 @@ const MAGIC: &[u8] = b"PAR1";
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
 /// The deepest nesting of the schema.
 const SCHEMA_DEPTH_MAX: usize = 32;
-/// The number of the field that holds the schema, in the metadata of a file; and those of an element's name and of its
-/// number of children.
-const SCHEMA: i16 = 2;
+/// The field of a schema's element that has the number of its children.
 const CHILDREN: i16 = 5;
 
 /// Checks the metadata of a file. The file is at its beginning afterwards.
@@ -52,29 +51,14 @@ fn footer(file: &mut File) -> io::Result<Result<Vec<u8>, String>> {
 /// Walks through the metadata, and checks the schema.
 fn walk(bytes: &[u8]) -> Result<(), String> {
     let mut children = Vec::new();
-    let walked = ThriftWalk::new(bytes).fields(0, &mut |walk, field, of| match (field, of) {
-        (SCHEMA, kind::LIST) => elements(walk, &mut children),
-        (_, of) => walk.skip(of, 1),
-    });
-    walked.ok_or("its metadata is cut, nested too deeply, or has too many parts")?;
+    let integers = |path: &[i16], number| match path {
+        [SCHEMA, 0] => children.push(0),
+        [SCHEMA, 0, CHILDREN] => children.last_mut().into_iter().for_each(|count| *count = number),
+        _ => {}
+    };
+    let walked = ThriftWalk::new(bytes, integers).walk(FILE_METADATA);
+    walked.ok_or("its metadata is cut, nested too deeply, of wrong types, or has too many parts")?;
     is_flat(&children).ok_or_else(|| "its schema is nested too deeply, or its columns are miscounted".to_owned())
-}
-
-/// Collects the numbers of children of the schema's elements.
-fn elements(walk: &mut ThriftWalk<'_>, all: &mut Vec<i64>) -> Option<()> {
-    let (count, of) = walk.list()?;
-    if of != kind::STRUCT {
-        return None;
-    }
-    for _ in 0..count {
-        let mut children = 0;
-        walk.fields(1, &mut |walk, field, of| match (field, of) {
-            (CHILDREN, kind::I16..=kind::I64) => walk.integer().map(|number| children = number),
-            (_, of) => walk.skip(of, 2),
-        })?;
-        all.push(children);
-    }
-    Some(())
 }
 
 /// The elements of the schema are in the order of a walk through a tree, each with the number of its children.
@@ -133,6 +117,17 @@ mod tests {
 
     #[test]
     fn the_end_of_a_file_must_be_there() {
+        let misread = [
+            // The schema as a set.
+            b"\x15\x02\x1A\x1C\x48\x01a\x15\x00\x00\x00".to_vec(),
+            // A number of children as a byte.
+            b"\x15\x02\x19\x1C\x48\x01a\x13\x00\x00\x00".to_vec(),
+            // A second schema.
+            b"\x15\x02\x19\x1C\x48\x01a\x15\x00\x00\x09\x04\x1C\x48\x01a\x15\x00\x00\x00".to_vec(),
+        ];
+        for footer in misread {
+            assert!(walk(&footer).is_err(), "{footer:?}");
+        }
         for bytes in [&b""[..], b"PAR1PAR1", b"PAR1\0\0\0\0PARE", b"PAR1\xFF\xFF\xFF\xFFPAR1", b"PAR1\0\x01\0\0\0PAR1"]
         {
             let mut file = tempfile::tempfile().unwrap();

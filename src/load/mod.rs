@@ -19,7 +19,7 @@ mod writer;
 pub use builder::{LoadProgress, Loaded, Made, build, check_same};
 pub use columns::{COLUMNS, ColumnDoc};
 pub use error::LoadError;
-pub(crate) use opening::{batch_rows, catching, open as open_parquet, pairs};
+pub(crate) use opening::{catching, open as open_parquet, pairs};
 pub use reader::{FileSource, LoadFile};
 pub use settings::FileSettings;
 pub use splice::Splice;

@@ -14,8 +14,10 @@ use crate::telemetry::logs::without_panic_logs;
 /// The most rows in a batch, and about the most bytes.
 const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: i64 = 16 << 20;
+/// The most bytes of a batch's column if all rows have the longest value.
+const EXPANDED_BYTES: i64 = 64 << 20;
 
-/// Reads the metadata of a file, and looks at the pages of the columns that `is_read` names. Columns have the types of
+/// Opens a file that is read in batches of a suitable size. Looks at its metadata, and at the pages of the columns that `is_read` names. Columns have the types of
 /// Parquet, whatever library wrote them.
 pub(crate) fn open(
     mut file: File,
@@ -27,8 +29,14 @@ pub(crate) fn open(
     let builder = catching(|| {
         ParquetRecordBatchReaderBuilder::try_new_with_options(copy, options).map_err(|error| error.to_string())
     })?;
-    pages::check(&mut file, builder.metadata(), is_read)?;
-    Ok(builder)
+    let metadata = builder.metadata();
+    let counted: i64 = metadata.row_groups().iter().map(RowGroupMetaData::num_rows).fold(0, i64::saturating_add);
+    if counted != metadata.file_metadata().num_rows() {
+        return Err("its metadata contradicts itself about the number of rows".to_owned());
+    }
+    let longest = pages::check(&mut file, metadata, is_read)?;
+    let rows = batch_rows(metadata, longest);
+    Ok(builder.with_batch_size(rows))
 }
 
 /// Returns the metadata of a file. Some libraries write the metadata of a table only into the schema for Arrow.
@@ -41,10 +49,12 @@ pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
 }
 
 /// Returns how many rows are read at once, so that a batch of long rows does not take more memory than one of short rows.
-pub(crate) fn batch_rows(metadata: &ParquetMetaData) -> usize {
+/// A few bytes of the file may stand for a value of `longest` bytes in each row.
+fn batch_rows(metadata: &ParquetMetaData, longest: i64) -> usize {
     let row_bytes = |group: &RowGroupMetaData| group.total_byte_size() / group.num_rows().max(1);
-    let longest = metadata.row_groups().iter().map(row_bytes).max().unwrap_or_default();
-    usize::try_from(BATCH_BYTES / longest.max(1)).unwrap_or(1).clamp(1, BATCH_ROWS)
+    let usual = metadata.row_groups().iter().map(row_bytes).max().unwrap_or_default();
+    let rows = (BATCH_BYTES / usual.max(1)).min(EXPANDED_BYTES / longest.max(1));
+    usize::try_from(rows).unwrap_or(1).clamp(1, BATCH_ROWS)
 }
 
 /// Turns a panic of the library into an error.

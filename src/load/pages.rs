@@ -4,20 +4,31 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
+use parquet::basic::Type;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::thrift::{ThriftWalk, kind};
+use super::thrift::{PAGE_HEADER, ThriftWalk};
 
 /// The longest page, after decompression. Libraries begin a new page after one MiB, or after a longer value.
-const PAGE_BYTES_MAX: i64 = 256 << 20;
+const PAGE_BYTES_MAX: i64 = 64 << 20;
+/// The most values of a page of lists, whose rows may have any number of them.
+const LIST_VALUES_MAX: i64 = 4_000_000;
 /// How many bytes of a header are read at first, and at the most. Statistics in it may be long.
 const HEADER_BYTES: [u64; 2] = [512, 1 << 20];
-/// The fields of a header that have the lengths of its page.
-const UNPACKED: i16 = 2;
-const PACKED: i16 = 3;
+/// The fields of a header that have the lengths of its page, and the numbers of its values: of a page of the first form,
+/// of a dictionary, and of a page of the second form.
+const UNPACKED: [i16; 1] = [2];
+const PACKED: [i16; 1] = [3];
+const VALUES: [[i16; 2]; 3] = [[5, 1], [7, 1], [8, 1]];
 
-/// Checks the pages of the columns that `is_read` names. The file is at its beginning afterwards.
-pub(crate) fn check(file: &mut File, metadata: &ParquetMetaData, is_read: impl Fn(&str) -> bool) -> Result<(), String> {
+/// Checks the pages of the columns that `is_read` names. Returns the length of the longest page of texts or bytes: no
+/// value is longer. The file is at its beginning afterwards.
+pub(super) fn check(
+    file: &mut File,
+    metadata: &ParquetMetaData,
+    is_read: impl Fn(&str) -> bool,
+) -> Result<i64, String> {
+    let mut longest = 0;
     for group in metadata.row_groups() {
         let columns = group
             .columns()
@@ -28,34 +39,53 @@ pub(crate) fn check(file: &mut File, metadata: &ParquetMetaData, is_read: impl F
             let range = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
             let wrong = || format!("the pages of column `{}` have impossible sizes", column.column_path().string());
             let (begin, bytes) = range.ok_or_else(wrong)?;
-            check_pages(file, begin, bytes).ok_or_else(wrong)?;
+            let is_list = column.column_descr().max_rep_level() > 0;
+            let page = longest_page(file, begin, bytes, is_list).ok_or_else(wrong)?;
+            if column.column_type() == Type::BYTE_ARRAY {
+                longest = longest.max(page);
+            }
         }
     }
-    file.rewind().map_err(|error| error.to_string())
+    file.rewind().map_err(|error| error.to_string())?;
+    Ok(longest)
 }
 
-fn check_pages(file: &mut File, begin: u64, bytes: u64) -> Option<()> {
+/// Returns the length of the longest page, after decompression. `None`: a page has an impossible size.
+fn longest_page(file: &mut File, begin: u64, bytes: u64, is_list: bool) -> Option<i64> {
     let end = begin.checked_add(bytes)?;
-    let mut at = begin;
+    let (mut at, mut longest) = (begin, 0);
     while at < end {
-        let (header, packed) = HEADER_BYTES.into_iter().find_map(|window| header(file, at, window.min(end - at)))?;
-        at = at.checked_add(header)?.checked_add(packed).filter(|&at| at <= end)?;
+        let page = HEADER_BYTES.into_iter().find_map(|window| Page::read(file, at, window.min(end - at)))?;
+        if !(0..=PAGE_BYTES_MAX).contains(&page.unpacked) || is_list && page.values > LIST_VALUES_MAX {
+            return None;
+        }
+        longest = longest.max(page.unpacked);
+        at = at.checked_add(page.header)?.checked_add(u64::try_from(page.packed).ok()?).filter(|&at| at <= end)?;
     }
-    Some(())
+    Some(longest)
 }
 
-/// Returns the length of a page's header, and that of the page in the file.
-fn header(file: &mut File, at: u64, window: u64) -> Option<(u64, u64)> {
-    file.seek(SeekFrom::Start(at)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(window).read_to_end(&mut bytes).ok()?;
-    let (mut unpacked, mut packed) = (None, None);
-    let mut walk = ThriftWalk::new(&bytes);
-    walk.fields(0, &mut |walk, field, of| match (field, of) {
-        (UNPACKED, kind::I16..=kind::I64) => walk.integer().map(|number| unpacked = Some(number)),
-        (PACKED, kind::I16..=kind::I64) => walk.integer().map(|number| packed = Some(number)),
-        (_, of) => walk.skip(of, 1),
-    })?;
-    unpacked.filter(|unpacked| (0..=PAGE_BYTES_MAX).contains(unpacked))?;
-    Some(((bytes.len() - walk.left()) as u64, u64::try_from(packed?).ok()?))
+/// The header of a page, and its length.
+struct Page {
+    header: u64,
+    unpacked: i64,
+    packed: i64,
+    values: i64,
+}
+
+impl Page {
+    fn read(file: &mut File, at: u64, window: u64) -> Option<Self> {
+        file.seek(SeekFrom::Start(at)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(window).read_to_end(&mut bytes).ok()?;
+        let (mut unpacked, mut packed, mut values) = (None, None, 0);
+        let integers = |path: &[i16], number| match path {
+            path if *path == UNPACKED => unpacked = Some(number),
+            path if *path == PACKED => packed = Some(number),
+            path if VALUES.iter().any(|of| path == of) => values = number,
+            _ => {}
+        };
+        let left = ThriftWalk::new(&bytes, integers).walk(PAGE_HEADER)?;
+        Some(Self { header: (bytes.len() - left) as u64, unpacked: unpacked?, packed: packed?, values })
+    }
 }

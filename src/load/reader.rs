@@ -11,11 +11,11 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::columns::{self, COLUMNS};
 use super::error::LoadError;
-use super::opening::{self, batch_rows, catching, pairs};
+use super::opening::{self, catching, pairs};
 use super::settings::FileSettings;
 
 /// The number of batches that wait for the builder.
-const BATCHES_WAITING: usize = 2;
+const BATCHES_WAITING: usize = 1;
 /// A column of a row group is refused if it decompresses to more than this many bytes, and to more than this many times
 /// its size on disk.
 const SUSPECT_BYTES: i64 = 256 << 20;
@@ -115,11 +115,10 @@ impl LoadFile {
 
     fn send(self, batches: &SyncSender<Result<RecordBatch, String>>) {
         let read = catching(|| {
-            let rows = batch_rows(self.builder.metadata());
             let wanted = self.builder.schema().fields().iter().enumerate();
             let wanted = wanted.filter(|(_, field)| COLUMNS.iter().any(|column| column.name == field.name()));
             let wanted = ProjectionMask::roots(self.builder.parquet_schema(), wanted.map(|(at, _)| at));
-            let reader = self.builder.with_projection(wanted).with_batch_size(rows).build();
+            let reader = self.builder.with_projection(wanted).build();
             for batch in reader.map_err(|error| error.to_string())? {
                 // The receiver is gone: the load has given up.
                 if batches.send(Ok(batch.map_err(|error| error.to_string())?)).is_err() {

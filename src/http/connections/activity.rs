@@ -193,8 +193,9 @@ impl Activity {
     }
 
     /// Whether the client sends far more than its requests need. Over HTTP/1, a client can send nothing but requests.
+    /// Before the first request it is not known which of the two it is, but then a head of HTTP/1 is far shorter.
     pub(crate) fn is_flooded(&self) -> bool {
-        self.is_multiplexed() && self.traffic.is_flood()
+        (self.is_multiplexed() || !self.begun.load(Ordering::Relaxed)) && self.traffic.is_flood()
     }
 
     /// Whether the connection is known to be HTTP/2.

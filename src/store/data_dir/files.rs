@@ -160,9 +160,10 @@ pub fn spool(path: &Path) -> io::Result<File> {
     let path = with_suffix(path, SPOOL);
     // A crash between the two steps leaves the name, which the next start removes.
     let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(true);
+    options.read(true).write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    remove_if_there(&path)?;
     let file = options.open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)

@@ -133,7 +133,10 @@ fn a_row_is_one_document_whatever_it_has() {
     let output = run(&["import", "--server", &url, file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("row 1: metadata: ") && said.contains("row 2: labels: "), "{said}");
+    assert!(
+        said.contains("row 1 (id \"injected by\"): metadata: ") && said.contains("row 2 (id \"label\"): labels: "),
+        "{said}"
+    );
     let client = Client::new(url);
     assert_eq!(client.get("/v1/collections/default").ok()["documents"], 2);
     let pretty = client.get("/v1/collections/default/documents?id=pretty").text();
