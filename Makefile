@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bench-load bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures wheel
+.PHONY: alerts bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -83,13 +83,21 @@ $(PYTHON_TOOLS)/maturin:
 
 # By hand: make bench-python BENCH_PYTHON_OPTIONS='--documents 50000'
 BENCH_PYTHON_OPTIONS ?=
-bench-python: wheel ## compare the Python package with rensa, datasketch, the core and processes, as ratios within one run
+BENCH_PYTHON = target/tools-bench-python/bin/python
+bench-python: tools-bench-python ## compare the Python package with rensa, datasketch, the core and processes, as ratios within one run
 	cargo build --release --locked -p hapax-core --example rate
+	$(BENCH_PYTHON) -P python/bench.py --core target/release/examples/rate $(BENCH_PYTHON_OPTIONS)
+
+# By hand: make bench-recall BENCH_RECALL_OPTIONS='--documents 2000 --passes 1'
+BENCH_RECALL_OPTIONS ?=
+bench-recall: tools-bench-python ## measure recall, precision and speed of the Python package, rensa and datasketch on the corpora in the folder HAPAX_CORPORA
+	$(BENCH_PYTHON) -P python/recall.py $(BENCH_RECALL_OPTIONS)
+
+tools-bench-python: wheel
 	python3 -m venv target/tools-bench-python
-	target/tools-bench-python/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall target/wheels/*.whl
-	target/tools-bench-python/bin/python -m pip install --quiet --disable-pip-version-check \
+	$(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check --force-reinstall target/wheels/*.whl
+	$(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check \
 		rensa==0.5.0 datasketch==2.0.0 numpy 'pyarrow>=20' psutil
-	target/tools-bench-python/bin/python -P python/bench.py --core target/release/examples/rate $(BENCH_PYTHON_OPTIONS)
 
 # By hand: make bench-load BENCH_LOAD_OPTIONS='--rows 10000000'
 BENCH_LOAD_OPTIONS ?=
