@@ -11,6 +11,7 @@ import time
 
 import pytest
 from extra import client_extra
+from interrupts import interrupted
 from served import Served, needs_server
 
 client = client_extra()
@@ -100,13 +101,7 @@ def test_ctrl_c_ends_a_request_within_a_second(server, kind):
 
 
 def seconds_to_the_end(url, kind):
-    run = [sys.executable, "-c", PRELUDE + SLOW + INTERRUPTED, url, kind]
-    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        assert process.stdout.readline() == "interrupted\n"
+    with interrupted([sys.executable, "-c", PRELUDE + SLOW + INTERRUPTED, url, kind]) as (process, sent):
         assert process.wait(30) == 0
         return time.monotonic() - sent
 

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 
 import pytest
 from conftest import same_rows
+from interrupts import interrupted
 
 import pyhapax
 
@@ -151,13 +151,7 @@ def test_ctrl_c_ends_a_long_batch_within_a_second(kind, threads):
 
 
 def seconds_to_the_end(kind, threads):
-    run = [sys.executable, "-c", INTERRUPTED, kind, str(threads)]
-    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        assert process.stdout.readline() == "interrupted\n"
+    with interrupted([sys.executable, "-c", INTERRUPTED, kind, str(threads)]) as (process, sent):
         seconds = time.monotonic() - sent
         process.kill()
     return seconds

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -17,6 +16,7 @@ use super::files::matching;
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::plural::plural;
 use super::progress;
+use super::signals::interruption;
 use crate::collections::offline;
 use crate::config::{self, Sources};
 use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice, check_same};
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let begun = Instant::now();
     let loaded = match &args.data_dir {
         Some(dir) => in_directory(args, dir, (&name, files))?,
-        None => through_server(args, &name, &paths)?,
+        None => through_server(args, &name, files)?,
     };
     let Loaded { documents, links, empty } = loaded;
     let rate = progress::documents(documents, begun);
@@ -109,7 +109,8 @@ fn in_directory(args: &Args, dir: &Path, (name, files): (&CollectionName, Vec<Lo
     if name.as_str() == "default" && files.iter().any(|file| file.settings().spec != config.default_settings.spec) {
         bail!("the collection `default` must have the spec of [default_collection]; choose another --collection");
     }
-    let stop = interrupted()?;
+    // What a load leaves if it is ended at once is removed by the next start.
+    let stop = interruption()?;
     let stopped = || stop.load(Ordering::Relaxed);
     let default = &config.default_settings;
     let loaded = offline::load(dir, config.lock_wait, (name, files), default, &show, &stopped);
@@ -117,18 +118,7 @@ fn in_directory(args: &Args, dir: &Path, (name, files): (&CollectionName, Vec<Lo
     loaded.context("nothing was loaded").map_err(|error| advise(error, ASK_THE_SERVER))
 }
 
-/// Returns a flag that the first Ctrl-C sets. The second one ends the process: what a load leaves then is removed by the
-/// next start.
-fn interrupted() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag))?;
-        signal_hook::flag::register(signal, Arc::clone(&flag))?;
-    }
-    Ok(flag)
-}
-
-fn through_server(args: &Args, name: &CollectionName, paths: &[PathBuf]) -> Result<Loaded> {
+fn through_server(args: &Args, name: &CollectionName, files: Vec<LoadFile>) -> Result<Loaded> {
     #[derive(Deserialize)]
     struct Answer {
         documents: u64,
@@ -136,16 +126,15 @@ fn through_server(args: &Args, name: &CollectionName, paths: &[PathBuf]) -> Resu
         empty: u64,
     }
     let client = Client::new(&args.server)?;
-    let sources = paths.iter().map(|path| source(path)).collect::<Result<Vec<_>>>()?;
-    let bytes = sources.iter().map(|source| source.file.metadata().map_or(0, |metadata| metadata.len())).sum();
+    let bytes = files.iter().map(LoadFile::bytes).sum();
     let template = "{bar:30.cyan/dim} {percent:>3} %  {decimal_bytes} sent, {decimal_bytes_per_sec}  {eta} left";
     let bar = progress::of_steps(bytes, template);
     let target = format!("/v1/collections/{name}/load");
-    let answer = match <[FileSource; 1]>::try_from(sources) {
-        Ok([FileSource { file, .. }]) => client.post_file(&target, bar.wrap_read(file), Some(bytes)),
+    let answer = match <[LoadFile; 1]>::try_from(files) {
+        Ok([file]) => client.post_file(&target, bar.wrap_read(file.into_file()?), Some(bytes)),
         // A server takes one file, so the others are written behind the first one while they are sent.
-        Err(sources) => {
-            let splice = Splice::of(sources)?;
+        Err(files) => {
+            let splice = Splice::of(files)?;
             let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
             let splicing = std::thread::spawn(move || splice.write(writer));
             let answer = client.post_file(&target, bar.wrap_read(reader), None);

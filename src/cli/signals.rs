@@ -1,10 +1,15 @@
-//! The signals that stop a server, and SIGHUP, which does not stop it.
+//! The signals that stop a server or long work, and SIGHUP, which does not stop a server.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The status that a shell uses for a process that SIGINT ended. It means that work was not finished.
-pub(super) const EXIT_INTERRUPTED: i32 = 130;
+const EXIT_INTERRUPTED: i32 = 130;
 
 /// SIGINT, SIGTERM and SIGHUP.
 pub(super) struct Signals {
@@ -44,4 +49,15 @@ impl Signals {
             std::process::exit(EXIT_INTERRUPTED);
         });
     }
+}
+
+/// Returns a flag that the next SIGINT or SIGTERM sets. The signal after that ends the process at once.
+pub(super) fn interruption() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        register_conditional_shutdown(signal, EXIT_INTERRUPTED, Arc::clone(&flag))
+            .and_then(|_| register(signal, Arc::clone(&flag)))
+            .context("cannot listen for signals")?;
+    }
+    Ok(flag)
 }

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use base64::Engine as _;
@@ -21,13 +21,12 @@ use super::line;
 use super::lines::refuse_without_field;
 use super::reason::InputError;
 use super::wanted::Wanted;
-use crate::load::{catching, open_parquet, pairs};
+use crate::load::{FINGERPRINT, catching, integer, open_parquet, pairs};
 use crate::types::DOCUMENT_FIELDS;
 use crate::types::strict_json::compact_object;
 
 /// The first bytes of such a file.
 pub(super) const BEGIN: &[u8] = b"PAR1";
-const FINGERPRINT: &str = "hapax.fingerprint";
 
 /// Whether a file begins like Parquet. The file is at its beginning afterwards.
 pub(super) fn is_parquet(file: &mut File) -> io::Result<bool> {
@@ -79,10 +78,10 @@ struct Opened {
     fingerprint: Option<String>,
 }
 
-fn open(file: File, wanted: &Wanted) -> Result<Opened, InputError> {
+fn open(mut file: File, wanted: &Wanted) -> Result<Opened, InputError> {
     let names = [wanted.form.id_field.as_str(), &wanted.form.text_field];
     let is_read = |name: &str| names.contains(&name) || DOCUMENT_FIELDS.contains(&name);
-    let builder = open_parquet(file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
+    let builder = open_parquet(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
     let metadata = builder.metadata().file_metadata();
     let fingerprint = pairs(metadata).remove(FINGERPRINT);
     let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();
@@ -172,8 +171,8 @@ fn object(batch: &RecordBatch, at: usize, fingerprint: Option<&str>) -> String {
     for (field, array) in schema.fields().iter().zip(batch.columns()).filter(|(_, array)| array.is_valid(at)) {
         let name = field.name();
         is_signed |= name == "signature";
-        // JSON in a text stays as it is, except for white space: a document is one line. What is no object is sent as a
-        // text, which the server refuses by name.
+        // Metadata is an object as a text, which stays as it is except for white space: a document is one line. If the
+        // text is not an object, it is sent as a string, and the server refuses `metadata`.
         let object = (name == "metadata" && *array.data_type() == DataType::Utf8)
             .then(|| compact_object(array.as_string::<i32>().value(at)).ok());
         match object.flatten() {
@@ -196,14 +195,12 @@ fn value(name: &str, array: &ArrayRef, at: usize) -> Option<Value> {
     match array.data_type() {
         DataType::Utf8 => Some(array.as_string::<i32>().value(at).into()),
         DataType::Boolean => Some(array.as_boolean().value(at).into()),
-        DataType::Int64 => Some(array.as_primitive::<Int64Type>().value(at).into()),
-        DataType::UInt64 => Some(array.as_primitive::<UInt64Type>().value(at).into()),
         DataType::Float32 => number(array.as_primitive::<Float32Type>().value(at).into()),
         DataType::Float64 => number(array.as_primitive::<Float64Type>().value(at)),
         DataType::Binary => bytes(name, array.as_binary::<i32>().value(at)),
         DataType::FixedSizeBinary(_) => bytes(name, array.as_fixed_size_binary().value(at)),
         DataType::List(_) => Some(list(name, &array.as_list::<i32>().value(at))),
-        kind if kind.is_integer() => whole_number(array, at),
+        kind if kind.is_integer() => Number::from_i128(integer(array, at)).map(Value::Number),
         _ => None,
     }
 }
@@ -229,17 +226,4 @@ fn list(name: &str, values: &ArrayRef) -> Value {
         Some(labels) if name == "labels" && labels.len() == elements.len() => json!(labels),
         _ => elements.into(),
     }
-}
-
-fn whole_number(array: &ArrayRef, at: usize) -> Option<Value> {
-    use arrow_array::types::{Int8Type, Int16Type, Int32Type, UInt8Type, UInt16Type, UInt32Type};
-    Some(match array.data_type() {
-        DataType::Int8 => array.as_primitive::<Int8Type>().value(at).into(),
-        DataType::Int16 => array.as_primitive::<Int16Type>().value(at).into(),
-        DataType::Int32 => array.as_primitive::<Int32Type>().value(at).into(),
-        DataType::UInt8 => array.as_primitive::<UInt8Type>().value(at).into(),
-        DataType::UInt16 => array.as_primitive::<UInt16Type>().value(at).into(),
-        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(at).into(),
-        _ => return None,
-    })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hapax_core::verify::matching_slots;
 use hapax_core::{ContentHash, ShingleSet, SignatureShape};
 
-use super::columns::{CONTENT_HASH, HTML_HASH, ID, LINKED, PAYLOAD, REPRESENTATIVE, SHINGLES, VERDICT};
+use super::columns::Column;
 use super::error::LoadError;
 use super::reader::LoadFile;
 use super::row::{Columns, Row, Wrong};
@@ -45,8 +45,9 @@ pub enum LoadProgress {
     Checked(f64),
 }
 
-/// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. Calls
-/// `stop` before each batch of rows, and gives up if it returns true. The caller holds the data directory's lock.
+/// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. Gives up
+/// if `stop` returns true; it is called before each row, and before and after the new file is checked. The caller holds
+/// the data directory's lock.
 pub fn build(
     files: Vec<LoadFile>,
     (name, path): (&CollectionName, &Path),
@@ -134,13 +135,15 @@ impl From<StoreError> for Failed {
 impl Failed {
     fn at(self, file: &str, row: u64) -> LoadError {
         match self {
-            Self::Wrong((column, detail)) => LoadError::Row { file: file.to_owned(), row, column, detail },
+            Self::Wrong((column, detail)) => {
+                LoadError::Row { file: file.to_owned(), row, column: column.name(), detail }
+            }
             Self::Store(error) => LoadError::Store(error),
         }
     }
 }
 
-fn wrong(column: &'static str, detail: impl Into<String>) -> Failed {
+fn wrong(column: Column, detail: impl Into<String>) -> Failed {
     Failed::Wrong((column, detail.into()))
 }
 
@@ -164,7 +167,7 @@ impl Rows {
         };
         let seq = Seq(self.loaded.documents + 1);
         if self.row_of(&row.id)?.is_some() {
-            return Err(wrong(ID, format!("an earlier row has the same id {:?}", row.id.as_str())));
+            return Err(wrong(Column::Id, format!("an earlier row has the same id {:?}", row.id.as_str())));
         }
         check_parts(&row)?;
         let payload = self.payload(&row)?;
@@ -218,13 +221,14 @@ impl Rows {
             Keep::Text => PayloadKind::Text,
         };
         let keep = self.keep.as_str();
-        let (bytes, shingles) =
-            row.payload.ok_or_else(|| wrong(PAYLOAD, format!("it has no value, but the collection keeps `{keep}`")))?;
+        let (bytes, shingles) = row
+            .payload
+            .ok_or_else(|| wrong(Column::Payload, format!("it has no value, but the collection keeps `{keep}`")))?;
         if kind == PayloadKind::Shingles && ShingleSet::from_bytes(bytes, shingles).is_none() {
-            return Err(wrong(PAYLOAD, format!("it is not a set of {shingles} shingles")));
+            return Err(wrong(Column::Payload, format!("it is not a set of {shingles} shingles")));
         }
         if kind == PayloadKind::Text && !is_packed_text(bytes) {
-            return Err(wrong(PAYLOAD, "it is not a text as `hapax export` writes it"));
+            return Err(wrong(Column::Payload, "it is not a text as `hapax export` writes it"));
         }
         Ok(Some(Arc::new(Payload { kind, shingles, bytes: bytes.to_vec() })))
     }
@@ -244,8 +248,8 @@ impl Rows {
         let shown = id.as_str();
         match self.row_of(id)? {
             Some((KnownRow { seq, stands: true }, earlier)) => Ok((seq, earlier)),
-            Some(_) => Err(wrong(REPRESENTATIVE, format!("{shown:?} has a representative itself"))),
-            None => Err(wrong(REPRESENTATIVE, format!("no earlier row has the id {shown:?}"))),
+            Some(_) => Err(wrong(Column::Representative, format!("{shown:?} has a representative itself"))),
+            None => Err(wrong(Column::Representative, format!("no earlier row has the id {shown:?}"))),
         }
     }
 
@@ -259,7 +263,7 @@ impl Rows {
                 Err(String::new())
             }
         });
-        verdict.map_err(|detail| failed.unwrap_or_else(|| wrong(VERDICT, detail)))
+        verdict.map_err(|detail| failed.unwrap_or_else(|| wrong(Column::Verdict, detail)))
     }
 
     /// Compares a row with an earlier one.
@@ -273,16 +277,16 @@ impl Rows {
 /// Refuses values that contradict each other.
 fn check_parts(row: &Row<'_>) -> Result<(), Failed> {
     if row.content.is_some() && row.shingles.is_none_or(|shingles| shingles == 0) {
-        return Err(wrong(SHINGLES, "a content hash needs the number of shingles, at least 1"));
+        return Err(wrong(Column::Shingles, "a content hash needs the number of shingles, at least 1"));
     }
     if row.content.is_none() && row.shingles.is_some() {
-        return Err(wrong(CONTENT_HASH, "a number of shingles needs a content hash"));
+        return Err(wrong(Column::ContentHash, "a number of shingles needs a content hash"));
     }
     if row.additions.page.is_some() && row.content.is_none() {
-        return Err(wrong(HTML_HASH, "the hash of a page needs a content hash"));
+        return Err(wrong(Column::HtmlHash, "the hash of a page needs a content hash"));
     }
     if row.linked == Some(true) && row.representative.is_none() {
-        return Err(wrong(LINKED, "a link needs a representative"));
+        return Err(wrong(Column::Linked, "a link needs a representative"));
     }
     Ok(())
 }

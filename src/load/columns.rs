@@ -1,73 +1,148 @@
-//! The columns of a file of signatures: their names, their types, and what they mean if they are absent. `docs/load.md`
-//! shows this table; a test compares the two, and this table with the tables of a collection's file.
+//! The columns of a file of signatures: their names, their types, their meanings, and what a load does without them.
+//! `docs/load.md` shows this table. A test compares the two, and this table with the tables of a collection's file.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 
+/// A column of the format. The order is that of [`COLUMNS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    Id,
+    Signature,
+    ContentHash,
+    Shingles,
+    Verdict,
+    Representative,
+    Linked,
+    FirstSeen,
+    IdFirstSeen,
+    LastSeen,
+    Metadata,
+    Labels,
+    Payload,
+    PayloadShingles,
+    HtmlHash,
+    Extractor,
+    Date,
+    PayloadDigest,
+}
+
+impl Column {
+    /// Returns the column of this name.
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        COLUMNS.iter().find(|doc| doc.name == name).map(|doc| doc.column)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        COLUMNS[self as usize].name
+    }
+}
+
 /// The name and the meaning of a column.
 pub struct ColumnDoc {
+    pub column: Column,
     pub name: &'static str,
     pub kind: &'static str,
     pub meaning: &'static str,
-    /// What it means if a row has no value.
+    /// What a load does for a row without a value.
     pub absent: &'static str,
 }
 
-pub(super) const ID: &str = "id";
-pub(super) const SIGNATURE: &str = "signature";
-pub(super) const CONTENT_HASH: &str = "content_hash";
-pub(super) const SHINGLES: &str = "shingles";
-pub(super) const VERDICT: &str = "verdict";
-pub(super) const REPRESENTATIVE: &str = "representative";
-pub(super) const LINKED: &str = "linked";
-pub(super) const FIRST_SEEN: &str = "first_seen";
-pub(super) const ID_FIRST_SEEN: &str = "id_first_seen";
-pub(super) const LAST_SEEN: &str = "last_seen";
-pub(super) const METADATA: &str = "metadata";
-pub(super) const LABELS: &str = "labels";
-pub(super) const PAYLOAD: &str = "payload";
-pub(super) const PAYLOAD_SHINGLES: &str = "payload_shingles";
-pub(super) const HTML_HASH: &str = "html_hash";
-pub(super) const EXTRACTOR: &str = "extractor";
-pub(super) const DATE: &str = "date";
-pub(super) const PAYLOAD_DIGEST: &str = "payload_digest";
-
-const fn column(name: &'static str, kind: &'static str, meaning: &'static str, absent: &'static str) -> ColumnDoc {
-    ColumnDoc { name, kind, meaning, absent }
+const fn doc(
+    column: Column,
+    name: &'static str,
+    kind: &'static str,
+    meaning: &'static str,
+    absent: &'static str,
+) -> ColumnDoc {
+    ColumnDoc { column, name, kind, meaning, absent }
 }
 
 /// All columns, in the order in which they are written. Only the first two are required.
 pub const COLUMNS: [ColumnDoc; 18] = [
-    column(ID, "string", "the id of the document", "an error"),
-    column(SIGNATURE, "fixed-size binary", "its packed slots", "the row is passed over: its text was empty"),
-    column(CONTENT_HASH, "16 bytes", "the hash of its canonical text", "the document has only a signature"),
-    column(SHINGLES, "integer", "the number of its shingles, repeats counted", "unknown"),
-    column(
-        VERDICT,
+    doc(Column::Id, "id", "string", "the id of the document", "an error"),
+    doc(
+        Column::Signature,
+        "signature",
+        "fixed-size binary",
+        "its packed slots",
+        "the row is passed over: its text was empty",
+    ),
+    doc(
+        Column::ContentHash,
+        "content_hash",
+        "16 bytes",
+        "the hash of its canonical text",
+        "the document has only a signature",
+    ),
+    doc(Column::Shingles, "shingles", "integer", "the number of its shingles, repeats counted", "unknown"),
+    doc(
+        Column::Verdict,
+        "verdict",
         "string, JSON",
         "what its insertion found",
         "`unique`; for a row with a representative, a duplicate of it",
     ),
-    column(
-        REPRESENTATIVE,
+    doc(
+        Column::Representative,
+        "representative",
         "string",
         "the id of an earlier row that represents its cluster, and is no link",
         "it is alone, or represents its cluster",
     ),
-    column(LINKED, "boolean", "whether it is a link, which is never found by a check", "true with a representative"),
-    column(FIRST_SEEN, "timestamp", "when this content was first stored", "the time of the load"),
-    column(ID_FIRST_SEEN, "timestamp", "when its id was first stored", "`first_seen`"),
-    column(LAST_SEEN, "timestamp", "when it was last seen", "`first_seen`"),
-    column(METADATA, "string, JSON", "its metadata, an object", "none"),
-    column(LABELS, "list of strings", "its labels, each `name:value`", "none"),
-    column(PAYLOAD, "binary", "its shingles or its text, if the collection keeps them", "an error if it keeps them"),
-    column(PAYLOAD_SHINGLES, "integer", "the number of distinct shingles in `payload`", "an error with a payload"),
-    column(HTML_HASH, "16 bytes", "the hash of the page that its text came from", "it came from no page"),
-    column(EXTRACTOR, "integer", "the version of the extractor for that page", "an error with an `html_hash`"),
-    column(DATE, "string", "the date of its capture", "none"),
-    column(PAYLOAD_DIGEST, "string", "the digest of the payload of its capture", "none"),
+    doc(
+        Column::Linked,
+        "linked",
+        "boolean",
+        "whether it is a link, which is never found by a check",
+        "true with a representative",
+    ),
+    doc(Column::FirstSeen, "first_seen", "timestamp", "when this content was first stored", "the time of the load"),
+    doc(Column::IdFirstSeen, "id_first_seen", "timestamp", "when its id was first stored", "`first_seen`"),
+    doc(Column::LastSeen, "last_seen", "timestamp", "when it was last seen", "`first_seen`"),
+    doc(Column::Metadata, "metadata", "string, JSON", "its metadata, an object", "none"),
+    doc(Column::Labels, "labels", "list of strings", "its labels, each `name:value`", "none"),
+    doc(
+        Column::Payload,
+        "payload",
+        "binary",
+        "its shingles or its text, if the collection keeps them",
+        "an error if it keeps them",
+    ),
+    doc(
+        Column::PayloadShingles,
+        "payload_shingles",
+        "integer",
+        "the number of distinct shingles in `payload`",
+        "an error with a payload",
+    ),
+    doc(
+        Column::HtmlHash,
+        "html_hash",
+        "16 bytes",
+        "the hash of the page that its text came from",
+        "it came from no page",
+    ),
+    doc(
+        Column::Extractor,
+        "extractor",
+        "integer",
+        "the version of the extractor for that page",
+        "an error with an `html_hash`",
+    ),
+    doc(Column::Date, "date", "string", "the date of its capture", "none"),
+    doc(Column::PayloadDigest, "payload_digest", "string", "the digest of the payload of its capture", "none"),
 ];
+
+// `Column::name` and the columns of a batch rely on this order.
+const _: () = {
+    let mut at = 0;
+    while at < COLUMNS.len() {
+        assert!(COLUMNS[at].column as usize == at);
+        at += 1;
+    }
+};
 
 fn time() -> DataType {
     DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()))
@@ -96,7 +171,7 @@ pub(super) fn schema(signature_bytes: i32) -> Arc<Schema> {
         DataType::Utf8,
         DataType::Utf8,
     ];
-    let field = |(column, kind): (&ColumnDoc, DataType)| Field::new(column.name, kind, column.name != ID);
+    let field = |(column, kind): (&ColumnDoc, DataType)| Field::new(column.name, kind, column.column != Column::Id);
     let fields: Fields = COLUMNS.iter().zip(kinds).map(field).collect();
     Arc::new(Schema::new(fields))
 }

@@ -1,4 +1,4 @@
-//! What may be wrong with a file of signatures, with the place where it is.
+//! The faults of a file of signatures, with their places, and the other reasons why a load fails.
 
 use crate::store::StoreError;
 use crate::types::retry_after;

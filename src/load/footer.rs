@@ -1,7 +1,6 @@
 //! The metadata at the end of a Parquet file -> whether a reader may trust its shape. The library follows the nesting of
 //! the schema without a limit, and makes room for as many parts as a file says that it has: a small file could end the
-//! process. So its metadata is walked here first. Knows only where the schema
-//! is; `thrift.rs` knows the rest.
+//! process. So its metadata is walked here first. Here, only the schema is known; `thrift.rs` knows the rest.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -17,13 +17,13 @@ const BATCH_BYTES: i64 = 16 << 20;
 /// The most bytes of a batch's column if all rows have the longest value.
 const EXPANDED_BYTES: i64 = 64 << 20;
 
-/// Opens a file that is read in batches of a suitable size. Looks at its metadata, and at the pages of the columns that `is_read` names. Columns have the types of
-/// Parquet, whatever library wrote them.
+/// Opens a file that is read in batches of a suitable size. Checks its metadata, and the pages of the columns that
+/// `is_read` names. Columns have the types of Parquet, whatever library wrote them.
 pub(crate) fn open(
-    mut file: File,
+    file: &mut File,
     is_read: impl Fn(&str) -> bool,
 ) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
-    footer::check(&mut file)?;
+    footer::check(file)?;
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let copy = file.try_clone().map_err(|error| error.to_string())?;
     let builder = catching(|| {
@@ -34,7 +34,7 @@ pub(crate) fn open(
     if counted != metadata.file_metadata().num_rows() {
         return Err("its metadata contradicts itself about the number of rows".to_owned());
     }
-    let longest = pages::check(&mut file, metadata, is_read)?;
+    let longest = pages::check(file, metadata, is_read)?;
     let rows = batch_rows(metadata, longest);
     Ok(builder.with_batch_size(rows))
 }

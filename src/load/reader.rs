@@ -2,14 +2,16 @@
 //! checked before the first row is read. A file that lies about itself is an error, even if the library panics.
 
 use std::fs::File;
+use std::io::{self, Seek};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::ParquetMetaData;
 
-use super::columns::{self, COLUMNS};
+use super::columns::{COLUMNS, Column};
 use super::error::LoadError;
 use super::opening::{self, catching, pairs};
 use super::settings::FileSettings;
@@ -31,6 +33,7 @@ pub struct FileSource {
 /// A file whose metadata was read and whose columns have the right types.
 pub struct LoadFile {
     label: String,
+    file: File,
     builder: ParquetRecordBatchReaderBuilder<File>,
     settings: FileSettings,
     rows: u64,
@@ -40,15 +43,15 @@ pub struct LoadFile {
 
 impl LoadFile {
     pub fn open(source: FileSource) -> Result<Self, LoadError> {
-        let FileSource { label, file } = source;
+        let FileSource { label, mut file } = source;
         let broken = |detail: String| LoadError::File { file: label.clone(), detail };
-        let builder = opening::open(file, |name| COLUMNS.iter().any(|column| column.name == name))
+        let builder = opening::open(&mut file, is_known)
             .map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
         let metadata = builder.metadata().file_metadata();
         let settings = FileSettings::read(&pairs(metadata)).map_err(broken)?;
         let rows = u64::try_from(metadata.num_rows()).map_err(|_| broken("it has a negative number of rows".into()))?;
         let ignored = check_columns(&label, builder.schema(), settings.spec.shape().bytes())?;
-        let this = Self { label, builder, settings, rows, ignored };
+        let this = Self { label, file, builder, settings, rows, ignored };
         this.check_sizes()?;
         Ok(this)
     }
@@ -63,6 +66,25 @@ impl LoadFile {
 
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    pub(super) fn metadata(&self) -> &ParquetMetaData {
+        self.builder.metadata()
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns the size of the file in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.file.metadata().map_or(0, |metadata| metadata.len())
+    }
+
+    /// Returns the file, at its beginning.
+    pub fn into_file(mut self) -> io::Result<File> {
+        self.file.rewind()?;
+        Ok(self.file)
     }
 
     /// The columns that the load leaves out.
@@ -116,7 +138,7 @@ impl LoadFile {
     fn send(self, batches: &SyncSender<Result<RecordBatch, String>>) {
         let read = catching(|| {
             let wanted = self.builder.schema().fields().iter().enumerate();
-            let wanted = wanted.filter(|(_, field)| COLUMNS.iter().any(|column| column.name == field.name()));
+            let wanted = wanted.filter(|(_, field)| is_known(field.name()));
             let wanted = ProjectionMask::roots(self.builder.parquet_schema(), wanted.map(|(at, _)| at));
             let reader = self.builder.with_projection(wanted).build();
             for batch in reader.map_err(|error| error.to_string())? {
@@ -136,40 +158,49 @@ impl LoadFile {
 /// Checks the types of the columns, and returns the names of those that are not of the format.
 fn check_columns(label: &str, schema: &SchemaRef, signature_bytes: usize) -> Result<Vec<String>, LoadError> {
     let wrong = |column, detail| Err(LoadError::Column { file: label.to_owned(), column, detail });
-    for column in &COLUMNS {
-        let mut named = schema.fields().iter().filter(|field| field.name() == column.name);
+    for doc in &COLUMNS {
+        let mut named = schema.fields().iter().filter(|field| field.name() == doc.name);
         match (named.next(), named.next()) {
             (Some(field), None) => {
-                if !fits(column.name, field.data_type(), signature_bytes) {
-                    let kind = column.kind;
-                    return wrong(column.name, format!("it must have the type {kind}, but has {}", field.data_type()));
+                if !fits(doc.column, field.data_type(), signature_bytes) {
+                    let kind = doc.kind;
+                    return wrong(doc.name, format!("it must have the type {kind}, but has {}", field.data_type()));
                 }
             }
-            (Some(_), Some(_)) => return wrong(column.name, "there are two columns of this name".to_owned()),
-            (None, _) if [columns::ID, columns::SIGNATURE].contains(&column.name) => {
-                return wrong(column.name, "it is missing".to_owned());
+            (Some(_), Some(_)) => return wrong(doc.name, "there are two columns of this name".to_owned()),
+            (None, _) if [Column::Id, Column::Signature].contains(&doc.column) => {
+                return wrong(doc.name, "it is missing".to_owned());
             }
             (None, _) => {}
         }
     }
-    let strange = schema.fields().iter().filter(|field| COLUMNS.iter().all(|column| column.name != field.name()));
+    let strange = schema.fields().iter().filter(|field| !is_known(field.name()));
     Ok(strange.map(|field| field.name().clone()).collect())
 }
 
-fn fits(column: &str, kind: &DataType, signature_bytes: usize) -> bool {
+fn is_known(name: &str) -> bool {
+    Column::of_name(name).is_some()
+}
+
+fn fits(column: Column, kind: &DataType, signature_bytes: usize) -> bool {
     let bytes = |width| match kind {
         DataType::Binary => true,
         DataType::FixedSizeBinary(has) => usize::try_from(*has) == Ok(width),
         _ => false,
     };
     match column {
-        columns::SIGNATURE => bytes(signature_bytes),
-        columns::CONTENT_HASH | columns::HTML_HASH => bytes(16),
-        columns::PAYLOAD => *kind == DataType::Binary,
-        columns::SHINGLES | columns::PAYLOAD_SHINGLES | columns::EXTRACTOR => kind.is_integer(),
-        columns::FIRST_SEEN | columns::ID_FIRST_SEEN | columns::LAST_SEEN => matches!(kind, DataType::Timestamp(..)),
-        columns::LINKED => *kind == DataType::Boolean,
-        columns::LABELS => matches!(kind, DataType::List(of) if *of.data_type() == DataType::Utf8),
-        _ => *kind == DataType::Utf8,
+        Column::Signature => bytes(signature_bytes),
+        Column::ContentHash | Column::HtmlHash => bytes(16),
+        Column::Payload => *kind == DataType::Binary,
+        Column::Shingles | Column::PayloadShingles | Column::Extractor => kind.is_integer(),
+        Column::FirstSeen | Column::IdFirstSeen | Column::LastSeen => matches!(kind, DataType::Timestamp(..)),
+        Column::Linked => *kind == DataType::Boolean,
+        Column::Labels => matches!(kind, DataType::List(of) if *of.data_type() == DataType::Utf8),
+        Column::Id
+        | Column::Verdict
+        | Column::Representative
+        | Column::Metadata
+        | Column::Date
+        | Column::PayloadDigest => *kind == DataType::Utf8,
     }
 }

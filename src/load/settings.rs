@@ -11,7 +11,7 @@ use crate::types::{Extract, Keep, Verify};
 use crate::verdicts::{Settings, SettingsAsked};
 
 const SPEC: &str = "hapax.spec";
-const FINGERPRINT: &str = "hapax.fingerprint";
+pub(crate) const FINGERPRINT: &str = "hapax.fingerprint";
 const SETTINGS: &str = "hapax.settings";
 
 /// The settings that a file gives for its collection.
@@ -20,14 +20,15 @@ pub struct FileSettings {
     pub spec: Spec,
     /// The version of the extractor with which the collection was created.
     pub extractor: u32,
-    /// The other settings; `None` in a file that only has signatures.
-    rest: Option<Rest>,
+    /// `None`: the file has only signatures.
+    settings: Option<Settings>,
 }
 
-/// All settings except the spec. A program that only makes signatures knows the threshold and the banding alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// All settings except the spec, as a file has them. A program that only makes signatures knows the threshold and the
+/// banding alone.
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rest {
+struct Json {
     #[serde(default = "keep_signature")]
     keep: String,
     #[serde(default = "extract_article")]
@@ -76,17 +77,44 @@ impl FileSettings {
         if *told != own {
             return Err(format!("`{FINGERPRINT}` is {told}, but `{SPEC}` has fingerprint {own}"));
         }
-        let rest = metadata.get(SETTINGS).map(|json| serde_json::from_str(json));
-        let rest: Option<Rest> = rest.transpose().map_err(|error| format!("`{SETTINGS}`: {error}"))?;
-        let extractor = rest.as_ref().map_or(EXTRACTOR_VERSION, |rest| rest.extractor);
-        let this = Self { spec, extractor, rest };
-        this.rest().map(|_| this)
+        let json = metadata.get(SETTINGS).map(|json| serde_json::from_str(json));
+        let json: Option<Json> = json.transpose().map_err(|error| format!("`{SETTINGS}`: {error}"))?;
+        let extractor = json.as_ref().map_or(EXTRACTOR_VERSION, |json| json.extractor);
+        let settings = json.map(|json| json.settings(&spec)).transpose()?;
+        Ok(Self { spec, extractor, settings })
     }
 
-    /// Returns the metadata of a file of this collection.
+    /// Returns the settings of a file of this collection.
     pub fn of(settings: &Settings, extractor: u32) -> Self {
-        let Settings { spec, keep, extract, banding, banding_by_hand, threshold, verify, ttl, touch } = settings;
-        let rest = Rest {
+        Self { spec: settings.spec.clone(), extractor, settings: Some(settings.clone()) }
+    }
+
+    pub(super) fn metadata(&self) -> impl Iterator<Item = (String, String)> {
+        let json = self.settings.as_ref().map(|settings| Json::of(settings, self.extractor));
+        let json = json.map(|json| serde_json::to_string(&json).expect("numbers and strings serialise"));
+        [
+            (SPEC, Some(self.spec.to_string())),
+            (FINGERPRINT, Some(self.spec.fingerprint().to_string())),
+            (SETTINGS, json),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+    }
+
+    /// Returns the settings of the new collection. A file of signatures alone takes those of `default`, but it has
+    /// nothing to compare except signatures.
+    pub fn settings(&self, default: &Settings) -> Settings {
+        self.settings.clone().unwrap_or_else(|| {
+            let (keep, verify) = (Some(Keep::Signature), Some(Verify::Estimate));
+            Settings::asked(SettingsAsked { keep, verify, ..SettingsAsked::of(self.spec.clone()) }, default)
+        })
+    }
+}
+
+impl Json {
+    fn of(settings: &Settings, extractor: u32) -> Self {
+        let Settings { spec: _, keep, extract, banding, banding_by_hand, threshold, verify, ttl, touch } = settings;
+        Self {
             keep: keep.as_str().to_owned(),
             extract: extract.as_str().to_owned(),
             extractor,
@@ -97,51 +125,26 @@ impl FileSettings {
             verify: verify.as_str().to_owned(),
             ttl_ms: ttl.map(|ttl| ttl.as_millis() as u64),
             touch: *touch,
-        };
-        Self { spec: spec.clone(), extractor, rest: Some(rest) }
-    }
-
-    pub(super) fn metadata(&self) -> impl Iterator<Item = (String, String)> {
-        let rest = self.rest.as_ref().map(|rest| serde_json::to_string(rest).expect("numbers and strings serialise"));
-        [
-            (SPEC, Some(self.spec.to_string())),
-            (FINGERPRINT, Some(self.spec.fingerprint().to_string())),
-            (SETTINGS, rest),
-        ]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-    }
-
-    /// Returns the settings of the new collection. A file of signatures alone takes those of `default`, but it has
-    /// nothing to compare except signatures.
-    pub fn settings(&self, default: &Settings) -> Settings {
-        match self.rest() {
-            Ok(Some(settings)) => settings,
-            _ => {
-                let (keep, verify) = (Some(Keep::Signature), Some(Verify::Estimate));
-                Settings::asked(SettingsAsked { keep, verify, ..SettingsAsked::of(self.spec.clone()) }, default)
-            }
         }
     }
 
-    fn rest(&self) -> Result<Option<Settings>, String> {
-        let Some(rest) = &self.rest else { return Ok(None) };
+    fn settings(self, spec: &Spec) -> Result<Settings, String> {
         let unknown = |name: &str, value: &str| format!("`{SETTINGS}`: {name} `{value}` is unknown");
-        let keep = Keep::ALL.into_iter().find(|keep| keep.as_str() == rest.keep);
-        let extract = Extract::ALL.into_iter().find(|extract| extract.as_str() == rest.extract);
-        let verify = Verify::ALL.into_iter().find(|verify| verify.as_str() == rest.verify);
-        let banding = Banding::new(rest.bands, rest.rows, self.spec.shape());
-        Ok(Some(Settings {
-            spec: self.spec.clone(),
-            keep: keep.ok_or_else(|| unknown("keep", &rest.keep))?,
-            extract: extract.ok_or_else(|| unknown("extract", &rest.extract))?,
+        let keep = Keep::ALL.into_iter().find(|keep| keep.as_str() == self.keep);
+        let extract = Extract::ALL.into_iter().find(|extract| extract.as_str() == self.extract);
+        let verify = Verify::ALL.into_iter().find(|verify| verify.as_str() == self.verify);
+        let banding = Banding::new(self.bands, self.rows, spec.shape());
+        Ok(Settings {
+            spec: spec.clone(),
+            keep: keep.ok_or_else(|| unknown("keep", &self.keep))?,
+            extract: extract.ok_or_else(|| unknown("extract", &self.extract))?,
             banding: banding.map_err(|error| format!("`{SETTINGS}`: {error}"))?,
-            banding_by_hand: rest.banding_by_hand,
-            threshold: rest.threshold,
-            verify: verify.ok_or_else(|| unknown("verify", &rest.verify))?,
-            ttl: rest.ttl_ms.map(Duration::from_millis),
-            touch: rest.touch,
-        }))
+            banding_by_hand: self.banding_by_hand,
+            threshold: self.threshold,
+            verify: verify.ok_or_else(|| unknown("verify", &self.verify))?,
+            ttl: self.ttl_ms.map(Duration::from_millis),
+            touch: self.touch,
+        })
     }
 }
 

@@ -1,57 +1,43 @@
 //! Several files of signatures -> one, in their order. Column chunks are copied as they are: nothing is decompressed.
 
-use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
 use super::error::LoadError;
-use super::opening::catching;
-use super::reader::FileSource;
+use super::reader::LoadFile;
 
 /// Files with the same columns.
-pub struct Splice(Vec<Part>);
-
-struct Part {
-    file: File,
-    reader: SerializedFileReader<File>,
-}
+pub struct Splice(Vec<LoadFile>);
 
 impl Splice {
     /// Checks that the files have the same columns.
-    pub fn of(files: Vec<FileSource>) -> Result<Self, LoadError> {
-        let mut parts: Vec<Part> = Vec::new();
-        for FileSource { label, file } in files {
-            let copy = || SerializedFileReader::new(file.try_clone()?);
-            let reader = catching(|| copy().map_err(|error| error.to_string()));
-            let reader = reader.map_err(|detail| LoadError::File { file: label.clone(), detail })?;
-            let columns = |reader: &SerializedFileReader<File>| {
-                reader.metadata().file_metadata().schema_descr().root_schema_ptr()
-            };
-            if parts.first().is_some_and(|first| columns(&first.reader) != columns(&reader)) {
-                let detail = "its columns, or their types, are not those of the first file".to_owned();
-                return Err(LoadError::File { file: label, detail });
-            }
-            parts.push(Part { file, reader });
+    pub fn of(files: Vec<LoadFile>) -> Result<Self, LoadError> {
+        let columns = |file: &LoadFile| file.metadata().file_metadata().schema_descr().root_schema_ptr();
+        let first = files.first().map(columns);
+        match files.iter().find(|file| Some(columns(file)) != first) {
+            None => Ok(Self(files)),
+            Some(other) => Err(LoadError::File {
+                file: other.label().to_owned(),
+                detail: "its columns, or their types, are not those of the first file".to_owned(),
+            }),
         }
-        Ok(Self(parts))
     }
 
     /// Writes one file with the rows of all.
     pub fn write(self, out: impl Write + Send) -> Result<(), ParquetError> {
         let Some(first) = self.0.first() else { return Ok(()) };
-        let metadata = first.reader.metadata().file_metadata();
+        let metadata = first.metadata().file_metadata();
         let pairs = metadata.key_value_metadata().cloned();
         let properties = WriterProperties::builder().set_key_value_metadata(pairs).build();
         let schema = metadata.schema_descr().root_schema_ptr();
         let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
-        for Part { file, reader } in &self.0 {
-            for group in reader.metadata().row_groups() {
+        for file in &self.0 {
+            for group in file.metadata().row_groups() {
                 let mut to = writer.next_row_group()?;
                 for column in group.columns() {
                     let whole = ColumnCloseResult {
@@ -62,7 +48,7 @@ impl Splice {
                         column_index: None,
                         offset_index: None,
                     };
-                    to.append_column(file, whole)?;
+                    to.append_column(file.file(), whole)?;
                 }
                 to.close()?;
             }

@@ -1,5 +1,4 @@
-//! Records -> a Parquet file that can be loaded again. Written to a file of another name, which gets its name when it
-//! is complete.
+//! Records -> Parquet that can be loaded again.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
-use super::columns::{SIGNATURE, schema};
+use super::columns::{Column, schema};
 use super::settings::FileSettings;
 use super::stored_verdict;
 use crate::store::Record;
@@ -50,8 +49,8 @@ impl<W: Write + Send> ParquetWriter<W> {
             .set_key_value_metadata(Some(pairs.collect()))
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             // Signatures are like random bytes: neither a dictionary nor compression makes them shorter.
-            .set_column_dictionary_enabled(SIGNATURE.into(), false)
-            .set_column_compression(SIGNATURE.into(), Compression::UNCOMPRESSED)
+            .set_column_dictionary_enabled(Column::Signature.name().into(), false)
+            .set_column_compression(Column::Signature.name().into(), Compression::UNCOMPRESSED)
             .build();
         let writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties))?;
         Ok(Self { schema, signature_bytes, writer })
@@ -63,7 +62,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         if self.writer.in_progress_size() >= GROUP_BYTES { self.writer.flush() } else { Ok(()) }
     }
 
-    /// Writes the end of the file, and returns what it was written to.
+    /// Writes the end of the file, and returns the output.
     pub fn finish(self) -> Result<W, ParquetError> {
         self.writer.into_inner()
     }

@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag::{register, register_conditional_shutdown};
 
 use super::bulk::{self, BulkError, Order};
 use super::client::{Client, ServerArgs, encode};
@@ -24,7 +22,7 @@ use super::exit::ExitStatus;
 use super::files::{FieldArgs, look_at_all, matching, unreadable, with_unread};
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
-use super::signals::EXIT_INTERRUPTED;
+use super::signals::interruption;
 use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
 use crate::types::Label;
 use outputs::{Answered, Outputs};
@@ -344,17 +342,6 @@ fn read_all(files: Vec<PathBuf>, wanted: Wanted, give: SyncSender<(u64, Chunk)>)
         }
         None
     })
-}
-
-/// Returns a flag that the next SIGINT or SIGTERM sets. The signal after that ends the process at once.
-fn interruption() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        register_conditional_shutdown(signal, EXIT_INTERRUPTED, Arc::clone(&flag))
-            .and_then(|_| register(signal, Arc::clone(&flag)))
-            .context("cannot listen for signals")?;
-    }
-    Ok(flag)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

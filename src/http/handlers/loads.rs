@@ -1,12 +1,11 @@
 //! The handler that makes a collection from a file of ready signatures.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use tokio_util::sync::CancellationToken;
 
 use crate::http::body;
 use crate::http::dto::load::LoadedBody;
@@ -17,7 +16,7 @@ use crate::http::request::{OpenCollections, PathName};
 use crate::http::state::AppState;
 
 /// The interval at which a load postpones the deadline of its request while the collection is built.
-const TURN: Duration = Duration::from_secs(1);
+const POSTPONE_EVERY: Duration = Duration::from_secs(1);
 const PARQUET: [&str; 2] = ["application/vnd.apache.parquet", "application/octet-stream"];
 
 /// `POST …/load`: makes a new collection from a Parquet file.
@@ -34,28 +33,16 @@ pub async fn load(
     let file = place.file().map_err(|error| Problem::internal(&format!("a file of a load: {error}")))?;
     body::spooled(&parts.headers, body, file, state.limits(), state.budget(), notes.deadline()).await?;
     notes.turn().take()?;
-    // If the client leaves, this future is dropped, and that sets the flag.
-    let stop = Arc::new(StopFlag::default());
-    let _left = Stopping(Arc::clone(&stop));
-    let mut loading = std::pin::pin!(collections.load(place, move || stop.0.load(Ordering::Relaxed)));
+    // If the client leaves, this future is dropped, and that stops the load.
+    let stop = CancellationToken::new();
+    let _left = stop.clone().drop_guard();
+    let mut loading = std::pin::pin!(collections.load(place, move || stop.is_cancelled()));
     let (collection, loaded) = loop {
         tokio::select! {
             biased;
             done = &mut loading => break done?,
-            () = tokio::time::sleep(TURN) => notes.deadline().put_off(),
+            () = tokio::time::sleep(POSTPONE_EVERY) => notes.deadline().put_off(),
         }
     };
     Ok((StatusCode::CREATED, Json(LoadedBody::new(collection.describe(), loaded))))
-}
-
-#[derive(Default)]
-struct StopFlag(AtomicBool);
-
-/// Sets the flag when it is dropped.
-struct Stopping(Arc<StopFlag>);
-
-impl Drop for Stopping {
-    fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Relaxed);
-    }
 }

@@ -1,5 +1,5 @@
-//! A Parquet file of signatures -> a collection, or an error that says where the file is wrong. What was loaded is sound,
-//! and is exported and loaded again without a difference.
+//! A Parquet file of signatures -> a collection, or an error that says where the file is wrong. The collection is not
+//! damaged, and its export can be loaded again without a difference.
 
 use std::fs::File;
 use std::io::{Seek, Write};

@@ -1,4 +1,4 @@
-//! What is wrong with a file is named, and nothing is left of the load.
+//! A load of a faulty file names the fault, and leaves nothing behind.
 
 use std::fs;
 use std::path::Path;

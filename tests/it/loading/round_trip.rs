@@ -49,8 +49,8 @@ fn answers(client: &Client, name: &str, ids: &[String]) -> Vec<Value> {
         .enumerate()
         .map(|(n, id)| {
             let mut document = client.post(&format!("{base}/documents/get"), &json!({ "ids": [id] })).ok();
-            // Memory rounds the time, and that depends on when the collection was created. A load numbers the documents
-            // anew.
+            // Memory rounds the time, and that depends on when the collection was created. A load gives the documents new
+            // numbers.
             if let Some(Value::Object(document)) = document["documents"].get_mut(0) {
                 document.retain(|name, _| !["last_seen", "expires", "seq"].contains(&name.as_str()));
             }

@@ -1,0 +1,21 @@
+"""Ctrl-C in a program of its own."""
+
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+
+
+@contextmanager
+def interrupted(run):
+    """Run a program that says "ready", and send it SIGINT.
+
+    Once it says "interrupted", yield the process and the time of the signal.
+    """
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        assert process.stdout.readline() == "interrupted\n"
+        yield process, sent
