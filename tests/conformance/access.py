@@ -9,7 +9,7 @@ import json
 import re
 import urllib.parse
 
-SCOPES = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain"]
+SCOPES = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +57,7 @@ OTHERS = [
     Key("crawler", ("check", "insert"), ("default", "ex*")),
     Key("cleaner", ("delete", "sign")),
     Key("operator", ("admin", "metrics")),
+    Key("loader", ("load",), ("ex*",)),
     Key("tenant", ("admin", "metrics", "read"), ("default", "links")),
     VERDICT,
     # The last limit is never reached by one request at a time.
