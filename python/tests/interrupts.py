@@ -12,7 +12,10 @@ def interrupted(run):
 
     Once it says "interrupted", yield the process and the time of the signal.
     """
+    # Tests that run in the background ignore SIGINT, and a new program inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
+        signal.signal(signal.SIGINT, before)
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)

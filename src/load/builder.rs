@@ -12,7 +12,7 @@ use hapax_core::{ContentHash, ShingleSet, SignatureShape};
 use super::columns::Column;
 use super::error::LoadError;
 use super::reader::LoadFile;
-use super::row::{Columns, Row, Wrong};
+use super::row::{Row, Wrong};
 use super::stored_verdict;
 use crate::store::{
     Additions, Building, Built, Earlier, Meta, Record, StoreError, StoredMatch, StoredVerdict, id_fingerprint,
@@ -81,15 +81,14 @@ pub fn build(
     for file in files {
         let label = file.label().to_owned();
         file.read(|first, batch| {
-            let columns = Columns::new(batch);
-            for at in 0..columns.rows() {
+            read += batch.len() as u64;
+            for (at, row) in (first..).zip(batch) {
                 if stop() {
                     return Err(LoadError::Cancelled);
                 }
-                let added = columns.row(at, rows.shape.bytes()).map_err(Failed::from).and_then(|row| rows.add(row));
-                added.map_err(|failed| failed.at(&label, first + at as u64))?;
+                let added = row.map_err(Failed::from).and_then(|row| rows.add(row));
+                added.map_err(|failed| failed.at(&label, at))?;
             }
-            read += columns.rows() as u64;
             progress(LoadProgress::Rows(read));
             Ok(())
         })?;
@@ -159,8 +158,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn add(&mut self, row: Row<'_>) -> Result<(), Failed> {
-        let signature = row.signature.filter(|signature| !is_of_nothing(signature, self.shape));
+    fn add(&mut self, mut row: Row) -> Result<(), Failed> {
+        let signature = row.signature.take().filter(|signature| !is_of_nothing(signature, self.shape));
         let Some(signature) = signature else {
             self.loaded.empty += 1;
             return Ok(());
@@ -170,12 +169,12 @@ impl Rows {
             return Err(wrong(Column::Id, format!("an earlier row has the same id {:?}", row.id.as_str())));
         }
         check_parts(&row)?;
-        let payload = self.payload(&row)?;
+        let payload = self.payload(row.payload)?;
         let content = row.content.map(ContentHash);
-        let ours = Ours { signature, content };
+        let ours = Ours { signature: &signature, content };
         let representative = row.representative.as_ref().map(|id| self.representative(id)).transpose()?;
         let linked = representative.is_some() && row.linked != Some(false);
-        let verdict = match (row.verdict, &representative) {
+        let verdict = match (&row.verdict, &representative) {
             (Some(json), _) => self.verdict(json, &ours)?,
             (None, None) => stored_verdict::of_unknown(self.threshold, None),
             (None, Some((seq, earlier))) => {
@@ -189,7 +188,7 @@ impl Rows {
             seq,
             id_fingerprint: id_fingerprint(&row.id),
             id: row.id,
-            signature: signature.to_vec(),
+            signature,
             content: content.unwrap_or(ContentHash(0)),
             given: content.is_none(),
             linked,
@@ -214,23 +213,22 @@ impl Rows {
     }
 
     /// Returns the shingles or the text of a row, which it must have if the collection keeps them.
-    fn payload(&self, row: &Row<'_>) -> Result<Option<Arc<Payload>>, Failed> {
+    fn payload(&self, given: Option<(Vec<u8>, u64)>) -> Result<Option<Arc<Payload>>, Failed> {
         let kind = match self.keep {
             Keep::Signature => return Ok(None),
             Keep::Shingles => PayloadKind::Shingles,
             Keep::Text => PayloadKind::Text,
         };
         let keep = self.keep.as_str();
-        let (bytes, shingles) = row
-            .payload
-            .ok_or_else(|| wrong(Column::Payload, format!("it has no value, but the collection keeps `{keep}`")))?;
-        if kind == PayloadKind::Shingles && ShingleSet::from_bytes(bytes, shingles).is_none() {
+        let missing = || wrong(Column::Payload, format!("it has no value, but the collection keeps `{keep}`"));
+        let (bytes, shingles) = given.ok_or_else(missing)?;
+        if kind == PayloadKind::Shingles && ShingleSet::from_bytes(&bytes, shingles).is_none() {
             return Err(wrong(Column::Payload, format!("it is not a set of {shingles} shingles")));
         }
-        if kind == PayloadKind::Text && !is_packed_text(bytes) {
+        if kind == PayloadKind::Text && !is_packed_text(&bytes) {
             return Err(wrong(Column::Payload, "it is not a text as `hapax export` writes it"));
         }
-        Ok(Some(Arc::new(Payload { kind, shingles, bytes: bytes.to_vec() })))
+        Ok(Some(Arc::new(Payload { kind, shingles, bytes })))
     }
 
     /// Returns the earlier row with this id.
@@ -275,7 +273,7 @@ impl Rows {
 }
 
 /// Refuses values that contradict each other.
-fn check_parts(row: &Row<'_>) -> Result<(), Failed> {
+fn check_parts(row: &Row) -> Result<(), Failed> {
     if row.content.is_some() && row.shingles.is_none_or(|shingles| shingles == 0) {
         return Err(wrong(Column::Shingles, "a content hash needs the number of shingles, at least 1"));
     }

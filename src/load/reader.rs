@@ -1,11 +1,10 @@
-//! A Parquet file -> batches of rows with the columns of the format, read in a thread. The types of the columns are
-//! checked before the first row is read. A file that lies about itself is an error, even if the library panics.
+//! A Parquet file -> rows with the columns of the format, read in a thread. The types of the columns are checked before
+//! the first row is read. A file that lies about itself is an error, even if the library panics.
 
 use std::fs::File;
 use std::io::{self, Seek};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -14,7 +13,11 @@ use parquet::file::metadata::ParquetMetaData;
 use super::columns::{COLUMNS, Column};
 use super::error::LoadError;
 use super::opening::{self, catching, pairs};
+use super::row::{Row, Wrong, rows};
 use super::settings::FileSettings;
+
+/// Rows that were read together, in order. Only the last one may be wrong; then the file is read no further.
+type Rows = Vec<Result<Row, Wrong>>;
 
 /// The number of batches that wait for the builder.
 const BATCHES_WAITING: usize = 1;
@@ -112,10 +115,7 @@ impl LoadFile {
     }
 
     /// Reads the file in a thread, and gives each batch to `each` with the number of its first row.
-    pub(super) fn read(
-        self,
-        mut each: impl FnMut(u64, &RecordBatch) -> Result<(), LoadError>,
-    ) -> Result<(), LoadError> {
+    pub(super) fn read(self, mut each: impl FnMut(u64, Rows) -> Result<(), LoadError>) -> Result<(), LoadError> {
         let label = self.label.clone();
         let broken = |detail| LoadError::File { file: label.clone(), detail };
         let expected = self.rows;
@@ -125,8 +125,9 @@ impl LoadFile {
             let mut first = 0;
             for batch in batches {
                 let batch = batch.map_err(broken)?;
-                each(first, &batch)?;
-                first += batch.num_rows() as u64;
+                let count = batch.len() as u64;
+                each(first, batch)?;
+                first += count;
             }
             if first != expected {
                 return Err(broken(format!("its metadata counts {expected} rows, but it has {first}")));
@@ -135,22 +136,26 @@ impl LoadFile {
         })
     }
 
-    fn send(self, batches: &SyncSender<Result<RecordBatch, String>>) {
-        let read = catching(|| {
+    fn send(self, batches: &SyncSender<Result<Rows, String>>) {
+        let signature_bytes = self.settings.spec.shape().bytes();
+        let reader = catching(|| {
             let wanted = self.builder.schema().fields().iter().enumerate();
             let wanted = wanted.filter(|(_, field)| is_known(field.name()));
             let wanted = ProjectionMask::roots(self.builder.parquet_schema(), wanted.map(|(at, _)| at));
-            let reader = self.builder.with_projection(wanted).build();
-            for batch in reader.map_err(|error| error.to_string())? {
-                // The receiver is gone: the load has given up.
-                if batches.send(Ok(batch.map_err(|error| error.to_string())?)).is_err() {
-                    break;
-                }
-            }
-            Ok(())
+            self.builder.with_projection(wanted).build().map_err(|error| error.to_string())
         });
-        if let Err(detail) = read {
-            let _ = batches.send(Err(detail));
+        let mut reader = match reader {
+            Ok(reader) => reader,
+            Err(detail) => return drop(batches.send(Err(detail))),
+        };
+        let mut next = || catching(|| reader.next().transpose().map_err(|error| error.to_string())).transpose();
+        while let Some(batch) = next() {
+            let batch = batch.map(|batch| rows(&batch, signature_bytes));
+            let is_last = batch.as_ref().map_or(true, |rows| rows.last().is_some_and(Result::is_err));
+            // If the receiver is gone, the load has given up.
+            if batches.send(batch).is_err() || is_last {
+                return;
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A batch of rows, column by column -> the values of one row. In: a batch whose columns have the right types. Out:
+//! A batch of rows, column by column -> the values of each row. In: a batch whose columns have the right types. Out:
 //! plain values, or which column is wrong and why.
 
 use arrow_array::cast::AsArray;
@@ -22,41 +22,44 @@ const TIME_MAX: i64 = 253_402_300_799_999;
 pub(super) type Wrong = (Column, String);
 
 /// The values of a row, except its verdict.
-pub(super) struct Row<'a> {
+pub(super) struct Row {
     pub(super) id: DocId,
     /// `None`: the text was empty.
-    pub(super) signature: Option<&'a [u8]>,
+    pub(super) signature: Option<Vec<u8>>,
     pub(super) content: Option<u128>,
     pub(super) shingles: Option<u64>,
-    pub(super) verdict: Option<&'a str>,
+    pub(super) verdict: Option<String>,
     pub(super) representative: Option<DocId>,
     pub(super) linked: Option<bool>,
     pub(super) first_seen: Option<TimestampMs>,
     pub(super) id_first_seen: Option<TimestampMs>,
     pub(super) last_seen: Option<TimestampMs>,
     /// The bytes of a payload, and how many distinct shingles it has.
-    pub(super) payload: Option<(&'a [u8], u64)>,
+    pub(super) payload: Option<(Vec<u8>, u64)>,
     pub(super) additions: Additions,
 }
 
-/// The columns of a batch.
-pub(super) struct Columns<'a> {
-    rows: usize,
+/// Returns the values of all rows, or of those before the first wrong one, and then its fault. A signature has
+/// `signature_bytes`.
+pub(super) fn rows(batch: &RecordBatch, signature_bytes: usize) -> Vec<Result<Row, Wrong>> {
+    let columns = Columns { arrays: COLUMNS.map(|doc| batch.column_by_name(doc.name)) };
+    let mut rows = Vec::with_capacity(batch.num_rows());
+    for at in 0..batch.num_rows() {
+        rows.push(columns.row(at, signature_bytes));
+        if rows[at].is_err() {
+            break;
+        }
+    }
+    rows
+}
+
+struct Columns<'a> {
     /// By [`Column`]; `None` if the batch does not have the column.
     arrays: [Option<&'a ArrayRef>; COLUMNS.len()],
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn new(batch: &'a RecordBatch) -> Self {
-        Self { rows: batch.num_rows(), arrays: COLUMNS.map(|doc| batch.column_by_name(doc.name)) }
-    }
-
-    pub(super) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Returns the values of a row. The signature has `signature_bytes`.
-    pub(super) fn row(&self, at: usize, signature_bytes: usize) -> Result<Row<'a>, Wrong> {
+    fn row(&self, at: usize, signature_bytes: usize) -> Result<Row, Wrong> {
         let id = |text: &str| DocId::new(text).map_err(|error| error.to_string());
         let of = |column, made: Result<_, String>| made.map_err(|detail| (column, detail));
         let named = self.text(Column::Id, at).ok_or_else(|| (Column::Id, "it has no value".to_owned()))?;
@@ -66,10 +69,10 @@ impl<'a> Columns<'a> {
         }
         Ok(Row {
             id: of(Column::Id, id(named))?,
-            signature,
+            signature: signature.map(<[u8]>::to_vec),
             content: self.hash(Column::ContentHash, at)?,
             shingles: self.number(Column::Shingles, at)?,
-            verdict: self.text(Column::Verdict, at),
+            verdict: self.text(Column::Verdict, at).map(str::to_owned),
             representative: self
                 .text(Column::Representative, at)
                 .map(|text| of(Column::Representative, id(text)))
@@ -154,10 +157,10 @@ impl<'a> Columns<'a> {
         Ok(Some(labels).filter(|labels| !labels.is_empty()))
     }
 
-    fn payload(&self, at: usize) -> Result<Option<(&'a [u8], u64)>, Wrong> {
+    fn payload(&self, at: usize) -> Result<Option<(Vec<u8>, u64)>, Wrong> {
         match (self.bytes(Column::Payload, at), self.number(Column::PayloadShingles, at)?) {
             (None, _) => Ok(None),
-            (Some(bytes), Some(shingles)) => Ok(Some((bytes, shingles))),
+            (Some(bytes), Some(shingles)) => Ok(Some((bytes.to_vec(), shingles))),
             (Some(_), None) => Err((Column::PayloadShingles, "a payload needs it".to_owned())),
         }
     }

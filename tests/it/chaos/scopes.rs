@@ -75,10 +75,15 @@ impl Sent {
         }
     }
 
-    /// Returns whether the document may have been in the scope at some time.
-    pub fn may_be_in(&self, id: &DocId, of: Of, within: Within) -> bool {
+    /// Returns whether a document with this id, and with a content for which `is_equal` returns true, may have been in
+    /// the scope at some time.
+    pub fn may_be_in(&self, id: &DocId, is_equal: impl Fn(Of) -> bool, within: Within) -> bool {
         let all = self.0.lock().unwrap();
-        let lots = all.get(&(id.clone(), of));
-        lots.is_some_and(|lots| lots.iter().any(|&lot| within.takes(Some(&labels(of, lot)))))
+        let all = all.range((id.clone(), Of::default())..).take_while(|((other, _), _)| other == id);
+        let mut labelled = all.filter(|((_, of), _)| is_equal(*of)).flat_map(|((_, of), lots)| {
+            let labelled = |&lot| labels(*of, lot);
+            lots.iter().map(labelled)
+        });
+        labelled.any(|labels| within.takes(Some(&labels)))
     }
 }
