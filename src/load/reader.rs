@@ -17,7 +17,7 @@ use super::row::{Row, Wrong, rows};
 use super::settings::FileSettings;
 
 /// Rows that were read together, in order. Only the last one may be wrong; then the file is read no further.
-type Rows = Vec<Result<Row, Wrong>>;
+type Batch = Vec<Result<Row, Wrong>>;
 
 /// The number of batches that wait for the builder.
 const BATCHES_WAITING: usize = 1;
@@ -115,7 +115,7 @@ impl LoadFile {
     }
 
     /// Reads the file in a thread, and gives each batch to `each` with the number of its first row.
-    pub(super) fn read(self, mut each: impl FnMut(u64, Rows) -> Result<(), LoadError>) -> Result<(), LoadError> {
+    pub(super) fn read(self, mut each: impl FnMut(u64, Batch) -> Result<(), LoadError>) -> Result<(), LoadError> {
         let label = self.label.clone();
         let broken = |detail| LoadError::File { file: label.clone(), detail };
         let expected = self.rows;
@@ -136,7 +136,7 @@ impl LoadFile {
         })
     }
 
-    fn send(self, batches: &SyncSender<Result<Rows, String>>) {
+    fn send(self, batches: &SyncSender<Result<Batch, String>>) {
         let signature_bytes = self.settings.spec.shape().bytes();
         let reader = catching(|| {
             let wanted = self.builder.schema().fields().iter().enumerate();

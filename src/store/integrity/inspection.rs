@@ -94,21 +94,20 @@ pub(in crate::store) fn inspect_as(path: &Path, label: &str, progress: &dyn Fn(f
         inspection.note("log", error)?;
         return Ok(inspection);
     }
-    let looked = match connect_upgraded(path) {
-        Ok(connection) => thread::scope(|scope| {
+    let looked = connect_upgraded(path).and_then(|connection| {
+        thread::scope(|scope| {
             // A thread of its own: it takes nearly as long as reading all rows.
             let own = scope.spawn(|| own_check(path, label));
-            let mut looked = look_inside(&connection, label, &mut inspection, progress);
+            look_inside(&connection, label, &mut inspection, progress)?;
             for complaint in own.join().expect("SQLite's check does not panic") {
                 match complaint {
                     Ok(complaint) => inspection.found("file", None, complaint),
-                    Err(error) => looked = looked.and(inspection.note("file", error)),
+                    Err(error) => inspection.note("file", error)?,
                 }
             }
-            looked
-        }),
-        Err(error) => Err(error),
-    };
+            Ok(())
+        })
+    });
     match looked {
         Ok(()) => inspection.complete = true,
         Err(error) => inspection.note("file", error)?,

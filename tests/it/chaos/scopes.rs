@@ -80,10 +80,7 @@ impl Sent {
     pub fn may_be_in(&self, id: &DocId, is_equal: impl Fn(Of) -> bool, within: Within) -> bool {
         let all = self.0.lock().unwrap();
         let all = all.range((id.clone(), Of::default())..).take_while(|((other, _), _)| other == id);
-        let mut labelled = all.filter(|((_, of), _)| is_equal(*of)).flat_map(|((_, of), lots)| {
-            let labelled = |&lot| labels(*of, lot);
-            lots.iter().map(labelled)
-        });
-        labelled.any(|labels| within.takes(Some(&labels)))
+        let mut equal = all.filter(|((_, of), _)| is_equal(*of));
+        equal.any(|((_, of), lots)| lots.iter().any(|&lot| within.takes(Some(&labels(*of, lot)))))
     }
 }
