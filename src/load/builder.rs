@@ -20,6 +20,9 @@ use crate::store::{
 use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
 use crate::verdicts::{Settings, is_of_nothing, is_packed_text};
 
+/// The number of rows between two questions whether to stop.
+const STOP_ROWS: u64 = 64;
+
 /// What a load took from its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
@@ -46,7 +49,7 @@ pub enum LoadProgress {
 }
 
 /// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. Gives up
-/// if `stop` returns true; it is called before each row, and before and after the new file is checked. The caller holds
+/// if `stop` returns true; it is called from time to time, and before and after the new file is checked. The caller holds
 /// the data directory's lock.
 pub fn build(
     files: Vec<LoadFile>,
@@ -83,7 +86,7 @@ pub fn build(
         file.read(|first, batch| {
             read += batch.len() as u64;
             for (at, row) in (first..).zip(batch) {
-                if stop() {
+                if at.is_multiple_of(STOP_ROWS) && stop() {
                     return Err(LoadError::Cancelled);
                 }
                 let added = row.map_err(Failed::from).and_then(|row| rows.add(row));
@@ -204,9 +207,9 @@ impl Rows {
             verdict,
             payload,
         };
-        self.building.push(&record)?;
         let stands = !linked && record.cluster == Seq(0);
         self.known.add(&record.id, KnownRow { seq, stands });
+        self.building.push(record)?;
         self.loaded.documents += 1;
         self.loaded.links += u64::from(linked);
         Ok(())

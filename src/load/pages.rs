@@ -13,8 +13,9 @@ use super::thrift::{PAGE_HEADER, ThriftWalk};
 const PAGE_BYTES_MAX: i64 = 64 << 20;
 /// The most values of a page of lists, whose rows may have any number of them.
 const LIST_VALUES_MAX: i64 = 4_000_000;
-/// How many bytes of a header are read at first, and at the most. Statistics in it may be long.
-const HEADER_BYTES: [u64; 2] = [512, 1 << 20];
+/// How many bytes of a header are read at first, then, and at the most. Statistics in it may be long: those of a column
+/// of signatures have four signatures.
+const HEADER_BYTES: [u64; 3] = [512, 8 << 10, 1 << 20];
 /// The fields of a header that have the lengths of its page, and the numbers of its values: of a page of the first form,
 /// of a dictionary, and of a page of the second form.
 const UNPACKED: [i16; 1] = [2];

@@ -17,11 +17,14 @@ use super::read::readers::Readers;
 use super::record::Record;
 use super::settings::Meta;
 use super::write::batch::Batch;
-use super::write::documents::insert;
+use super::write::documents::insert_all;
 use crate::types::{DocId, Seq};
 
 /// The operation in errors.
 const BUILDING: &str = "building its file";
+
+/// The number of documents that are written together.
+const WAITING_MAX: usize = 256;
 
 /// The parts of a record that was added, with which later ones are compared.
 pub struct Earlier {
@@ -39,6 +42,8 @@ pub struct Building {
     meta: Meta,
     ledger: Ledger,
     last_seq: Seq,
+    /// The last documents added, which are not in the file yet.
+    waiting: Vec<Record>,
     buffer: Vec<u8>,
     file: Unfinished,
 }
@@ -69,25 +74,37 @@ impl Building {
         let connection = begin_new(&made, meta).map_err(sqlite)?;
         // A failed build is thrown away, so nothing has to be undone, and the sync at the end is enough.
         connection
-            .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; BEGIN")
+            .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384; BEGIN")
             .map_err(sqlite)?;
         let readers = Readers::new(&made, collection);
-        let (ledger, last_seq) = Default::default();
-        Ok(Self { connection, readers, meta: meta.clone(), ledger, last_seq, buffer: Vec::new(), file })
+        let (ledger, last_seq, waiting, buffer) = Default::default();
+        Ok(Self { connection, readers, meta: meta.clone(), ledger, last_seq, waiting, buffer, file })
     }
 
     /// Adds a document. Its `seq` is higher than that of the last one.
-    pub fn push(&mut self, record: &Record) -> Result<()> {
+    pub fn push(&mut self, record: Record) -> Result<()> {
+        self.last_seq = record.seq;
+        self.waiting.push(record);
+        if self.waiting.len() < WAITING_MAX { Ok(()) } else { self.write() }
+    }
+
+    /// Writes the documents that wait.
+    fn write(&mut self) -> Result<()> {
         let (keep, ledger) = (self.meta.keep, self.ledger);
         let mut batch = Batch::new(&self.connection, &self.readers, keep, ledger, &mut self.buffer);
-        insert(&mut batch, record)?;
+        insert_all(&mut batch, &self.waiting.iter().collect::<Vec<_>>())?;
         self.ledger = *batch.ledger();
-        self.last_seq = record.seq;
+        self.waiting.clear();
         Ok(())
     }
 
     /// Returns a document that was added.
     pub fn earlier(&self, seq: Seq) -> Result<Earlier> {
+        if let Ok(at) = self.waiting.binary_search_by_key(&seq, |record| record.seq) {
+            let Record { id, signature, content, given, .. } = &self.waiting[at];
+            let content = (!given).then_some(*content);
+            return Ok(Earlier { id: id.clone(), signature: signature.clone(), content });
+        }
         let sql = "SELECT d.id, s.bytes, d.content_hash, d.flags FROM document d JOIN signature s ON s.seq = d.seq
                    WHERE d.seq = ?1";
         let read = |row: &rusqlite::Row<'_>| {
@@ -106,8 +123,9 @@ impl Building {
     }
 
     /// Completes the file, reads all of it again, and syncs it. `progress` is called with the share that was read.
-    pub fn complete(self, progress: &dyn Fn(f64)) -> Result<Built> {
-        let Self { connection, readers, meta, ledger, last_seq, mut buffer, file } = self;
+    pub fn complete(mut self, progress: &dyn Fn(f64)) -> Result<Built> {
+        self.write()?;
+        let Self { connection, readers, meta, ledger, last_seq, mut buffer, file, .. } = self;
         let collection = meta.name.as_str();
         let sqlite = |error| StoreError::from_sqlite(collection, BUILDING, error);
         Batch::new(&connection, &readers, meta.keep, ledger, &mut buffer).finish(&Ledger::default(), last_seq)?;

@@ -54,6 +54,14 @@ pub enum Change {
 }
 
 impl Change {
+    /// Returns the document of an [`Insert`](Self::Insert).
+    pub(super) fn inserted(&self) -> Option<&Record> {
+        match self {
+            Self::Insert(record) => Some(record),
+            _ => None,
+        }
+    }
+
     /// Returns the position in the commit order; `None` if the change affects no answer.
     pub fn seq(&self) -> Option<Seq> {
         match self {

@@ -1,38 +1,109 @@
 //! Inserts and removes a document with all of its rows.
 
-use rusqlite::params;
+use std::sync::LazyLock;
+
+use rusqlite::{CachedStatement, ToSql};
 
 use super::batch::Batch;
 use crate::store::error::{Result, StoreError};
-use crate::store::format::rows::{DocumentRow, SignatureRow};
+use crate::store::format::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, SIGNATURE_COLUMN_COUNT, SignatureRow};
 use crate::store::format::{payload, verdict};
 use crate::store::read::payloads::payload as payload_of;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::record::Record;
 use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
+/// The number of documents that are stored with one statement a table, if there are as many. With more, the prepared
+/// statement of a collection would take much memory.
+const GROUP: usize = 16;
+
 /// Stores a document, at its own `seq`.
 pub(in crate::store) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
-    let signature = SignatureRow::of(record);
-    let sum = signature.sum(batch.buffer());
-    batch.ledger().signatures.add(sum);
-    batch.run(
-        record.seq,
-        "INSERT INTO signature (seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen_ms, labels, sum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            signature.seq.0 as i64,
-            signature.id_fingerprint as i64,
-            signature.content_prefix as i64,
-            signature.flags(),
-            signature.bytes,
-            signature.cluster.0 as i64,
-            signature.seen.0,
-            signature.labels,
-            sum as i64
-        ],
-    )?;
-    insert_document(batch, record)?;
+    insert_group(batch, &[record])
+}
+
+/// Stores documents, each at its own `seq`. An error may name another document of the same group.
+pub(in crate::store) fn insert_all(batch: &mut Batch<'_>, records: &[&Record]) -> Result<()> {
+    let groups = records.chunks_exact(GROUP);
+    let rest = groups.remainder().chunks(1);
+    groups.chain(rest).try_for_each(|group| insert_group(batch, group))
+}
+
+fn insert_group(batch: &mut Batch<'_>, records: &[&Record]) -> Result<()> {
+    let [first, ..] = records else { return Ok(()) };
+    let inserted = insert_signatures(batch, records).and_then(|()| insert_documents(batch, records));
+    batch.executed(first.seq, inserted)?;
+    records.iter().try_for_each(|record| insert_payload(batch, record))
+}
+
+/// Stores the rows of `signature`.
+fn insert_signatures(batch: &mut Batch<'_>, records: &[&Record]) -> rusqlite::Result<()> {
+    static INTO: LazyLock<Insertion> = LazyLock::new(|| {
+        Insertion::new(
+            "INSERT INTO signature (seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen_ms, labels, sum)",
+            SIGNATURE_COLUMN_COUNT,
+        )
+    });
+    let mut statement = INTO.statement(batch, records.len())?;
+    let mut values = Values { statement: &mut statement, bound: 0 };
+    for record in records {
+        let row = SignatureRow::of(record);
+        let sum = row.sum(batch.buffer());
+        batch.ledger().signatures.add(sum);
+        values.add(row.seq.0 as i64)?;
+        values.add(row.id_fingerprint as i64)?;
+        values.add(row.content_prefix as i64)?;
+        values.add(row.flags())?;
+        values.add(row.bytes)?;
+        values.add(row.cluster.0 as i64)?;
+        values.add(row.seen.0)?;
+        values.add(row.labels)?;
+        values.add(sum as i64)?;
+    }
+    statement.raw_execute().map(drop)
+}
+
+/// Stores the rows of `document`.
+fn insert_documents(batch: &mut Batch<'_>, records: &[&Record]) -> rusqlite::Result<()> {
+    static INTO: LazyLock<Insertion> = LazyLock::new(|| {
+        Insertion::new(
+            "INSERT INTO document
+             (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, page_hash,
+              extractor, capture_date, payload_digest, sum)",
+            DOCUMENT_COLUMN_COUNT,
+        )
+    });
+    let mut statement = INTO.statement(batch, records.len())?;
+    let mut values = Values { statement: &mut statement, bound: 0 };
+    // Most verdicts are the same as the last one: no candidate.
+    let (mut judged, mut verdict) = (None, String::new());
+    for record in records {
+        if judged != Some(&record.verdict) {
+            verdict = verdict::to_json(&record.verdict);
+            judged = Some(&record.verdict);
+        }
+        let row = DocumentRow::of(record, &verdict);
+        let sum = row.sum(batch.buffer());
+        batch.ledger().documents.add(sum);
+        values.add(row.seq.0 as i64)?;
+        values.add(record.id.as_str())?;
+        values.add(record.metadata.as_ref().map(|metadata| metadata.as_str()))?;
+        values.add(row.content)?;
+        values.add(row.flags)?;
+        values.add(row.first_seen_ms)?;
+        values.add(row.shingles.map(|shingles| shingles as i64))?;
+        values.add(verdict.as_str())?;
+        values.add(row.id_first_seen_ms)?;
+        values.add(row.page.map(|page| page.hash.to_be_bytes()))?;
+        values.add(row.page.map(|page| page.extractor))?;
+        values.add(record.capture.date.as_ref().map(CaptureDate::as_str))?;
+        values.add(record.capture.digest.as_ref().map(PayloadDigest::as_str))?;
+        values.add(sum as i64)?;
+    }
+    statement.raw_execute().map(drop)
+}
+
+fn insert_payload(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     match (&record.payload, batch.keep()) {
         (None, Keep::Signature) => Ok(()),
         (Some(payload), Keep::Shingles | Keep::Text) => {
@@ -49,35 +120,35 @@ pub(in crate::store) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result
     }
 }
 
-/// Stores the row of `document`.
-fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
-    let verdict = verdict::to_json(&record.verdict);
-    let document = DocumentRow::of(record, &verdict);
-    let sum = document.sum(batch.buffer());
-    batch.ledger().documents.add(sum);
-    batch.run(
-        record.seq,
-        "INSERT INTO document
-         (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, page_hash,
-          extractor, capture_date, payload_digest, sum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-        params![
-            document.seq.0 as i64,
-            record.id.as_str(),
-            record.metadata.as_ref().map(|metadata| metadata.as_str()),
-            document.content,
-            document.flags,
-            document.first_seen_ms,
-            document.shingles.map(|shingles| shingles as i64),
-            verdict,
-            document.id_first_seen_ms,
-            document.page.map(|page| page.hash.to_be_bytes()),
-            document.page.map(|page| page.extractor),
-            record.capture.date.as_ref().map(CaptureDate::as_str),
-            record.capture.digest.as_ref().map(PayloadDigest::as_str),
-            sum as i64
-        ],
-    )
+/// The statements that store one row of a table, and a group of rows.
+struct Insertion {
+    one: String,
+    group: String,
+}
+
+impl Insertion {
+    fn new(insert: &str, columns: usize) -> Self {
+        let row = ["(", &vec!["?"; columns].join(", "), ")"].concat();
+        let of = |rows| [insert, " VALUES ", &vec![row.as_str(); rows].join(", ")].concat();
+        Self { one: of(1), group: of(GROUP) }
+    }
+
+    fn statement<'a>(&self, batch: &Batch<'a>, rows: usize) -> rusqlite::Result<CachedStatement<'a>> {
+        batch.connection().prepare_cached(if rows == 1 { &self.one } else { &self.group })
+    }
+}
+
+/// Binds the values of a statement, one after the other.
+struct Values<'a, 'c> {
+    statement: &'a mut CachedStatement<'c>,
+    bound: usize,
+}
+
+impl Values<'_, '_> {
+    fn add(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+        self.bound += 1;
+        self.statement.raw_bind_parameter(self.bound, value)
+    }
 }
 
 /// Tells which rows of a removed document the file had.

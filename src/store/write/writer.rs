@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use super::batch::{Batch, committing, out_of_order};
 use super::checkpoint::{self, Mode};
 use super::checkpointer::Checkpointer;
-use super::documents::{insert, remove, remove_what_is_left};
+use super::documents::{insert, insert_all, remove, remove_what_is_left};
 use super::emptying;
 use super::log_bound::LogBound;
 use super::poison::Poison;
@@ -115,7 +115,7 @@ impl Writer {
         let mut buffer = std::mem::take(&mut self.buffer);
         let committed = self.transaction(|| {
             let mut batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut buffer);
-            changes.iter().try_for_each(|change| apply(&mut batch, change))?;
+            apply_all(&mut batch, changes)?;
             batch.finish(&self.ledger, last_seq)
         });
         self.buffer = buffer;
@@ -315,6 +315,18 @@ impl Writer {
             self.checkpointer.wake();
         }
     }
+}
+
+/// Writes the rows of all changes. Documents that follow each other are stored together.
+fn apply_all(batch: &mut Batch<'_>, changes: &[Change]) -> Result<()> {
+    let are_inserted = |change: &Change, next: &Change| change.inserted().and(next.inserted()).is_some();
+    for run in changes.chunk_by(are_inserted) {
+        match run {
+            [change] => apply(batch, change)?,
+            _ => insert_all(batch, &run.iter().filter_map(Change::inserted).collect::<Vec<_>>())?,
+        }
+    }
+    Ok(())
 }
 
 /// Writes the rows of one change.
