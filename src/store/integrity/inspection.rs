@@ -2,13 +2,15 @@
 //! against each other, all rows against the ledger, the index of clusters, and SQLite's own check.
 //! It changes nothing, except that it upgrades a file of an older format. The caller holds the data directory's lock.
 
+use std::mem;
 use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use rusqlite::Connection;
 
 use super::cluster_index::{index_of_clusters, member_sum};
-use super::walk::{RecordTable, walk};
+use super::walk::{RecordTable, WalkRange, walk};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
@@ -29,6 +31,10 @@ const COMPLAINTS_MAX: u32 = 100;
 const ROWS_SHARE: f64 = 0.9;
 /// The number of records between two progress reports.
 const PROGRESS_RECORDS: u64 = 1024;
+/// The maximum number of threads that read rows. More of them would take too much from a server that checks a load.
+const PARTS_MAX: usize = 4;
+/// The minimum number of documents for each of these threads.
+const PART_DOCUMENTS_MIN: u64 = 10_000;
 
 /// A flaw in a collection's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +74,15 @@ impl Inspection {
         }
     }
 
+    /// Adds what was found in later documents.
+    fn merge(&mut self, later: Self) {
+        self.documents += later.documents;
+        self.damaged += later.damaged;
+        self.findings_total += later.findings_total;
+        let room = FINDINGS_MAX - self.findings.len();
+        self.findings.extend(later.findings.into_iter().take(room));
+    }
+
     /// Notes an error that says something about the file. Any other error is returned.
     fn note(&mut self, place: &'static str, error: StoreError) -> Result<()> {
         match error {
@@ -98,7 +113,7 @@ pub(in crate::store) fn inspect_as(path: &Path, label: &str, progress: &dyn Fn(f
         thread::scope(|scope| {
             // A thread of its own: it takes nearly as long as reading all rows.
             let own = scope.spawn(|| own_check(path, label));
-            look_inside(&connection, label, &mut inspection, progress)?;
+            look_inside(&connection, (path, label), &mut inspection, progress)?;
             for complaint in own.join().expect("SQLite's check does not panic") {
                 match complaint {
                     Ok(complaint) => inspection.found("file", None, complaint),
@@ -127,12 +142,11 @@ fn connect_upgraded(path: &Path) -> Result<Connection> {
 
 fn look_inside(
     connection: &Connection,
-    label: &str,
+    (path, label): (&Path, &str),
     inspection: &mut Inspection,
     progress: &dyn Fn(f64),
 ) -> Result<()> {
     let sqlite = |error| StoreError::from_sqlite(label, "reading it", error);
-    // One snapshot, in case another program writes to the file in spite of the lock.
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
     let keep = match read_meta(&snapshot, label) {
         Ok(meta) => {
@@ -152,9 +166,10 @@ fn look_inside(
         None if has_payloads()? => Keep::Text,
         None => Keep::Signature,
     };
-    let expected = ledger.map_or(0, |ledger| ledger.signatures.rows).max(1) as f64;
-    let told = |read: u64| progress((read as f64 / expected).min(1.0) * ROWS_SHARE);
-    let seen = every_row(&snapshot, keep, inspection, told).map_err(sqlite)?;
+    let (expected, last) = ledger.map_or((0, Seq(0)), |ledger| (ledger.signatures.rows, ledger.last_seq));
+    let told = |read: u64| progress((read as f64 / expected.max(1) as f64).min(1.0) * ROWS_SHARE);
+    let rows = Rows { path, label, keep };
+    let seen = rows.check_all(&parts(expected, last), inspection, told)?;
     if let Some(ledger) = ledger {
         against_ledger(inspection, &ledger, &seen);
     }
@@ -188,39 +203,92 @@ struct Seen {
     last: Seq,
 }
 
-/// Checks each row against its checksum and its neighbours. Calls `read` from time to time with the number of documents
-/// read.
-fn every_row(
-    snapshot: &Connection,
-    keep: Keep,
-    inspection: &mut Inspection,
-    read: impl Fn(u64),
-) -> rusqlite::Result<Seen> {
-    let (mut seen, mut records) = (Seen::default(), 0u64);
-    let broken = walk(snapshot, keep, Seq(0), |visit| {
-        for (tally, row) in seen.tallies.iter_mut().zip(&visit.rows) {
-            row.iter().for_each(|row| tally.add(row.sum));
-        }
-        if let Some(cluster) = visit.rows[0].map(|row| row.cluster).filter(|cluster| *cluster != Seq(0)) {
-            seen.members.add(member_sum(cluster, visit.seq));
-        }
-        inspection.documents += u64::from(visit.flaws.is_empty());
-        inspection.damaged += u64::from(!visit.flaws.is_empty());
-        for (table, flaw) in visit.flaws {
-            inspection.found(table.as_str(), Some(visit.seq), flaw);
-        }
-        seen.last = visit.seq;
-        records += 1;
-        if records.is_multiple_of(PROGRESS_RECORDS) {
-            read(records);
-        }
-        true
-    })?;
-    for broken in &broken {
-        let detail = format!("it cannot be read after record {}: {}", broken.behind.0, broken.detail);
-        inspection.found(broken.table.as_str(), None, detail);
+impl Seen {
+    fn merge(&mut self, later: &Self) {
+        self.tallies.iter_mut().zip(later.tallies).for_each(|(tally, later)| tally.merge(later));
+        self.members.merge(later.members);
+        self.last = self.last.max(later.last);
     }
-    Ok(seen)
+}
+
+/// Divides all documents among threads. The ledger expects `documents`, of which `last` is the last.
+fn parts(documents: u64, last: Seq) -> Vec<WalkRange> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(PARTS_MAX) as u64;
+    let parts = (documents / PART_DOCUMENTS_MIN).clamp(1, threads);
+    let cut = |part| Seq((u128::from(last.0) * u128::from(part) / u128::from(parts)) as u64);
+    let mut ranges: Vec<WalkRange> =
+        (0..parts).map(|part| WalkRange { after: cut(part), through: cut(part + 1) }).collect();
+    // The file may have rows that the ledger does not expect.
+    ranges.iter_mut().next_back().expect("there is a part").through = WalkRange::ALL.through;
+    ranges
+}
+
+/// The rows of a file, which has the name `label` in errors.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    path: &'a Path,
+    label: &'a str,
+    keep: Keep,
+}
+
+impl Rows<'_> {
+    /// Checks each row against its checksum and its neighbours, in a thread for each part. Calls `read` from time to
+    /// time with the number of documents read.
+    fn check_all(self, parts: &[WalkRange], inspection: &mut Inspection, read: impl Fn(u64)) -> Result<Seen> {
+        let (sender, records) = channel();
+        thread::scope(|scope| {
+            let check = |&part| {
+                let sender = sender.clone();
+                scope.spawn(move || self.check(part, &sender))
+            };
+            let threads: Vec<_> = parts.iter().map(check).collect();
+            drop(sender);
+            records.into_iter().fold(0, |sum, records: u64| {
+                read(sum + records);
+                sum + records
+            });
+            let mut all = Seen::default();
+            for thread in threads {
+                let (found, seen) = thread.join().expect("a check does not panic")?;
+                inspection.merge(found);
+                all.merge(&seen);
+            }
+            Ok(all)
+        })
+    }
+
+    /// Checks the rows of some documents. Sends from time to time how many more documents were read.
+    fn check(self, range: WalkRange, read: &Sender<u64>) -> Result<(Inspection, Seen)> {
+        let sqlite = |error| StoreError::from_sqlite(self.label, "reading it", error);
+        let connection = connect(self.path, Role::Reader)?;
+        let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
+        let (mut found, mut seen, mut records) = (Inspection::default(), Seen::default(), 0);
+        let visited = walk(&snapshot, self.keep, range, |visit| {
+            for (tally, row) in seen.tallies.iter_mut().zip(&visit.rows) {
+                row.iter().for_each(|row| tally.add(row.sum));
+            }
+            if let Some(cluster) = visit.rows[0].map(|row| row.cluster).filter(|cluster| *cluster != Seq(0)) {
+                seen.members.add(member_sum(cluster, visit.seq));
+            }
+            found.documents += u64::from(visit.flaws.is_empty());
+            found.damaged += u64::from(!visit.flaws.is_empty());
+            for (table, flaw) in visit.flaws {
+                found.found(table.as_str(), Some(visit.seq), flaw);
+            }
+            seen.last = visit.seq;
+            records += 1;
+            if records == PROGRESS_RECORDS {
+                // If the receiver is gone, nobody shows progress.
+                let _ = read.send(mem::take(&mut records));
+            }
+            true
+        });
+        for broken in visited.map_err(sqlite)? {
+            let detail = format!("it cannot be read after record {}: {}", broken.behind.0, broken.detail);
+            found.found(broken.table.as_str(), None, detail);
+        }
+        Ok((found, seen))
+    }
 }
 
 /// Runs SQLite's own check, and returns its complaints, and the error that ended it.

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, ToSql};
 use serde_json::{Map, Value, json};
 
 use super::inspection::{Finding, inspect_as};
-use super::walk::{RecordTable, read, walk};
+use super::walk::{RecordTable, WalkRange, read, walk};
 use crate::store::data_dir::files;
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
@@ -355,7 +355,7 @@ fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -
 /// Moves the rows of documents that lost a row from the new file to the file of damaged records.
 fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> Result<(), Stopped> {
     let mut flawed = Vec::new();
-    walk(new, meta.keep, Seq(0), |visit| {
+    walk(new, meta.keep, WalkRange::ALL, |visit| {
         flawed.extend(visit.flaws.first().map(|(_, flaw)| (visit.seq.0 as i64, *flaw)));
         true
     })?;
@@ -389,7 +389,7 @@ fn promote_the_first(new: &Connection) -> rusqlite::Result<()> {
 
 fn sums(new: &Connection, meta: &Meta) -> rusqlite::Result<Ledger> {
     let (mut tallies, mut last_seq) = ([Tally::default(); 3], Seq(0));
-    walk(new, meta.keep, Seq(0), |visit| {
+    walk(new, meta.keep, WalkRange::ALL, |visit| {
         for (tally, row) in tallies.iter_mut().zip(&visit.rows) {
             row.iter().for_each(|row| tally.add(row.sum));
         }

@@ -1,7 +1,7 @@
 //! Reads a part of a collection again while documents are written. This also checks rows that neither boot nor requests
 //! read.
 
-use super::walk::walk;
+use super::walk::{WalkRange, walk};
 use crate::store::error::{Result, StoreError};
 use crate::store::format::{golden, jobs, statistics};
 use crate::store::read::readers::Readers;
@@ -47,7 +47,7 @@ pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_m
         let (found, flawed) = jobs::look(&snapshot, with_reports);
         scrubbed.jobs = jobs::complaints((&found, flawed), readers.collection())?;
     }
-    let broken = walk(&snapshot, keep, after, |visit| {
+    let broken = walk(&snapshot, keep, WalkRange::after(after), |visit| {
         scrubbed.records += 1;
         scrubbed.bytes += visit.bytes();
         let damaged = visit.flaws.into_iter().map(|(table, flaw)| (visit.seq, format!("{}: {flaw}", table.as_str())));

@@ -118,24 +118,41 @@ pub(in crate::store) struct Broken {
     pub(in crate::store) detail: String,
 }
 
-/// Calls `visit` with every document after `after` until it returns false. Returns the tables that could not be read to
-/// their end. Rows after such an end are not reported as missing.
+/// The documents that a walk visits.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct WalkRange {
+    /// The documents behind this one.
+    pub(in crate::store) after: Seq,
+    pub(in crate::store) through: Seq,
+}
+
+impl WalkRange {
+    pub(in crate::store) const ALL: Self = Self::after(Seq(0));
+
+    pub(in crate::store) const fn after(after: Seq) -> Self {
+        Self { after, through: Seq(u64::MAX) }
+    }
+}
+
+/// Calls `visit` with every document in `range` until it returns false. Returns the tables that could not be read to
+/// the end of the range. Rows after such an end are not reported as missing.
 pub(in crate::store) fn walk(
     connection: &Connection,
     keep: Keep,
-    after: Seq,
+    range: WalkRange,
     mut visit: impl FnMut(Visit) -> bool,
 ) -> rusqlite::Result<Vec<Broken>> {
     let mut statements = Vec::new();
     for table in RecordTable::ALL {
         let prefix = &table.as_str()[..1];
-        let sql = format!("{} WHERE {prefix}.seq > ?1 ORDER BY {prefix}.seq", table.select());
+        let sql = format!("{} WHERE {prefix}.seq > ?1 AND {prefix}.seq <= ?2 ORDER BY {prefix}.seq", table.select());
         statements.push(connection.prepare(&sql)?);
     }
-    let after = i64::try_from(after.0).unwrap_or(i64::MAX);
+    let [after, through] = [range.after, range.through].map(|seq| i64::try_from(seq.0).unwrap_or(i64::MAX));
     let mut sides = Vec::new();
     for (table, statement) in RecordTable::ALL.into_iter().zip(&mut statements) {
-        sides.push(Side { table, rows: statement.query([after])?, last: after, head: None, broken: None });
+        let rows = statement.query([after, through])?;
+        sides.push(Side { table, rows, last: after, through, head: None, broken: None });
     }
     let mut buffer = Vec::new();
     sides.iter_mut().for_each(|side| side.advance(&mut buffer));
@@ -174,6 +191,7 @@ struct Side<'s> {
     table: RecordTable,
     rows: Rows<'s>,
     last: i64,
+    through: i64,
     head: Option<(i64, Result<Sound, Flaw>)>,
     broken: Option<String>,
 }
@@ -187,7 +205,7 @@ impl Side<'_> {
         match self.rows.next() {
             Ok(None) => {}
             Ok(Some(row)) => match integer(row, 0) {
-                Ok(seq) if seq > self.last => {
+                Ok(seq) if seq > self.last && seq <= self.through => {
                     self.last = seq;
                     self.head = Some((seq, read(self.table, row, buffer)));
                 }

@@ -341,3 +341,27 @@ fn a_log_lost_or_cut_after_commits_is_refused_whatever_was_emptied_before() {
         }
     }
 }
+
+/// Several threads check a file of so many documents.
+#[test]
+fn flaws_of_a_large_file_are_found_in_every_part_once_and_in_order() {
+    let place = filled(41_000);
+    assert!(inspect(&place.path, &|_| {}).unwrap().is_sound());
+    let connection = Connection::open(&place.path).unwrap();
+    let flawed = [1, 9_000, 20_499, 20_500, 20_501, 20_502, 41_000];
+    for seq in flawed {
+        let changed = connection.execute("UPDATE document SET first_seen_ms = first_seen_ms + 1 WHERE seq = ?1", [seq]);
+        assert_eq!(changed.unwrap(), 1);
+    }
+    connection.execute("DELETE FROM signature WHERE seq = 30000", []).unwrap();
+    connection.close().unwrap();
+    let shares = Mutex::new(Vec::new());
+    let found = inspect(&place.path, &|share| shares.lock().unwrap().push(share)).unwrap();
+    let records: Vec<u64> = found.findings.iter().filter_map(|finding| finding.record).map(|seq| seq.0).collect();
+    assert_eq!(records, [1, 9_000, 20_499, 20_500, 20_501, 20_502, 30_000, 41_000]);
+    assert_eq!((found.documents, found.damaged), (41_000 - 8, 8));
+    let places: Vec<_> = found.findings.iter().filter(|finding| finding.record.is_none()).map(|f| f.place).collect();
+    assert_eq!(places, ["signature", "document"], "the ledger expects other sums: {found:?}");
+    let shares = shares.into_inner().unwrap();
+    assert!(shares.is_sorted() && shares.len() > 20 && shares.last() == Some(&1.0), "{shares:?}");
+}
