@@ -278,5 +278,7 @@ pub(super) fn prefetch_homes<'a>(
     keys: &[u64],
 ) -> SmallVec<[Option<&'a Bucket>; BANDS]> {
     shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_page(key));
-    shards.iter().zip(keys).map(|(shard, &key)| shard.prefetch_home(key)).collect()
+    let homes: SmallVec<_> = shards.iter().zip(keys).map(|(shard, &key)| shard.prefetch_home(key)).collect();
+    shards.iter().zip(keys).zip(&homes).for_each(|((shard, &key), &home)| shard.prefetch_overflow(key, home));
+    homes
 }

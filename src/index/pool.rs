@@ -174,6 +174,12 @@ impl Bucket {
         self.passed != 0
     }
 
+    /// Returns whether entries that belong here are in the next bucket, or will be.
+    #[inline]
+    pub(super) fn overflows(&self) -> bool {
+        self.passed() || usize::from(self.len) == BUCKET_ENTRIES
+    }
+
     /// Returns the positions with this tag, in ascending order, with the entries there.
     #[inline]
     pub(super) fn tagged(&self, tag: u8) -> impl Iterator<Item = (usize, u32)> {

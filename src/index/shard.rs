@@ -246,6 +246,16 @@ impl Shard {
         Some(home)
     }
 
+    /// Prefetches the two buckets after the home of a key, if entries may be there.
+    #[inline]
+    pub(super) fn prefetch_overflow(&self, key: u64, home: Option<&Bucket>) {
+        if home.is_some_and(Bucket::overflows) {
+            let next = self.after(self.home(key));
+            prefetch(self.bucket(next));
+            prefetch(self.bucket(self.after(next)));
+        }
+    }
+
     #[inline]
     fn each_tagged(&self, key: u64, mut visit: impl FnMut(Position)) {
         if self.pages.is_empty() {
@@ -284,6 +294,15 @@ impl Shard {
         same: impl Fn(Place) -> bool,
         order: impl Fn(Place) -> Seq,
     ) {
+        let (mut tagged, mut any_list) = (0, false);
+        self.each_tagged(key, |position| {
+            tagged += 1;
+            any_list |= position.entry & LIST != 0;
+        });
+        // Up to here no place was looked at: that is a memory access, and most places of the same tag have another key.
+        if tagged < INLINE_MAX && !any_list {
+            return self.put(key, place.0);
+        }
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
         match positions.is_empty() {

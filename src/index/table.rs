@@ -82,7 +82,13 @@ impl Table {
         self.reserve(pool, places.len());
         let (mut sorted, mut starts) = (Vec::new(), Vec::new());
         for places in places.chunks(PLACED_AT_ONCE) {
-            sort_by_shard(places.iter().map(|&place| (keys.key(place), place)), &mut sorted, &mut starts);
+            let key = |(at, &place)| {
+                if let Some(&later) = places.get(at + AHEAD) {
+                    keys.prefetch(later);
+                }
+                (keys.key(place), place)
+            };
+            sort_by_shard(places.iter().enumerate().map(key), &mut sorted, &mut starts);
             self.insert_sorted(pool, &sorted, &same, keys);
             done(places.len());
         }
