@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
-use super::{audit, backup, check, collection, export, health, import, keys, load, restore, serve, tune, verify};
+use super::{
+    audit, backup, check, collection, export, health, import, keys, load, restore, serve, signals, tune, verify,
+};
 
 /// The exit status of a verb that failed. clap uses the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
@@ -54,7 +56,8 @@ enum Verb {
 
 /// Parses the arguments of the process and runs the verb.
 pub fn run() -> ExitCode {
-    let result = match Arguments::parse().verb {
+    let verb = Arguments::parse().verb;
+    let result = signals::survive_file_limit().and_then(|()| match verb {
         Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Load(args) => load::run(&args),
@@ -68,7 +71,7 @@ pub fn run() -> ExitCode {
         Verb::Verify(args) => verify::run(&args),
         Verb::Keys(args) => keys::run(&args),
         Verb::Audit(args) => audit::run(&args),
-    };
+    });
     match result {
         Ok(ExitStatus::Fine) => ExitCode::SUCCESS,
         Ok(ExitStatus::Found) => ExitCode::FAILURE,

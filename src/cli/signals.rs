@@ -1,10 +1,10 @@
-//! The signals that stop a server or long work, and SIGHUP, which does not stop a server.
+//! The signals that stop a server or long work, and those that do not: SIGHUP and SIGXFSZ.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag::{register, register_conditional_shutdown};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -49,6 +49,11 @@ impl Signals {
             std::process::exit(EXIT_INTERRUPTED);
         });
     }
+}
+
+/// Makes a write behind the limit of a file's size (`ulimit -f`) an error. By default, the system ends the process.
+pub(super) fn survive_file_limit() -> Result<()> {
+    register(SIGXFSZ, Arc::default()).map(drop).context("cannot listen for signals")
 }
 
 /// Returns a flag that the next SIGINT or SIGTERM sets. The signal after that ends the process at once.

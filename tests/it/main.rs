@@ -39,6 +39,7 @@ mod exact;
 mod expiry;
 mod explain;
 mod export;
+mod file_limit;
 mod floors;
 mod foreign;
 mod freezes;
