@@ -2,26 +2,40 @@
 //! that the client sends.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
+use crate::engine::disk::DataDisk;
 use crate::types::CollectionName;
+use crate::verdicts::Result;
 
 /// A load that has begun. No other can begin until it ends.
 pub struct LoadPlace {
-    pub(super) name: CollectionName,
+    name: CollectionName,
     /// Has no name, so nothing of it is left after a crash.
     file: File,
+    disk: Arc<DataDisk>,
     _only: OwnedMutexGuard<()>,
 }
 
 impl LoadPlace {
-    pub(super) fn new(name: CollectionName, file: File, only: OwnedMutexGuard<()>) -> Self {
-        Self { name, file, _only: only }
+    pub(super) fn new(name: CollectionName, file: File, disk: Arc<DataDisk>, only: OwnedMutexGuard<()>) -> Self {
+        Self { name, file, disk, _only: only }
+    }
+
+    /// Returns the name of the new collection.
+    pub(super) fn name(&self) -> &CollectionName {
+        &self.name
     }
 
     /// Returns the file for the bytes of the load. It is on the disk of the collections.
     pub fn file(&self) -> std::io::Result<File> {
         self.file.try_clone()
+    }
+
+    /// Returns an error if the disk is so full that the load must leave its room to other writes.
+    pub fn admit(&self) -> Result<()> {
+        self.disk.admit()
     }
 }

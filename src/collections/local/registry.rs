@@ -144,7 +144,7 @@ impl Registry {
         let file = blocking(move || {
             store::spool(&path).map_err(|error| CollectionError::of_system("making a file for the load", &error))
         });
-        Ok(LoadPlace::new(name, file.await?, only))
+        Ok(LoadPlace::new(name, file.await?, Arc::clone(&self.opener.common().disk), only))
     }
 
     /// Makes a new collection from a file of ready signatures, whole or not at all. While rows are read, the load gives
@@ -167,8 +167,8 @@ impl Registry {
         let unusable = |error| CollectionError::of_system("reading the file of the load", &error);
         let source = FileSource { label: "the file".to_owned(), file: place.file().map_err(unusable)? };
         // The upload may have taken hours.
-        self.admit_new(&place.name)?;
-        let (its, name) = (Arc::clone(&self), place.name.clone());
+        self.admit_new(place.name())?;
+        let (its, name) = (Arc::clone(&self), place.name().clone());
         let made = blocking(move || {
             let (path, default) = (its.path(&name), &its.default_settings);
             let file = LoadFile::open(source)?;
@@ -186,8 +186,8 @@ impl Registry {
         let Made { file, loaded } = made.await?;
         {
             let _one_at_a_time = self.changing.lock().await;
-            self.admit_new(&place.name)?;
-            let (its, name) = (Arc::clone(&self), place.name.clone());
+            self.admit_new(place.name())?;
+            let (its, name) = (Arc::clone(&self), place.name().clone());
             let publish = move || {
                 file.publish().map_err(|error| CollectionError::of_file(error, WriteFailure::NothingKept))?;
                 its.known.add(&name);
@@ -195,9 +195,9 @@ impl Registry {
             };
             blocking(publish).await?;
         }
-        let cell = self.opener.cells().of(&place.name);
-        let opened = Arc::clone(&self.opener).open(cell, place.name.clone()).await?;
-        Ok((opened.ok_or_else(|| CollectionError::NoSuchCollection(place.name.clone()))?, loaded))
+        let cell = self.opener.cells().of(place.name());
+        let opened = Arc::clone(&self.opener).open(cell, place.name().clone()).await?;
+        Ok((opened.ok_or_else(|| CollectionError::NoSuchCollection(place.name().clone()))?, loaded))
     }
 
     /// Refuses a new collection if it exists, or if there is no room for it.

@@ -14,12 +14,12 @@ use crate::config::HttpLimits;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
 
-/// Writes all of a body to `file`. Arriving bytes postpone `deadline`. A client that sends nothing, or sends too slowly,
-/// gets 408.
+/// Writes all of a body to `file`, while there is `room`. Arriving bytes postpone `deadline`. A client that sends
+/// nothing, or sends too slowly, gets 408.
 pub(crate) async fn spooled(
     headers: &HeaderMap,
     body: Body,
-    file: File,
+    (file, room): (File, impl Fn() -> Result<(), Problem>),
     limits: &HttpLimits,
     budget: &Budget,
     deadline: &Deadline,
@@ -45,6 +45,7 @@ pub(crate) async fn spooled(
         if written > max {
             return Err(too_large());
         }
+        room()?;
         file.write_all(&piece[..read]).await.map_err(|error| unwritten(&error))?;
     }
 }

@@ -31,7 +31,8 @@ pub async fn load(
     let notes = Notes::of(&parts.extensions).expect("the layer around all routes has attached them").clone();
     let place = collections.begin_load(name).await?;
     let file = place.file().map_err(|error| Problem::internal(&format!("a file of a load: {error}")))?;
-    body::spooled(&parts.headers, body, file, state.limits(), state.budget(), notes.deadline()).await?;
+    let room = || place.admit().map_err(Problem::from);
+    body::spooled(&parts.headers, body, (file, room), state.limits(), state.budget(), notes.deadline()).await?;
     notes.turn().take()?;
     // If the client leaves, this future is dropped, and that stops the load.
     let stop = CancellationToken::new();

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::http::{Failure, agent, answer, list, whole};
 use super::{Load, seed, writer};
+use crate::support::client::Raw;
 use crate::support::server::{Address, Server, Starting};
 use crate::support::{command, disk};
 
@@ -69,10 +70,16 @@ fn deletes_go_on_while_the_disk_is_full() {
     insert(server.address(), 0, 400);
     let deleted = |id: u64| whole(agent().delete(server.url(writer::DOCUMENTS)).query("id", id.to_string()).call());
 
+    let mut load = Raw::connect(server.url("").strip_prefix("http://").unwrap().parse().unwrap());
+    load.send("POST /v1/collections/loaded/load HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n");
+    load.send("Content-Type: application/vnd.apache.parquet\r\n\r\n4\r\nPAR1\r\n");
+
     fill(&mount.join("filler"));
     let more = insert_until_refused(server.address(), 10_000, FULL_AFTER);
     assert!(more.len() < FULL_AFTER);
     assert!(!mount.join("reserve").exists(), "given up");
+    load.send("4\r\nmore\r\n");
+    assert_eq!(load.status(), 507, "a load leaves the room to deletes");
     assert_eq!(gauge(&server, "hapax_disk_reserve_bytes"), 0.0);
     for id in 0..300 {
         deleted(id);
