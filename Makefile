@@ -25,7 +25,7 @@ fmt: ## check the formatting
 	cargo fmt --all --check
 
 lint: ## run clippy; warnings are errors
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --locked $(RELEASE) -- -D warnings
 
 openapi: target/tools/bin/openapi-spec-validator ## check that openapi.yaml is well formed
 	$< openapi.yaml
@@ -258,8 +258,10 @@ neon: ## run the core's tests on emulated 64-bit ARM
 		cargo test --locked -p hapax-core --target aarch64-unknown-linux-gnu --lib --test vectors --test simd
 
 # First the AVX2 code, then the AVX-512 code, by hand and from plain loops: Miri knows both, whatever
-# this machine has. The index's pages of memory need neither. The C code of dependencies is built and never called.
-MIRI = cargo +nightly miri test --locked --lib --target-dir target/miri
+# this machine has. The index's pages of memory need neither. The C code of dependencies is never called; jemalloc, which
+# takes a minute to build, is taken from an earlier build.
+JEMALLOC = $(firstword $(wildcard $(CURDIR)/target/release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc_pic.a))
+MIRI = $(addprefix JEMALLOC_OVERRIDE=,$(JEMALLOC)) cargo +nightly miri test --locked --lib --target-dir target/miri
 AVX2 = +avx2,+bmi1,+bmi2,+lzcnt,+popcnt
 miri: ## run the unsafe code of the core and of the index under Miri
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
