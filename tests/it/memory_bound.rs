@@ -330,13 +330,15 @@ fn holds(bound: u64) {
     let (most, rest) = thread::scope(|scope| {
         let load = &load;
         (0..3).for_each(|_| _ = scope.spawn(|| fill(load)));
+        until_within(FULL_WITHIN, "the index is filled", || used(&client) > 0.8);
+        // When the index is full, there may be no room for another banding.
+        scope.spawn(|| change_the_banding(load));
         until_within(FULL_WITHIN, "the index is mostly full", || used(&client) > 0.95);
         (0..6).for_each(|number| _ = scope.spawn(move || send_large_bodies(load, number)));
         (0..4).for_each(|number| _ = scope.spawn(move || send_large_lines(load, number)));
         scope.spawn(|| leave_answers_unread(load));
         scope.spawn(|| hold_back_heads(load));
         scope.spawn(|| hold_back_streams(load));
-        scope.spawn(|| change_the_banding(load));
         let checks = scope.spawn(|| check(load));
         (look(load), checks.join().unwrap())
     });
