@@ -51,7 +51,7 @@ impl Signals {
     }
 }
 
-/// Makes a write behind the limit of a file's size (`ulimit -f`) an error. By default, the system ends the process.
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error. By default, it ends the process.
 pub(super) fn survive_file_limit() -> Result<()> {
     register(SIGXFSZ, Arc::default()).map(drop).context("cannot listen for signals")
 }

@@ -299,26 +299,13 @@ impl Shard {
             tagged += 1;
             any_list |= position.entry & LIST != 0;
         });
-        // Up to here no place was looked at: that is a memory access, and most places of the same tag have another key.
+        // Most places of the same tag have another key. To find out, each must be read from memory. If there are few, it
+        // makes no difference.
         if tagged < INLINE_MAX && !any_list {
             return self.put(key, place.0);
         }
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
-        match positions.is_empty() {
-            true => self.put(key, place.0),
-            false => self.insert_beside(pool, key, place, &positions, order),
-        }
-    }
-
-    fn insert_beside(
-        &mut self,
-        pool: &Pool,
-        key: u64,
-        place: Place,
-        positions: &Positions,
-        order: impl Fn(Place) -> Seq,
-    ) {
         match positions[..] {
             [Position { entry, .. }] if entry & LIST != 0 => {
                 let list = self.list_mut(entry);

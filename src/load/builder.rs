@@ -20,7 +20,7 @@ use crate::store::{
 use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
 use crate::verdicts::{Settings, is_of_nothing, is_packed_text};
 
-/// The number of rows between two questions whether to stop.
+/// How many rows are added between two calls of `stop`.
 const STOP_ROWS: u64 = 64;
 
 /// What a load took from its files.

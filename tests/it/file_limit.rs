@@ -20,12 +20,8 @@ fn a_limit_on_the_size_of_files_refuses_writes_and_ends_nothing() {
         (answer.status != 200).then_some((number, answer))
     });
     let (number, refused) = refused.expect("a write is refused");
-    assert!(
-        number > 10 && [500, 503, 507].contains(&refused.status),
-        "{number}: {} {}",
-        refused.status,
-        refused.text()
-    );
+    refused.problem(507, "storage_full");
+    assert!(number > 10, "only {number} documents fit");
     for number in 0..number {
         assert_eq!(client.get(&format!("/v1/collections/default/documents?id=d{number}")).status, 200, "d{number}");
     }

@@ -330,7 +330,7 @@ fn holds(bound: u64) {
     let (most, rest) = thread::scope(|scope| {
         let load = &load;
         (0..3).for_each(|_| _ = scope.spawn(|| fill(load)));
-        until_within(FULL_WITHIN, "the index is filled", || used(&client) > 0.8);
+        until_within(FULL_WITHIN, "the index is 80 % full", || used(&client) > 0.8);
         // When the index is full, there may be no room for another banding.
         scope.spawn(|| change_the_banding(load));
         until_within(FULL_WITHIN, "the index is mostly full", || used(&client) > 0.95);

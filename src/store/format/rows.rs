@@ -35,8 +35,6 @@ macro_rules! document_columns {
 }
 pub(in crate::store) use document_columns;
 
-/// The number of columns of `signature`.
-pub(in crate::store) const SIGNATURE_COLUMN_COUNT: usize = 9;
 /// The number of columns of `document`.
 pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 14;
 

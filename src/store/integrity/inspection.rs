@@ -74,7 +74,7 @@ impl Inspection {
         }
     }
 
-    /// Adds what was found in later documents.
+    /// Adds the findings of a check of later documents.
     fn merge(&mut self, later: Self) {
         self.documents += later.documents;
         self.damaged += later.damaged;
@@ -278,7 +278,7 @@ impl Rows<'_> {
             seen.last = visit.seq;
             records += 1;
             if records == PROGRESS_RECORDS {
-                // If the receiver is gone, nobody shows progress.
+                // Sending fails only if the thread that shows progress has ended.
                 let _ = read.send(mem::take(&mut records));
             }
             true

@@ -121,7 +121,7 @@ pub(in crate::store) struct Broken {
 /// The documents that a walk visits.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct WalkRange {
-    /// The documents behind this one.
+    /// Only documents after this one.
     pub(in crate::store) after: Seq,
     pub(in crate::store) through: Seq,
 }

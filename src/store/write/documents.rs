@@ -6,15 +6,15 @@ use rusqlite::{CachedStatement, ToSql};
 
 use super::batch::Batch;
 use crate::store::error::{Result, StoreError};
-use crate::store::format::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, SIGNATURE_COLUMN_COUNT, SignatureRow};
+use crate::store::format::rows::{DocumentRow, SignatureRow};
 use crate::store::format::{payload, verdict};
 use crate::store::read::payloads::payload as payload_of;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::record::Record;
 use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
-/// The number of documents that are stored with one statement a table, if there are as many. With more, the prepared
-/// statement of a collection would take much memory.
+/// The number of documents that are stored with one statement for each table, if there are so many. With more, the
+/// prepared statements of a collection would take much memory.
 const GROUP: usize = 16;
 
 /// Stores a document, at its own `seq`.
@@ -41,7 +41,6 @@ fn insert_signatures(batch: &mut Batch<'_>, records: &[&Record]) -> rusqlite::Re
     static INTO: LazyLock<Insertion> = LazyLock::new(|| {
         Insertion::new(
             "INSERT INTO signature (seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen_ms, labels, sum)",
-            SIGNATURE_COLUMN_COUNT,
         )
     });
     let mut statement = INTO.statement(batch, records.len())?;
@@ -70,7 +69,6 @@ fn insert_documents(batch: &mut Batch<'_>, records: &[&Record]) -> rusqlite::Res
             "INSERT INTO document
              (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, page_hash,
               extractor, capture_date, payload_digest, sum)",
-            DOCUMENT_COLUMN_COUNT,
         )
     });
     let mut statement = INTO.statement(batch, records.len())?;
@@ -127,7 +125,9 @@ struct Insertion {
 }
 
 impl Insertion {
-    fn new(insert: &str, columns: usize) -> Self {
+    /// `insert` begins the statement, and ends with the names of the columns.
+    fn new(insert: &str) -> Self {
+        let columns = insert.matches(',').count() + 1;
         let row = ["(", &vec!["?"; columns].join(", "), ")"].concat();
         let of = |rows| [insert, " VALUES ", &vec![row.as_str(); rows].join(", ")].concat();
         Self { one: of(1), group: of(GROUP) }
