@@ -3,7 +3,7 @@
 //! HTTP/2 connections that only acknowledged PINGs could do the same. And a pooled connection was closed after 10 s.
 
 use std::io::Read as _;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -119,7 +119,7 @@ fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_p
 fn an_http2_connection_that_sends_much_that_belongs_to_no_request_is_closed() {
     let dir = dir();
     let server = Server::start(dir.path());
-    let mut raw = Raw::connect(server.url("").strip_prefix("http://").unwrap().parse().unwrap());
+    let mut raw = Raw::connect(server.socket());
     raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     raw.send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
     // POST /v1/tune, whose body does not come.
@@ -333,7 +333,7 @@ fn hundreds_of_clients_may_come_before_the_server_accepts_one() {
     let clients = CLIENTS.min(most.trim().parse().unwrap());
     let dir = dir();
     let server = Server::start(dir.path());
-    let address: SocketAddr = server.url("").strip_prefix("http://").unwrap().parse().unwrap();
+    let address = server.socket();
     // A stopped process accepts nothing.
     assert!(Command::new("kill").args(["-STOP", &server.pid().to_string()]).status().unwrap().success());
     let connect = |n| {

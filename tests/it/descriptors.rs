@@ -41,7 +41,7 @@ fn a_crowd_of_clients_leaves_descriptors_for_collections_and_backups() {
     assert_eq!(warnings.len(), 1, "{log}");
     assert!(warnings[0].contains("\"limit\":200") && warnings[0].contains("\"connections_max\":4096"), "{warnings:?}");
 
-    let address: std::net::SocketAddr = server.url("").strip_prefix("http://").unwrap().parse().unwrap();
+    let address = server.socket();
     let mut crowd = Vec::new();
     for _ in 0..300 {
         let stream = TcpStream::connect(address).unwrap();

@@ -70,7 +70,7 @@ fn deletes_go_on_while_the_disk_is_full() {
     insert(server.address(), 0, 400);
     let deleted = |id: u64| whole(agent().delete(server.url(writer::DOCUMENTS)).query("id", id.to_string()).call());
 
-    let mut load = Raw::connect(server.url("").strip_prefix("http://").unwrap().parse().unwrap());
+    let mut load = Raw::connect(server.socket());
     load.send("POST /v1/collections/loaded/load HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n");
     load.send("Content-Type: application/vnd.apache.parquet\r\n\r\n4\r\nPAR1\r\n");
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::client::{Client, Raw};
-use crate::support::server::Server;
 use crate::support::until::until_within;
 
 pub(super) const SIGN: &str = "/v1/collections/default/sign";
@@ -68,8 +67,4 @@ pub(super) fn until(what: &str, done: impl FnMut() -> bool) {
 /// Waits until `/metrics` has this line. A scrape takes none of the room or places that the test waits for.
 pub(super) fn scraped(client: &Client, line: &str) {
     until(line, || client.get("/metrics").text().contains(line));
-}
-
-pub(super) fn address(server: &Server) -> SocketAddr {
-    server.url("").strip_prefix("http://").unwrap().parse().unwrap()
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::sending::{KIB, MIB, SIGN, address, begin, prose, scraped, send_chunk, stream, zstd};
+use super::sending::{KIB, MIB, SIGN, begin, prose, scraped, send_chunk, stream, zstd};
 use crate::support::client::{CHECK, Client, DOCUMENTS, fields, gzip};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
@@ -194,7 +194,7 @@ fn streams_hold_room_for_a_slice_and_clients_that_leave_give_it_back() {
     let text = prose(1, MIB);
     let slow: Vec<_> = (0..4)
         .map(|number| {
-            let mut raw = begin(address(&server), SIGN, "identity");
+            let mut raw = begin(server.socket(), SIGN, "identity");
             send_chunk(&mut raw, text.as_bytes());
             held((number + 1) * 256 * KIB);
             raw
@@ -221,7 +221,7 @@ fn streams_leave_places_to_others() {
     let text = prose(1, MIB);
     let slow: Vec<_> = (0..2)
         .map(|number| {
-            let mut raw = begin(address(&server), SIGN, "identity");
+            let mut raw = begin(server.socket(), SIGN, "identity");
             send_chunk(&mut raw, text.as_bytes());
             taken(number + 1);
             raw
@@ -251,7 +251,7 @@ fn the_window_of_a_decoder_counts() {
     let packed = zstd(prose(1, MIB).as_bytes());
     let slow: Vec<_> = (0..2)
         .map(|number| {
-            let mut raw = begin(address(&server), SIGN, "zstd");
+            let mut raw = begin(server.socket(), SIGN, "zstd");
             send_chunk(&mut raw, &packed);
             held((number + 1) * (8 * MIB + 256 * KIB));
             raw

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hapax::cpu::{CpuConfig, WhenFull};
 use serde_json::{Value, json};
 
-use super::sending::{KIB, MIB, SIGN, address, begin, prose, send_chunk, stream, until};
+use super::sending::{KIB, MIB, SIGN, begin, prose, send_chunk, stream, until};
 use crate::support::client::{CHECK, Client, DOCUMENTS, fields, words};
 use crate::support::library::{dir, occupy, occupy_for};
 use crate::support::local::{Local, Setup};
@@ -287,7 +287,7 @@ fn a_streamed_text_takes_little_memory_however_long_it_is() {
         }),
     ] {
         let whole = std::iter::repeat_n(body.chunks(64 * KIB), repeats).flatten();
-        let (status, _, signed) = stream(address(&server), SIGN, encoding, whole);
+        let (status, _, signed) = stream(server.socket(), SIGN, encoding, whole);
         assert_eq!((status, &signed["empty"]), (200, &json!(false)), "{signed}");
         let shingles = signed["shingles"].as_u64().unwrap() as usize;
         assert!(shingles > 1_000_000, "{encoding}: all of it was read: {shingles}");

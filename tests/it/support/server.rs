@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -164,6 +164,13 @@ impl Server {
     /// Returns the address of a path.
     pub fn url(&self, path: &str) -> String {
         self.address.url(path)
+    }
+
+    /// Returns the address for connections without an HTTP library.
+    pub fn socket(&self) -> SocketAddr {
+        let url = self.url("");
+        let (_, address) = url.split_once("://").expect("a URL has a scheme");
+        address.parse().expect("a server of a test listens on an IP address")
     }
 
     /// Returns the number of documents in the ready line.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::CertificateDer;
 
-use super::{metric, served, socket};
+use super::{metric, served};
 use crate::support::authority::{Authority, Pair};
 use crate::support::client::Client;
 use crate::support::command::hapax;
@@ -66,7 +66,7 @@ fn files_that_cannot_be_used_stop_the_start() {
 
 /// Returns the certificate that a new connection gets.
 fn shown(server: &Server, authority: &Authority) -> CertificateDer<'static> {
-    let tls = authority.connect(socket(server), &["http/1.1"]).expect("each pair is from this authority");
+    let tls = authority.connect(server.socket(), &["http/1.1"]).expect("each pair is from this authority");
     tls.conn.peer_certificates().unwrap()[0].clone().into_owned()
 }
 
@@ -178,7 +178,7 @@ fn metrics_tell_when_the_certificate_expires_and_which_handshakes_fail() {
     wait_for("it is told", || metric(&client, "hapax_tls_certificate_expiry_timestamp_seconds") == 2_220_825_600.0);
     let failed = |reason: &str| metric(&client, &format!("hapax_tls_handshakes_failed_total{{reason=\"{reason}\"}}"));
     assert!(["closed", "invalid", "plain_http", "refused_by_client"].map(failed) == [0.0; 4]);
-    Authority::new().connect(socket(&server), &[]).unwrap_err();
+    Authority::new().connect(server.socket(), &[]).unwrap_err();
     wait_for("the client's alert is counted", || failed("refused_by_client") == 1.0);
     let plain = ureq::get(server.url("/livez").replace("https", "http")).call();
     assert!(matches!(plain, Err(ureq::Error::StatusCode(400))), "{plain:?}");

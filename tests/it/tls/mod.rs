@@ -5,8 +5,6 @@ mod commands;
 mod connections;
 mod files;
 
-use std::net::SocketAddr;
-
 use crate::support::authority::Pair;
 use crate::support::client::Client;
 use crate::support::library::Dir;
@@ -22,10 +20,6 @@ fn served(dir: &Dir, pair: &Pair, environment: &[(&str, &str)]) -> Server {
 fn served_with(dir: &Dir, environment: &[(&str, &str)]) -> Server {
     let files = [("HAPAX__TLS__CERT_FILE", "cert.pem"), ("HAPAX__TLS__KEY_FILE", "key.pem")];
     Starting::spawn_with(&dir.path().join("data"), &[], &[&files, environment].concat()).ready()
-}
-
-fn socket(server: &Server) -> SocketAddr {
-    server.url("").trim_start_matches("https://").parse().unwrap()
 }
 
 /// Returns the value of a series; NaN if there is none.
