@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures wheel
+.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly fuzz loom docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -9,8 +9,12 @@ help: ## print this list
 run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
-# In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),wheel test-python alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance clients loom docker-context deny) ## run everything that must pass before a commit
+# In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
+# time: each of these uses one processor, and measures no time.
+SLOW = wheel test-python alerts quality races chaos churn crash corruption restarts memory soak toolchains
+SLOW_SIDE_BY_SIDE = neon miri fuzz-core conformance clients loom docker-context deny
+test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
+	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(SLOW_SIDE_BY_SIDE))
 
 # CI uses the release profile for all tests, so that everything is built once. Whatever is built alone would have other
 # features of some libraries, and these would be compiled a second time.
@@ -248,9 +252,18 @@ corruption: ## flip FLIPS (6000) bits of a stored collection, and cut its files 
 docker-context: ## run the commands of `docker build` on the files that it gets, without Docker
 	.ci/docker-context
 
-# The core has unsafe code for each kind of processor; 64-bit ARM is emulated.
-neon: ## run the core's tests on emulated 64-bit ARM
+# Installed one after the other, before anything that runs side by side needs them.
+toolchains: arm-target nightly
+
+arm-target:
 	rustup target add aarch64-unknown-linux-gnu
+
+nightly:
+	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	rustup component add --toolchain nightly miri rust-src
+
+# The core has unsafe code for each kind of processor; 64-bit ARM is emulated.
+neon: arm-target ## run the core's tests on emulated 64-bit ARM
 	@command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null || \
 		{ echo "install gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user" >&2; exit 1; }
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
@@ -263,9 +276,7 @@ neon: ## run the core's tests on emulated 64-bit ARM
 JEMALLOC = $(firstword $(wildcard $(CURDIR)/target/release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc_pic.a))
 MIRI = $(addprefix JEMALLOC_OVERRIDE=,$(JEMALLOC)) cargo +nightly miri test --locked --lib --target-dir target/miri
 AVX2 = +avx2,+bmi1,+bmi2,+lzcnt,+popcnt
-miri: ## run the unsafe code of the core and of the index under Miri
-	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
-	rustup component add --toolchain nightly miri rust-src
+miri: nightly ## run the unsafe code of the core and of the index under Miri
 	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI) -p hapax-core -p hapax -- simd:: index::pool::
 	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI) -p hapax-core -- simd::
 
@@ -282,8 +293,7 @@ FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
 fuzz: fuzz-core fuzz-server ## run all fuzz targets under AddressSanitizer, FUZZ_SECONDS (30) each
 
-fuzz-core: $(FUZZ) ## compare each stage of signing with its portable form
-	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+fuzz-core: nightly $(FUZZ) ## compare each stage of signing with its portable form
 	cd crates/hapax-core && $(FUZZ_RUN) build --target-dir $(CURDIR)/target/fuzz
 	cd crates/hapax-core && for target in $(FUZZ_TARGETS); do \
 		$(FUZZ_RUN) run --target-dir $(CURDIR)/target/fuzz $$target -- $(FUZZ_OPTIONS) -max_len=9000 || exit 1; \
@@ -292,8 +302,7 @@ fuzz-core: $(FUZZ) ## compare each stage of signing with its portable form
 # What a target finds new stays in tests/fuzz/corpus. No input may make the server allocate 256 MiB at once, or 2 GiB.
 # By default cargo-fuzz compiles each crate in one piece, on one core: the server took over eight minutes.
 FUZZ_SERVER = --fuzz-dir tests/fuzz --target-dir target/fuzz --codegen-units 16
-fuzz-server: $(FUZZ) ## send the parsers everything: lines, bodies, pages, queries, settings, keys, records, WARC files and files of signatures
-	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+fuzz-server: nightly $(FUZZ) ## send the parsers everything: lines, bodies, pages, queries, settings, keys, records, WARC files and files of signatures
 	$(FUZZ_RUN) build $(FUZZ_SERVER)
 	python3 tests/fuzz/seeds.py target/fuzz-seeds
 	for target in $(FUZZ_SERVER_TARGETS); do \
