@@ -24,6 +24,7 @@ mod ids;
 mod key_members;
 mod labels;
 mod last_seen;
+mod layout;
 mod leaving;
 mod memory;
 mod part;

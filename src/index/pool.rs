@@ -1,6 +1,7 @@
 //! Buckets of postings, handed out in pages. Here a bucket is a cache line, not all documents of one band key. It has
-//! twelve entries of 32 bits, a tag of eight bits for each, and two numbers: the number of its entries, and the number
-//! of entries that went to a later bucket because it was full. Pages that a table returns are kept for the next
+//! twelve entries of 32 bits, for each a tag of eight bits and one bit that says whether the entry belongs to an earlier
+//! bucket, and two numbers: the number of its entries, and the number of entries that went to a later bucket because it
+//! was full. Pages that a table returns are kept for the next
 //! request: tables grow all the time, and an allocator would leave holes of every size behind.
 
 use std::ops::{Deref, DerefMut};
@@ -31,7 +32,8 @@ pub(super) struct Bucket {
     tags: [u8; BUCKET_ENTRIES],
     len: u8,
     passed: u8,
-    _spare: [u8; 2],
+    /// A bit for each entry that belongs to an earlier bucket.
+    strays: u16,
     entries: [u32; BUCKET_ENTRIES],
 }
 
@@ -168,6 +170,13 @@ impl Bucket {
         &self.entries[..usize::from(self.len).min(BUCKET_ENTRIES)]
     }
 
+    /// Returns the entries with their tags. A stray, which belongs to an earlier bucket, has no tag here.
+    #[inline]
+    pub(super) fn tags(&self) -> impl Iterator<Item = (Option<u8>, u32)> {
+        let tag = |at: usize| (self.strays & 1 << at == 0).then_some(self.tags[at]);
+        self.entries().iter().enumerate().map(move |(at, &entry)| (tag(at), entry))
+    }
+
     /// Returns whether entries that belong here or in an earlier bucket may be in the next bucket.
     #[inline]
     pub(super) fn passed(&self) -> bool {
@@ -198,14 +207,15 @@ impl Bucket {
         })
     }
 
-    /// Adds an entry. Returns false if there is no room.
+    /// Adds an entry, which is a stray if it belongs to an earlier bucket. Returns false if there is no room.
     #[inline]
-    pub(super) fn push(&mut self, tag: u8, entry: u32) -> bool {
+    pub(super) fn push(&mut self, tag: u8, entry: u32, is_stray: bool) -> bool {
         let len = usize::from(self.len);
         if len >= BUCKET_ENTRIES {
             return false;
         }
         (self.tags[len], self.entries[len]) = (tag, entry);
+        self.strays |= u16::from(is_stray) << len;
         self.len += 1;
         true
     }
@@ -215,6 +225,8 @@ impl Bucket {
         self.len -= 1;
         let last = usize::from(self.len);
         (self.tags[at], self.entries[at]) = (self.tags[last], self.entries[last]);
+        let stray = self.strays >> last & 1;
+        self.strays = self.strays & !(1 << at | 1 << last) | if at == last { 0 } else { stray << at };
     }
 
     /// Replaces an entry with another of the same key.
@@ -255,22 +267,25 @@ mod tests {
     #[test]
     fn a_bucket_finds_just_what_it_holds() {
         let mut bucket = Bucket::zeroed();
-        let mut model: Vec<(u8, u32)> = Vec::new();
+        let mut model: Vec<(u8, u32, bool)> = Vec::new();
         // Miri is a thousand times slower.
         for step in 0..if cfg!(miri) { 100 } else { 5000_u32 } {
             let random = step.wrapping_mul(2_654_435_761) >> 7;
             let tag = [0, 1, 0x7F, 0x80, 0xFF][random as usize % 5];
             if random % 7 < 4 {
-                assert_eq!(bucket.push(tag, step), model.len() < BUCKET_ENTRIES);
+                let is_stray = random % 3 == 0;
+                assert_eq!(bucket.push(tag, step, is_stray), model.len() < BUCKET_ENTRIES);
                 if model.len() < BUCKET_ENTRIES {
-                    model.push((tag, step));
+                    model.push((tag, step, is_stray));
                 }
             } else if !model.is_empty() {
                 let at = random as usize / 7 % model.len();
                 bucket.swap_remove(at);
                 model.swap_remove(at);
             }
-            assert_eq!(bucket.entries(), model.iter().map(|&(_, entry)| entry).collect::<Vec<_>>());
+            assert_eq!(bucket.entries(), model.iter().map(|&(_, entry, _)| entry).collect::<Vec<_>>());
+            let tags: Vec<_> = bucket.tags().collect();
+            assert_eq!(tags, model.iter().map(|&(tag, entry, is)| ((!is).then_some(tag), entry)).collect::<Vec<_>>());
             for tag in [0, 1, 0x7F, 0x80, 0xFF, 5] {
                 let found: Vec<_> = bucket.tagged(tag).collect();
                 let tagged = |&at: &usize| model[at].0 == tag;
@@ -297,7 +312,7 @@ mod tests {
         let pool = Pool::default();
         let mut pages: Vec<Page> = (0..100).map(|_| pool.take()).collect();
         for (number, page) in pages.iter_mut().enumerate() {
-            page.iter_mut().for_each(|bucket| assert!(bucket.push(7, number as u32)));
+            page.iter_mut().for_each(|bucket| assert!(bucket.push(7, number as u32, false)));
         }
         for (number, page) in pages.iter().enumerate() {
             assert_eq!(std::ptr::from_ref(&page[0]).addr() % LINE_BYTES, 0);
@@ -321,7 +336,7 @@ mod tests {
         let fill = |thread: u32| {
             let mut pages: Vec<Page> = (0..pages_each).map(|_| pool.take()).collect();
             for page in &mut pages {
-                page.iter_mut().step_by(9).for_each(|bucket| assert!(bucket.push(1, thread)));
+                page.iter_mut().step_by(9).for_each(|bucket| assert!(bucket.push(1, thread, false)));
             }
             let back = pages.split_off(pages.len() / 2);
             pool.give(back);

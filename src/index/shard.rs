@@ -3,14 +3,16 @@
 //! An entry is a place with the tag of its key. It is in the bucket (`pool.rs`) that the key determines or, if that
 //! bucket is full, in the next one with room. A few places of one key are separate entries; more of them are kept in a
 //! list, and one entry names the list. A shard grows by 40 to 80 %, each shard by a different share, so that few grow
-//! at the same time. Growing computes the key of every place in the shard again. It prefetches some places ahead, so
-//! that memory accesses overlap, but a thousand entries still take 40 us. Therefore a shard reports before it is full
-//! that it will have to grow (`table.rs`). Knows nothing of other shards.
+//! at the same time. Its entries then have to move, and their keys are not kept. To compute a key takes a random access
+//! to memory. But the bucket of an entry and its tag are the first bits of its key, and mostly enough to tell where it
+//! belongs (`layout.rs`). A thousand entries still take some 10 us. Therefore a shard reports before it is full that it
+//! will have to grow (`table.rs`). Knows nothing of other shards.
 
 use hapax_core::prefetch;
 use smallvec::SmallVec;
 
 use super::key_members::{INLINE_MAX, KeyMembers};
+use super::layout::Layout;
 use super::place::Place;
 use super::place_list::PlaceList;
 use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Page, Pool};
@@ -54,7 +56,7 @@ pub(super) struct Shard {
     pages: Vec<Page>,
     lists: Option<Box<Lists>>,
     entries: u32,
-    depth: u8,
+    layout: Layout,
     /// Whether the table has been told that the shard is due to be resized.
     told: bool,
 }
@@ -75,13 +77,21 @@ struct Position {
     entry: u32,
 }
 
+/// An entry that moves to another bucket.
+struct Moving {
+    /// Its key, or a guess that stands for several keys.
+    key: u64,
+    entry: u32,
+    is_guess: bool,
+}
+
 /// The positions of a key's entries: one list, or places.
 type Positions = SmallVec<[Position; INLINE_MAX]>;
 
 impl Shard {
     /// Returns how many bits of a key select this shard.
     pub(super) fn depth(&self) -> u8 {
-        self.depth
+        self.layout.depth()
     }
 
     /// Returns the number of entries.
@@ -91,8 +101,13 @@ impl Shard {
 
     /// Makes room for `entries` in an empty shard that `depth` bits of a key select.
     pub(super) fn reserve(&mut self, pool: &Pool, depth: u8, entries: usize, vary: usize) {
-        self.depth = depth;
-        self.pages = (0..pages_for(entries, vary, LOAD_FILLED)).map(|_| pool.take()).collect();
+        self.open(pool, Layout::new(depth, buckets_for(entries, vary, LOAD_FILLED)));
+    }
+
+    /// Gives the empty shard the pages of a layout.
+    fn open(&mut self, pool: &Pool, layout: Layout) {
+        self.pages = (0..layout.buckets() / PAGE_BUCKETS).map(|_| pool.take()).collect();
+        (self.layout, self.entries, self.told) = (layout, 0, false);
     }
 
     /// Moves entries to another shard, which is empty: those whose next bit of the key is 1. The numbers of the two
@@ -104,17 +119,21 @@ impl Shard {
         [number, other_number]: [usize; 2],
         keys: &impl Keys,
     ) {
-        let depth = self.depth;
-        let mut halves: [Vec<(u64, u32)>; 2] = Default::default();
-        self.each_with_key(keys, |key, entry| halves[(key >> (8 + depth)) as usize & 1].push((key, entry)));
-        let [stay, go] = halves;
-        other.reserve(pool, depth + 1, go.len(), other_number);
-        for (key, entry) in go {
+        let from = self.layout;
+        let may_guess = from.halved(buckets_for(self.entries() / 2, number, LOAD_GROWN)).is_some();
+        let (mut stay, mut go): (Vec<_>, Vec<_>) =
+            self.moving(keys, may_guess).into_iter().partition(|moving| !from.is_in_second_half(moving.key));
+        let half =
+            |buckets| from.halved(buckets).filter(|_| may_guess).ok_or_else(|| Layout::new(from.depth() + 1, buckets));
+        let here = half(buckets_for(stay.len(), number, LOAD_GROWN));
+        let there = half(buckets_for(go.len(), other_number, LOAD_FILLED));
+        let (here, there) = (self.make_sure(keys, &mut stay, here), self.make_sure(keys, &mut go, there));
+        other.open(pool, there);
+        for Moving { key, entry, .. } in go {
             let entry = if entry & LIST == 0 { entry } else { other.adopt(self.give_up(entry)) };
             other.put(key, entry);
         }
-        self.refill(pool, stay, number);
-        self.depth = depth + 1;
+        self.refill(pool, here, stay);
     }
 
     pub(super) fn lists(&self) -> impl Iterator<Item = &PlaceList> {
@@ -148,7 +167,7 @@ impl Shard {
         if home.passed() {
             self.each_tagged(key, |position| visit(position.entry));
         } else {
-            home.tagged(key as u8).for_each(|(_, entry)| visit(entry));
+            home.tagged(self.layout.tag(key)).for_each(|(_, entry)| visit(entry));
         }
     }
 
@@ -175,7 +194,7 @@ impl Shard {
     }
 
     fn buckets(&self) -> usize {
-        self.pages.len() * PAGE_BUCKETS
+        self.layout.buckets()
     }
 
     /// Returns whether the shard must grow before another entry is added.
@@ -209,7 +228,7 @@ impl Shard {
 
     #[inline]
     fn home(&self, key: u64) -> usize {
-        (((key >> 32) * self.buckets() as u64) >> 32) as usize
+        self.layout.home(key)
     }
 
     #[inline]
@@ -261,11 +280,11 @@ impl Shard {
         if self.pages.is_empty() {
             return;
         }
-        let home = self.home(key);
+        let (home, tag) = (self.home(key), self.layout.tag(key));
         let mut number = home;
         loop {
             let bucket = self.bucket(number);
-            for (at, entry) in bucket.tagged(key as u8) {
+            for (at, entry) in bucket.tagged(tag) {
                 visit(Position { bucket: number as u32, at: at as u32, entry });
             }
             number = self.after(number);
@@ -398,8 +417,9 @@ impl Shard {
             (self.entries as usize) < self.buckets() * BUCKET_ENTRIES,
             "the caller has made room in the shard"
         );
-        let mut number = self.home(key);
-        while !self.bucket_mut(number).push(key as u8, entry) {
+        let (home, tag) = (self.home(key), self.layout.tag(key));
+        let mut number = home;
+        while !self.bucket_mut(number).push(tag, entry, number != home) {
             self.bucket_mut(number).pass();
             number = self.after(number);
         }
@@ -434,9 +454,54 @@ impl Shard {
 
     /// Makes the shard as large as its entries need. `vary` decides the exact size within limits.
     pub(super) fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
-        let mut entries = Vec::with_capacity(self.entries as usize);
-        self.each_with_key(keys, |key, entry| entries.push((key, entry)));
-        self.refill(pool, entries, vary);
+        let buckets = buckets_for(self.entries(), vary, LOAD_GROWN);
+        let to = self.layout.resized(buckets).ok_or_else(|| Layout::new(self.depth(), buckets));
+        let mut moving = self.moving(keys, to.is_ok());
+        let to = self.make_sure(keys, &mut moving, to);
+        self.refill(pool, to, moving);
+    }
+
+    /// Returns all entries with their keys. If `may_guess`, most of the keys are guesses.
+    fn moving(&self, keys: &impl Keys, may_guess: bool) -> Vec<Moving> {
+        let mut all = Vec::with_capacity(self.entries());
+        if !may_guess {
+            self.each_with_key(keys, |key, entry| all.push(Moving { key, entry, is_guess: false }));
+            return all;
+        }
+        let mut unknown = Vec::new();
+        for (number, bucket) in self.pages.iter().flat_map(|page| page.iter()).enumerate() {
+            for (tag, entry) in bucket.tags() {
+                let guess = tag.and_then(|tag| self.layout.guess(number, tag));
+                if guess.is_none() {
+                    unknown.push(all.len());
+                }
+                all.push(Moving { key: guess.unwrap_or_default(), entry, is_guess: guess.is_some() });
+            }
+        }
+        self.compute(keys, &mut all, &unknown);
+        all
+    }
+
+    /// Computes the keys of entries whose guesses do not tell where they belong in a layout: one with the same tags, or
+    /// one with new tags, for which no guess is enough. Returns the layout.
+    fn make_sure(&self, keys: &impl Keys, all: &mut [Moving], to: Result<Layout, Layout>) -> Layout {
+        let is_clear = |guess| to.is_ok_and(|to| to.is_clear(guess));
+        let is_unclear = |&at: &usize| all[at].is_guess && !is_clear(all[at].key);
+        let unclear: Vec<usize> = (0..all.len()).filter(is_unclear).collect();
+        self.compute(keys, all, &unclear);
+        to.unwrap_or_else(|new| new)
+    }
+
+    /// Computes the keys of some entries.
+    fn compute(&self, keys: &impl Keys, all: &mut [Moving], some: &[usize]) {
+        let place = |moving: &Moving| self.first(moving.entry);
+        some.iter().take(AHEAD).for_each(|&at| keys.prefetch(place(&all[at])));
+        for (number, &at) in some.iter().enumerate() {
+            if let Some(&later) = some.get(number + AHEAD) {
+                keys.prefetch(place(&all[later]));
+            }
+            all[at].key = keys.key(place(&all[at]));
+        }
     }
 
     fn each_with_key(&self, keys: &impl Keys, mut visit: impl FnMut(u64, u32)) {
@@ -451,21 +516,37 @@ impl Shard {
         }
     }
 
-    /// Replaces all entries by these, in as many pages as they need.
-    fn refill(&mut self, pool: &Pool, entries: Vec<(u64, u32)>, vary: usize) {
+    /// Checks that each entry is where its key belongs, and has the tag of its key.
+    #[cfg(all(test, not(hapax_loom)))]
+    pub(super) fn check(&self, keys: &impl Keys) {
+        let mut entries = 0;
+        for (number, bucket) in self.pages.iter().flat_map(|page| page.iter()).enumerate() {
+            for (tag, entry) in bucket.tags() {
+                let key = keys.key(self.first(entry));
+                assert_eq!(tag.is_some(), self.home(key) == number, "an entry in another bucket is a stray");
+                assert!(
+                    bucket.tagged(self.layout.tag(key)).any(|(_, held)| held == entry),
+                    "it has the tag of its key"
+                );
+                entries += 1;
+            }
+        }
+        assert_eq!(entries, self.entries());
+    }
+
+    /// Replaces all entries by these.
+    fn refill(&mut self, pool: &Pool, layout: Layout, all: Vec<Moving>) {
         pool.give(std::mem::take(&mut self.pages));
-        self.told = false;
-        self.pages = (0..pages_for(entries.len(), vary, LOAD_GROWN)).map(|_| pool.take()).collect();
-        self.entries = 0;
-        entries.into_iter().for_each(|(key, entry)| self.put(key, entry));
+        self.open(pool, layout);
+        all.into_iter().for_each(|Moving { key, entry, .. }| self.put(key, entry));
     }
 }
 
-/// Returns the number of pages for `entries` entries at a load in a range. `vary` selects the load.
-fn pages_for(entries: usize, vary: usize, [least, most]: [usize; 2]) -> usize {
+/// Returns the number of buckets for `entries` entries at a load in a range. `vary` selects the load.
+fn buckets_for(entries: usize, vary: usize, [least, most]: [usize; 2]) -> usize {
     let load = least + vary % (most - least + 1);
     let pages = |load: usize| (entries * 100 / load) as f64 / (PAGE_BUCKETS * BUCKET_ENTRIES) as f64;
-    pages(load).round().max(pages(LOAD_ROUNDED).ceil()).max(1.0) as usize
+    pages(load).round().max(pages(LOAD_ROUNDED).ceil()).max(1.0) as usize * PAGE_BUCKETS
 }
 
 fn bytes_of(list: &PlaceList) -> u64 {

@@ -241,9 +241,20 @@ impl Table {
         self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter()).map(|shard| &shard.0)
     }
 
-    /// Returns the number that a key's shard has once the table has all its shards.
+    /// Checks all shards, and returns how many there are.
+    #[cfg(all(test, not(hapax_loom)))]
+    pub(super) fn check(&self, keys: &impl Keys) -> usize {
+        self.shards()
+            .map(|shard| shard.read())
+            .filter(|shard| shard.entries() > 0)
+            .map(|shard| shard.check(keys))
+            .count()
+    }
+
+    /// Returns the number that a key's shard has once the table has all its shards. Its lowest bit is the key's highest.
+    #[inline]
     fn shard_number(key: u64) -> usize {
-        (key >> 8) as usize & (SHARDS_MAX - 1)
+        usize::from(((key >> 48) as u16).reverse_bits()) & (SHARDS_MAX - 1)
     }
 
     /// Locks the shard of a key for writing. Several tables must be locked in the same order as in [`Self::read`].

@@ -14,8 +14,11 @@ use super::ids::IdIndex;
 use super::labels::LabelSet;
 use super::memory::ENTRY_BYTES_TENTHS;
 use super::place::Place;
+use super::pool::Pool;
 use super::seed::Seed;
+use super::shard::Keys;
 use super::survey::{Survey, survey};
+use super::table::Table;
 use super::view::View;
 use crate::types::{Seq, TimestampMs};
 
@@ -383,6 +386,54 @@ fn readers_drop_a_place_that_changes_under_them() {
             }
         }
     });
+}
+
+/// The keys of places in threes: three places have the same key.
+struct Thirds;
+
+impl Keys for Thirds {
+    fn key(&self, place: Place) -> u64 {
+        hapax_core::fmix64(u64::from(place.0 / 3) + 1)
+    }
+
+    fn order(&self, place: Place) -> Seq {
+        Seq(u64::from(place.0) + 1)
+    }
+
+    fn prefetch(&self, _: Place) {}
+}
+
+/// A shard that grows, splits or shrinks moves most of its entries without their keys.
+#[test]
+fn entries_belong_where_they_are_however_a_table_grows_and_shrinks() {
+    const PLACES: u32 = 100_000;
+    for number in 0..4 {
+        let (table, pool) = (Table::new(number, 4), Pool::default());
+        let same = |place: Place| move |held: Place| held.0 / 3 == place.0 / 3;
+        let tidy = || while table.resize_next(&pool, &Thirds) {};
+        let mut shards = 0;
+        for place in (0..PLACES).map(Place) {
+            table.insert(&pool, Thirds.key(place), place, same(place), &Thirds);
+            if place.0 % 64 == 0 && number % 2 == 0 {
+                tidy();
+            }
+            if place.0.is_power_of_two() || place.0 % 20_000 == 0 {
+                shards = table.check(&Thirds);
+            }
+        }
+        assert!(shards >= 16, "{shards} shards: they were to split several times");
+        let gone = |place: u32| place % 8 != 3;
+        for place in (0..PLACES).filter(|&place| gone(place)).map(Place) {
+            assert!(table.remove(&pool, Thirds.key(place), place, same(place), &Thirds));
+        }
+        tidy();
+        table.check(&Thirds);
+        for place in (0..PLACES).map(Place) {
+            let key = Thirds.key(place);
+            let members: Vec<Place> = table.read(key).members(key, same(place)).iter().collect();
+            assert_eq!(members.contains(&place), !gone(place.0));
+        }
+    }
 }
 
 /// Lists that become short turn into separate entries, which need room in a shard that may have none.

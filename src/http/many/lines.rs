@@ -3,6 +3,7 @@
 //! in memory. Pure; knows nothing of JSON.
 
 use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
 
 /// A line without its line feed.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Splitter {
     /// Returns the next line that ends in the piece. On `None`, the rest of the piece is kept as the beginning of a
     /// line.
     pub(super) fn next_line(&mut self) -> Option<NumberedLine> {
-        while let Some(at) = self.piece.iter().position(|&byte| byte == b'\n') {
+        while let Some(at) = memchr(b'\n', &self.piece) {
             if !self.begun() && at <= self.bytes_max && blank(&self.piece[..at]) {
                 self.number += 1;
                 self.barren += at as u64 + 1;

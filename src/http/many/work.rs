@@ -225,10 +225,11 @@ impl DocumentWork {
         inputs: impl Stream<Item = Input<T>> + Send,
     ) -> impl Stream<Item = (T, DocumentAnswer, Option<LineRoom>)> + Send {
         let (open_max, ahead) = (self.open_max, ahead());
-        let preparing = self.clone();
-        let ready = inputs.map(move |input| preparing.clone().spawn_prepare(input)).buffered(ahead);
+        let work = Arc::new(self);
+        let preparing = Arc::clone(&work);
+        let ready = inputs.map(move |input| Arc::clone(&preparing).spawn_prepare(input)).buffered(ahead);
         let decided = ready.then(move |ReadyDocument { tag, ready, room, answer_bytes_max, mut answer }| {
-            let work = self.clone();
+            let work = Arc::clone(&work);
             async move {
                 let DecidedInTurn { json_bytes, waiting } = work.decide_in_turn(ready, room, answer_bytes_max).await;
                 answer.iter_mut().for_each(|room| room.is_made(json_bytes));
@@ -248,7 +249,12 @@ impl DocumentWork {
     }
 
     /// Decides a document in its turn, and counts the bytes of its answer.
-    async fn decide_in_turn(self, ready: Ready, room: Option<Room>, answer_bytes_max: usize) -> DecidedInTurn {
+    async fn decide_in_turn(
+        self: Arc<Self>,
+        ready: Ready,
+        room: Option<Room>,
+        answer_bytes_max: usize,
+    ) -> DecidedInTurn {
         let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
         let ready = self.with_source(ready).await;
         let decided = match ready {
@@ -285,7 +291,12 @@ impl DocumentWork {
 
     /// Decides a document. A decision that has to wait is moved to a separate task. This stream is not polled while the
     /// client reads nothing, and a decision without progress would block its id and its places in the queues.
-    async fn decide_here_or_apart(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> DecidedInTurn {
+    async fn decide_here_or_apart(
+        self: Arc<Self>,
+        ready: Ready,
+        room: Option<Room>,
+        bytes_max: usize,
+    ) -> DecidedInTurn {
         let threads = self.threads.clone();
         let mut decide = Box::pin(carried(async move {
             let (_place, _room) = (self.place().await, room);
@@ -310,7 +321,10 @@ impl DocumentWork {
         }
     }
 
-    fn spawn_prepare<T: Send + 'static>(self, input: Input<T>) -> impl Future<Output = ReadyDocument<T>> + Send {
+    fn spawn_prepare<T: Send + 'static>(
+        self: Arc<Self>,
+        input: Input<T>,
+    ) -> impl Future<Output = ReadyDocument<T>> + Send {
         let Input { tag, json, room, answer_bytes_max, answer } = input;
         let threads = self.threads.clone();
         let task = async move {
@@ -390,7 +404,7 @@ impl DocumentWork {
         }
     }
 
-    async fn decide(self, ready: Ready, bytes_max: usize) -> DecidedInTurn {
+    async fn decide(self: Arc<Self>, ready: Ready, bytes_max: usize) -> DecidedInTurn {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(*answer),
             Ready::Insert(insert) => self.insert(*insert, bytes_max).await,
@@ -408,7 +422,7 @@ impl DocumentWork {
         }
     }
 
-    async fn insert(self, insert: Insert, bytes_max: usize) -> DecidedInTurn {
+    async fn insert(self: Arc<Self>, insert: Insert, bytes_max: usize) -> DecidedInTurn {
         let Insert { id, attached, prepared, others, asked, page } = insert;
         let (content, page_bytes, payload_digest) =
             (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
@@ -422,7 +436,7 @@ impl DocumentWork {
             };
         let mut json_bytes = ticket.json_bytes() + page_bytes;
         let durable = self.audited.inserted(ticket, content);
-        let Some(several) = self.several else {
+        let Some(several) = &self.several else {
             let answer = durable.map(|verdict| stored(id, verdict.map(|verdict| Verdict { page, ..verdict }.into())));
             return DecidedInTurn { json_bytes, waiting: answer.boxed() };
         };
@@ -430,6 +444,7 @@ impl DocumentWork {
         let left = bytes_max.saturating_sub(json_bytes);
         let elsewhere = Box::pin(several.elsewhere(others, asked.elsewhere(payload_digest), left)).await;
         json_bytes += elsewhere.bytes();
+        let several = several.clone();
         let answer = durable.map(move |verdict| {
             let joint = verdict.map(|verdict| several.inserted(Verdict { page, ..verdict }, elsewhere));
             stored(id, joint)

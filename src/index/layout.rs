@@ -1,0 +1,173 @@
+//! Key -> bucket and tag in a shard, and back: a bucket and a tag tell the first bits of a key. Pure; knows nothing of
+//! entries or pages.
+//!
+//! The first `depth` bits of a key select the shard. The rest is read as a fraction of 1. In a shard of 100 buckets, the
+//! key 0.1234 belongs to bucket 12, and its tag is what follows, 0.34, in 256ths. If the shard grows to 150 buckets, the
+//! tag stays as it is. Bucket 12 and this tag tell that the key is between 0.1233 and 0.1235, so the entry moves to
+//! bucket 18. Only if a boundary between two new buckets is in this range, or if an entry is not in its own bucket, the
+//! key itself is needed. With each growth tags tell less, because the keys of one bucket have fewer different tags. So
+//! after a few growths they are made anew.
+
+/// The buckets of a shard may become more than those that tags are made for by this factor, in halves.
+const GROWTH_MAX_HALVES: u64 = 5;
+/// The number of different tags.
+const TAGS: u64 = 1 << u8::BITS;
+
+/// How the keys of a shard determine buckets and tags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    buckets: u32,
+    /// The number of buckets that tags are made for.
+    tag_buckets: u32,
+    depth: u8,
+}
+
+impl Layout {
+    /// Makes the layout of a shard that `depth` bits of a key select.
+    pub(super) fn new(depth: u8, buckets: usize) -> Self {
+        let buckets = u32::try_from(buckets).expect("a shard has fewer entries than there are places");
+        Self { buckets, tag_buckets: buckets, depth }
+    }
+
+    /// Returns how many bits of a key select the shard.
+    pub(super) fn depth(self) -> u8 {
+        self.depth
+    }
+
+    #[inline]
+    pub(super) fn buckets(self) -> usize {
+        self.buckets as usize
+    }
+
+    /// Returns the bucket that a key belongs to.
+    #[inline]
+    pub(super) fn home(self, key: u64) -> usize {
+        self.home_of(key << self.depth)
+    }
+
+    #[inline]
+    fn home_of(self, fraction: u64) -> usize {
+        ((u128::from(fraction) * u128::from(self.buckets)) >> 64) as usize
+    }
+
+    #[inline]
+    pub(super) fn tag(self, key: u64) -> u8 {
+        ((key << self.depth).wrapping_mul(u64::from(self.tag_buckets)) >> (u64::BITS - u8::BITS)) as u8
+    }
+
+    /// Returns whether a key belongs to the second half of the shard.
+    #[inline]
+    pub(super) fn is_in_second_half(self, key: u64) -> bool {
+        key << self.depth >> 63 == 1
+    }
+
+    /// Returns the layout after the shard has got this many buckets, if tags stay as they are.
+    pub(super) fn resized(self, buckets: usize) -> Option<Self> {
+        Some(Self { buckets: u32::try_from(buckets).ok()?, ..self }).filter(|layout| self.tells() && layout.tells())
+    }
+
+    /// Returns the layout of half of the shard if it gets this many buckets, if tags stay as they are.
+    pub(super) fn halved(self, buckets: usize) -> Option<Self> {
+        let half = Self { tag_buckets: self.tag_buckets / 2, depth: self.depth + 1, ..self };
+        if self.tag_buckets.is_multiple_of(2) && self.tells() { half.resized(buckets) } else { None }
+    }
+
+    /// Returns whether the tags are neither for more buckets than there are, nor for far fewer.
+    fn tells(self) -> bool {
+        let (buckets, tag_buckets) = (u64::from(self.buckets), u64::from(self.tag_buckets));
+        tag_buckets <= buckets && buckets * 2 <= tag_buckets * GROWTH_MAX_HALVES
+    }
+
+    /// Returns a key that has the same bucket and tag as another, and is in the middle of all such keys. Returns `None`
+    /// if there is more than one range of such keys. The bits that select the shard are 0.
+    #[inline]
+    pub(super) fn guess(self, bucket: usize, tag: u8) -> Option<u64> {
+        let (buckets, tag_buckets) = (u64::from(self.buckets), u64::from(self.tag_buckets));
+        let steps = tag_buckets * TAGS;
+        let first = bucket as u64 * steps / buckets;
+        let step = first + u64::from(tag.wrapping_sub(first as u8));
+        let end = (bucket as u64 + 1) * steps;
+        debug_assert!(step * buckets < end, "a key with this tag belongs to this bucket");
+        let is_only = (step + TAGS) * buckets >= end;
+        let middle = (u128::from(2 * step + 1) * u128::from((1 << 63) / tag_buckets)) >> u8::BITS;
+        is_only.then_some(middle as u64 >> self.depth)
+    }
+
+    /// Returns whether all keys that a guess stands for belong to the same bucket. The guess was made with the same tags.
+    #[inline]
+    pub(super) fn is_clear(self, guess: u64) -> bool {
+        let half = (1 << (63 - u8::BITS)) / u64::from(self.tag_buckets);
+        // The guess is rounded.
+        let half = half + half / 64;
+        let fraction = guess << self.depth;
+        self.home_of(fraction.saturating_sub(half)) == self.home_of(fraction.saturating_add(half))
+    }
+}
+
+#[cfg(all(test, not(hapax_loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_example_holds() {
+        let key = (0.1234 * 2_f64.powi(64)) as u64;
+        let (before, tag) = (Layout::new(0, 100), (0.34 * 256.0) as u8);
+        assert_eq!((before.home(key), before.tag(key)), (12, tag));
+        let after = before.resized(150).unwrap();
+        let guess = before.guess(12, tag).unwrap();
+        assert!(after.is_clear(guess));
+        assert_eq!((after.home(guess), after.tag(guess), after.home(key), after.tag(key)), (18, tag, 18, tag));
+    }
+
+    #[test]
+    fn tags_are_made_anew_once_they_tell_too_little() {
+        let made = Layout::new(3, 64);
+        assert!(made.resized(63).is_none(), "they would be for more buckets than there are");
+        assert!(made.resized(160).is_some() && made.resized(161).is_none());
+        let once = made.resized(96).unwrap();
+        assert_eq!(once.resized(160).unwrap(), Layout { buckets: 160, tag_buckets: 64, depth: 3 });
+        assert!(once.resized(192).is_none());
+        assert_eq!(made.halved(64).unwrap(), Layout { buckets: 64, tag_buckets: 32, depth: 4 });
+        assert!(made.halved(128).is_none(), "four times as many as the tags are for");
+        assert!(Layout::new(3, 65).halved(64).is_none(), "half of the buckets is not a whole number");
+    }
+
+    proptest! {
+        /// Whatever a shard does, a clear guess is as good as the key.
+        #[test]
+        fn a_clear_guess_has_the_bucket_and_the_tag_of_the_key(
+            key: u64,
+            depth in 0..11_u8,
+            pages in 1..2000_usize,
+            steps in proptest::collection::vec((100..260_usize, any::<bool>()), 1..4),
+        ) {
+            let mut layout = Layout::new(depth, pages * 64);
+            for (percent, halves) in steps {
+                let (bucket, tag) = (layout.home(key), layout.tag(key));
+                let buckets = (layout.buckets() * percent / 100 / 64 / if halves { 2 } else { 1 }).max(1) * 64;
+                let next = if halves { layout.halved(buckets) } else { layout.resized(buckets) };
+                let Some(next) = next else { break };
+                if let Some(guess) = layout.guess(bucket, tag) {
+                    prop_assert_eq!((layout.home(guess), layout.tag(guess)), (bucket, tag));
+                    prop_assert_eq!(layout.is_in_second_half(guess), layout.is_in_second_half(key));
+                    prop_assert_eq!(next.tag(guess), next.tag(key));
+                    prop_assert!(!next.is_clear(guess) || next.home(guess) == next.home(key));
+                }
+                layout = next;
+            }
+        }
+
+        #[test]
+        fn few_guesses_are_unclear(key: u64, pages in 1..200_usize) {
+            let layout = Layout::new(4, pages * 64);
+            let next = layout.resized(pages * 96).unwrap();
+            let unclear = (0..1000_u64)
+                .map(|step| hapax_core::fmix64(key.wrapping_add(step)))
+                .filter(|&key| !layout.guess(layout.home(key), layout.tag(key)).is_some_and(|guess| next.is_clear(guess)))
+                .count();
+            prop_assert!(unclear < 30, "{unclear} of 1000");
+        }
+    }
+}
