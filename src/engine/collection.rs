@@ -159,30 +159,30 @@ impl LocalCollection {
         bytes_max: usize,
     ) -> Result<Ticket<Verdict>> {
         let (labels, bytes) = (attached.labels.clone(), prepared.content_bytes());
-        let inserted = self.insert_uncounted(id, attached, prepared, options, bytes_max).await;
+        let (made, shingles) = prepared.into_parts();
+        let inserted = match made {
+            None => write::insert_empty(&self.writes, id, options.on_existing).await,
+            Some(made) => {
+                let insertion = Insertion { id, attached, made, room: None, shingles, options, bytes_max, merge: None };
+                self.refuse_lookups(&insertion)?;
+                // Boxed here, so that the futures around it do not have room for it.
+                write::insert(&self.writes, Box::new(insertion)).await
+            }
+        };
         if let Ok(ticket) = &inserted {
             self.writes.statistics().count(labels.as_ref(), ticket.value(), bytes);
         }
         inserted
     }
 
-    async fn insert_uncounted(
-        &self,
-        id: DocId,
-        attached: Attached,
-        prepared: Prepared,
-        options: InsertOptions,
-        bytes_max: usize,
-    ) -> Result<Ticket<Verdict>> {
-        let (made, shingles) = prepared.into_parts();
-        let Some(made) = made else { return write::insert_empty(&self.writes, id, options.on_existing).await };
-        let has_payload = made.kept.as_ref().is_some_and(|kept| kept.payload.is_some());
-        if self.preparer().keep() != Keep::Signature && !has_payload {
-            let detail = "was prepared for a lookup and has nothing to store; prepare it for an insertion".into();
-            return Err(CollectionError::Invalid { field: "document", detail });
+    /// Refuses a document that was prepared for a lookup, if the collection stores payloads.
+    fn refuse_lookups(&self, insertion: &Insertion) -> Result<()> {
+        let has_payload = insertion.made.kept.as_ref().is_some_and(|kept| kept.payload.is_some());
+        if self.preparer().keep() == Keep::Signature || has_payload {
+            return Ok(());
         }
-        let insertion = Insertion { id, attached, made, room: None, shingles, options, bytes_max, merge: None };
-        write::insert(&self.writes, insertion).await
+        let detail = "was prepared for a lookup and has nothing to store; prepare it for an insertion".into();
+        Err(CollectionError::Invalid { field: "document", detail })
     }
 
     /// Deletes the document with this id. The ticket says whether there was one.

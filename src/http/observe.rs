@@ -3,7 +3,6 @@
 //! are the ids of the request and of its trace.
 
 use std::any::Any;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -59,7 +58,7 @@ where
         in_flight.answered(response.status());
         watched(response, version, pace, (in_flight, held))
     };
-    within(Arc::clone(&labels), pin!(answered)).await
+    within(Arc::clone(&labels), answered).await
 }
 
 /// Returns the trace that the client names; `None` if it names several.

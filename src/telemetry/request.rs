@@ -3,10 +3,11 @@
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use pin_project_lite::pin_project;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::{DefaultFields, Writer};
@@ -72,25 +73,32 @@ impl RequestLabels {
     }
 }
 
-/// Does the work of a request. All lines that the work logs on its own task name the request. The caller pins the work:
-/// an async function that takes a future by value and pins it has room for it twice.
-pub async fn within<F: Future>(labels: Arc<RequestLabels>, mut work: Pin<&mut F>) -> F::Output {
-    let mut labels = Some(labels);
-    poll_fn(|cx| {
-        let _left = Entered::new(&mut labels);
-        work.as_mut().poll(cx)
-    })
-    .await
+/// Does the work of a request. All lines that the work logs on its own task name the request.
+pub fn within<F: Future>(labels: Arc<RequestLabels>, work: F) -> Within<F> {
+    Within { labels: Some(labels), work }
 }
 
 /// Passes the request of this task on to work that is about to be spawned.
-pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
-    let labels = CURRENT.with_borrow(Clone::clone);
-    async move {
-        match labels {
-            Some(labels) => within(labels, pin!(work)).await,
-            None => work.await,
-        }
+pub fn carried<F: Future>(work: F) -> Within<F> {
+    Within { labels: CURRENT.with_borrow(Clone::clone), work }
+}
+
+pin_project! {
+    /// The future of [`within`] and [`carried`]. An async block would have room for the work twice, and move it.
+    pub struct Within<F> {
+        labels: Option<Arc<RequestLabels>>,
+        #[pin]
+        work: F,
+    }
+}
+
+impl<F: Future> Future for Within<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let _left = Entered::new(this.labels);
+        this.work.poll(cx)
     }
 }
 
@@ -176,9 +184,9 @@ mod tests {
             before
         };
         let inner = async { tokio::spawn(carried(async { current_id() })).await.unwrap() };
-        let inner = async { within(labels("inner"), pin!(inner)).await };
+        let inner = async { within(labels("inner"), inner).await };
         let outer = async { (inner.await, current_id()) };
-        let outer = async { within(labels("outer"), pin!(outer)).await };
+        let outer = async { within(labels("outer"), outer).await };
         let (outer, alone) = futures::join!(outer, id);
         assert_eq!(outer, (Some("inner".to_owned()), Some("outer".to_owned())));
         assert_eq!((alone, current_id()), (None, None));
@@ -194,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_panic_leaves_the_thread_without_a_request() {
-        let panics = async { within(labels("x"), pin!(async { panic!("expected") })).await };
+        let panics = async { within(labels("x"), async { panic!("expected") }).await };
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| futures::executor::block_on(panics)));
         assert!(caught.is_err() && current_id().is_none());
     }

@@ -178,7 +178,7 @@ impl Merges {
             bytes_max: ANSWER_BYTES,
             merge: Some(place),
         };
-        match insert(&self.writes, insertion).await {
+        match insert(&self.writes, Box::new(insertion)).await {
             Ok(ticket) => Ok(Decided::Inserted(Box::new(ticket))),
             Err(
                 error @ (CollectionError::IdConflict { .. }

@@ -41,14 +41,14 @@ enum Decided {
 }
 
 /// Decides an insertion. The decision is made when this returns and is durable once the ticket resolves.
-pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Result<Ticket<Verdict>> {
+pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Box<Insertion>) -> Result<Ticket<Verdict>> {
     let bytes_max = insertion.bytes_max;
     let bytes = insertion.waiting_bytes();
     if bytes > 0 {
         insertion.room = Some(writes.payload_room().take(bytes).await?);
     }
     let turn = writes.turns().take(&insertion.id).await?;
-    let mut ticket = match decide(writes, Box::new(insertion), turn, Disk::Later)? {
+    let mut ticket = match decide(writes, insertion, turn, Disk::Later)? {
         Decided::Now(ticket) => ticket,
         Decided::Later(insertion, turn) => {
             match beside(writes, move |writes| decide(writes, insertion, turn, Disk::Now)).await? {
