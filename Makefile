@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly fuzz loom docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
-# time: each of these uses one processor, and measures no time.
+# time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
 SLOW = wheel test-python alerts quality races chaos churn crash corruption restarts memory soak toolchains
 SLOW_SIDE_BY_SIDE = neon miri fuzz-core conformance clients loom docker-context deny
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
@@ -253,13 +253,15 @@ docker-context: ## run the commands of `docker build` on the files that it gets,
 	.ci/docker-context
 
 # Installed one after the other, before anything that runs side by side needs them.
-toolchains: arm-target nightly
+toolchains: arm-target nightly-miri
 
 arm-target:
 	rustup target add aarch64-unknown-linux-gnu
 
 nightly:
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+
+nightly-miri: nightly
 	rustup component add --toolchain nightly miri rust-src
 
 # The core has unsafe code for each kind of processor; 64-bit ARM is emulated.
@@ -276,7 +278,7 @@ neon: arm-target ## run the core's tests on emulated 64-bit ARM
 JEMALLOC = $(firstword $(wildcard $(CURDIR)/target/release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc_pic.a))
 MIRI = $(addprefix JEMALLOC_OVERRIDE=,$(JEMALLOC)) cargo +nightly miri test --locked --lib --target-dir target/miri
 AVX2 = +avx2,+bmi1,+bmi2,+lzcnt,+popcnt
-miri: nightly ## run the unsafe code of the core and of the index under Miri
+miri: nightly-miri ## run the unsafe code of the core and of the index under Miri
 	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI) -p hapax-core -p hapax -- simd:: index::pool::
 	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI) -p hapax-core -- simd::
 

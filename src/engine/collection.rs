@@ -165,7 +165,7 @@ impl LocalCollection {
             Some(made) => {
                 let insertion = Insertion { id, attached, made, room: None, shingles, options, bytes_max, merge: None };
                 self.refuse_lookups(&insertion)?;
-                // Boxed here, so that the futures around it do not have room for it.
+                // Boxed here, so that the futures that await this stay small.
                 write::insert(&self.writes, Box::new(insertion)).await
             }
         };

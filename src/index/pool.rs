@@ -1,8 +1,8 @@
 //! Buckets of postings, handed out in pages. Here a bucket is a cache line, not all documents of one band key. It has
 //! twelve entries of 32 bits, for each a tag of eight bits and one bit that says whether the entry belongs to an earlier
 //! bucket, and two numbers: the number of its entries, and the number of entries that went to a later bucket because it
-//! was full. Pages that a table returns are kept for the next
-//! request: tables grow all the time, and an allocator would leave holes of every size behind.
+//! was full. Pages that a table returns are kept for the next request: tables grow all the time, and an allocator would
+//! leave holes of every size behind.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -170,11 +170,10 @@ impl Bucket {
         &self.entries[..usize::from(self.len).min(BUCKET_ENTRIES)]
     }
 
-    /// Returns the entries with their tags. A stray, which belongs to an earlier bucket, has no tag here.
+    /// Returns the entries with their tags, and whether they are strays.
     #[inline]
-    pub(super) fn tags(&self) -> impl Iterator<Item = (Option<u8>, u32)> {
-        let tag = |at: usize| (self.strays & 1 << at == 0).then_some(self.tags[at]);
-        self.entries().iter().enumerate().map(move |(at, &entry)| (tag(at), entry))
+    pub(super) fn tags(&self) -> impl Iterator<Item = (u8, u32, bool)> {
+        self.entries().iter().enumerate().map(|(at, &entry)| (self.tags[at], entry, self.strays & 1 << at != 0))
     }
 
     /// Returns whether entries that belong here or in an earlier bucket may be in the next bucket.
@@ -285,7 +284,7 @@ mod tests {
             }
             assert_eq!(bucket.entries(), model.iter().map(|&(_, entry, _)| entry).collect::<Vec<_>>());
             let tags: Vec<_> = bucket.tags().collect();
-            assert_eq!(tags, model.iter().map(|&(tag, entry, is)| ((!is).then_some(tag), entry)).collect::<Vec<_>>());
+            assert_eq!(tags, model);
             for tag in [0, 1, 0x7F, 0x80, 0xFF, 5] {
                 let found: Vec<_> = bucket.tagged(tag).collect();
                 let tagged = |&at: &usize| model[at].0 == tag;

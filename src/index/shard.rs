@@ -120,14 +120,13 @@ impl Shard {
         keys: &impl Keys,
     ) {
         let from = self.layout;
-        let may_guess = from.halved(buckets_for(self.entries() / 2, number, LOAD_GROWN)).is_some();
+        let planned = from.halved(buckets_for(self.entries() / 2, number, LOAD_GROWN));
         let (mut stay, mut go): (Vec<_>, Vec<_>) =
-            self.moving(keys, may_guess).into_iter().partition(|moving| !from.is_in_second_half(moving.key));
-        let half =
-            |buckets| from.halved(buckets).filter(|_| may_guess).ok_or_else(|| Layout::new(from.depth() + 1, buckets));
-        let here = half(buckets_for(stay.len(), number, LOAD_GROWN));
-        let there = half(buckets_for(go.len(), other_number, LOAD_FILLED));
-        let (here, there) = (self.make_sure(keys, &mut stay, here), self.make_sure(keys, &mut go, there));
+            self.moving(keys, planned).into_iter().partition(|moving| !from.is_in_second_half(moving.key));
+        let here = from.halved(buckets_for(stay.len(), number, LOAD_GROWN));
+        let there = from.halved(buckets_for(go.len(), other_number, LOAD_FILLED));
+        self.make_sure(keys, &mut stay, here);
+        self.make_sure(keys, &mut go, there);
         other.open(pool, there);
         for Moving { key, entry, .. } in go {
             let entry = if entry & LIST == 0 { entry } else { other.adopt(self.give_up(entry)) };
@@ -454,24 +453,23 @@ impl Shard {
 
     /// Makes the shard as large as its entries need. `vary` decides the exact size within limits.
     pub(super) fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
-        let buckets = buckets_for(self.entries(), vary, LOAD_GROWN);
-        let to = self.layout.resized(buckets).ok_or_else(|| Layout::new(self.depth(), buckets));
-        let mut moving = self.moving(keys, to.is_ok());
-        let to = self.make_sure(keys, &mut moving, to);
+        let to = self.layout.resized(buckets_for(self.entries(), vary, LOAD_GROWN));
+        let mut moving = self.moving(keys, to);
+        self.make_sure(keys, &mut moving, to);
         self.refill(pool, to, moving);
     }
 
-    /// Returns all entries with their keys. If `may_guess`, most of the keys are guesses.
-    fn moving(&self, keys: &impl Keys, may_guess: bool) -> Vec<Moving> {
+    /// Returns all entries with their keys. If the new layout has the same tags, most of the keys are guesses.
+    fn moving(&self, keys: &impl Keys, to: Layout) -> Vec<Moving> {
         let mut all = Vec::with_capacity(self.entries());
-        if !may_guess {
+        if !to.has_tags_of(self.layout) {
             self.each_with_key(keys, |key, entry| all.push(Moving { key, entry, is_guess: false }));
             return all;
         }
         let mut unknown = Vec::new();
         for (number, bucket) in self.pages.iter().flat_map(|page| page.iter()).enumerate() {
-            for (tag, entry) in bucket.tags() {
-                let guess = tag.and_then(|tag| self.layout.guess(number, tag));
+            for (tag, entry, is_stray) in bucket.tags() {
+                let guess = if is_stray { None } else { self.layout.guess(number, tag) };
                 if guess.is_none() {
                     unknown.push(all.len());
                 }
@@ -482,14 +480,12 @@ impl Shard {
         all
     }
 
-    /// Computes the keys of entries whose guesses do not tell where they belong in a layout: one with the same tags, or
-    /// one with new tags, for which no guess is enough. Returns the layout.
-    fn make_sure(&self, keys: &impl Keys, all: &mut [Moving], to: Result<Layout, Layout>) -> Layout {
-        let is_clear = |guess| to.is_ok_and(|to| to.is_clear(guess));
+    /// Computes the keys of entries whose guesses do not tell where they belong in a layout.
+    fn make_sure(&self, keys: &impl Keys, all: &mut [Moving], to: Layout) {
+        let is_clear = |guess| to.has_tags_of(self.layout) && to.is_clear(guess);
         let is_unclear = |&at: &usize| all[at].is_guess && !is_clear(all[at].key);
         let unclear: Vec<usize> = (0..all.len()).filter(is_unclear).collect();
         self.compute(keys, all, &unclear);
-        to.unwrap_or_else(|new| new)
     }
 
     /// Computes the keys of some entries.
@@ -500,7 +496,7 @@ impl Shard {
             if let Some(&later) = some.get(number + AHEAD) {
                 keys.prefetch(place(&all[later]));
             }
-            all[at].key = keys.key(place(&all[at]));
+            (all[at].key, all[at].is_guess) = (keys.key(place(&all[at])), false);
         }
     }
 
@@ -521,13 +517,9 @@ impl Shard {
     pub(super) fn check(&self, keys: &impl Keys) {
         let mut entries = 0;
         for (number, bucket) in self.pages.iter().flat_map(|page| page.iter()).enumerate() {
-            for (tag, entry) in bucket.tags() {
+            for (tag, entry, is_stray) in bucket.tags() {
                 let key = keys.key(self.first(entry));
-                assert_eq!(tag.is_some(), self.home(key) == number, "an entry in another bucket is a stray");
-                assert!(
-                    bucket.tagged(self.layout.tag(key)).any(|(_, held)| held == entry),
-                    "it has the tag of its key"
-                );
+                assert_eq!((tag, is_stray), (self.layout.tag(key), self.home(key) != number));
                 entries += 1;
             }
         }

@@ -241,7 +241,7 @@ impl Table {
         self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter()).map(|shard| &shard.0)
     }
 
-    /// Checks all shards, and returns how many there are.
+    /// Checks all shards, and returns how many of them have entries.
     #[cfg(all(test, not(hapax_loom)))]
     pub(super) fn check(&self, keys: &impl Keys) -> usize {
         self.shards()

@@ -85,6 +85,7 @@ pub fn carried<F: Future>(work: F) -> Within<F> {
 
 pin_project! {
     /// The future of [`within`] and [`carried`]. An async block would have room for the work twice, and move it.
+    #[must_use = "futures do nothing unless they are awaited"]
     pub struct Within<F> {
         labels: Option<Arc<RequestLabels>>,
         #[pin]

@@ -404,7 +404,7 @@ impl DocumentWork {
         }
     }
 
-    async fn decide(self: Arc<Self>, ready: Ready, bytes_max: usize) -> DecidedInTurn {
+    async fn decide(&self, ready: Ready, bytes_max: usize) -> DecidedInTurn {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(*answer),
             Ready::Insert(insert) => self.insert(*insert, bytes_max).await,
@@ -422,7 +422,7 @@ impl DocumentWork {
         }
     }
 
-    async fn insert(self: Arc<Self>, insert: Insert, bytes_max: usize) -> DecidedInTurn {
+    async fn insert(&self, insert: Insert, bytes_max: usize) -> DecidedInTurn {
         let Insert { id, attached, prepared, others, asked, page } = insert;
         let (content, page_bytes, payload_digest) =
             (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
