@@ -24,7 +24,6 @@ mod ids;
 mod key_members;
 mod labels;
 mod last_seen;
-mod layout;
 mod leaving;
 mod memory;
 mod part;

@@ -224,8 +224,7 @@ impl DocumentWork {
         self,
         inputs: impl Stream<Item = Input<T>> + Send,
     ) -> impl Stream<Item = (T, DocumentAnswer, Option<LineRoom>)> + Send {
-        let (open_max, ahead) = (self.open_max, ahead());
-        let work = Arc::new(self);
+        let (open_max, ahead, work) = (self.open_max, ahead(), Arc::new(self));
         let preparing = Arc::clone(&work);
         let ready = inputs.map(move |input| Arc::clone(&preparing).spawn_prepare(input)).buffered(ahead);
         let decided = ready.then(move |ReadyDocument { tag, ready, room, answer_bytes_max, mut answer }| {
@@ -436,7 +435,7 @@ impl DocumentWork {
             };
         let mut json_bytes = ticket.json_bytes() + page_bytes;
         let durable = self.audited.inserted(ticket, content);
-        let Some(several) = &self.several else {
+        let Some(several) = self.several.clone() else {
             let answer = durable.map(|verdict| stored(id, verdict.map(|verdict| Verdict { page, ..verdict }.into())));
             return DecidedInTurn { json_bytes, waiting: answer.boxed() };
         };
@@ -444,7 +443,6 @@ impl DocumentWork {
         let left = bytes_max.saturating_sub(json_bytes);
         let elsewhere = Box::pin(several.elsewhere(others, asked.elsewhere(payload_digest), left)).await;
         json_bytes += elsewhere.bytes();
-        let several = several.clone();
         let answer = durable.map(move |verdict| {
             let joint = verdict.map(|verdict| several.inserted(Verdict { page, ..verdict }, elsewhere));
             stored(id, joint)

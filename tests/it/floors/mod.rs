@@ -67,7 +67,7 @@ const OTHER_CRATES: [(&str, &str); 18] = [
     ("types", "hapax_core jiff serde serde_json thiserror"),
     (
         "telemetry",
-        "metrics metrics_process metrics_util parking_lot thiserror tikv_jemalloc_sys tracing tracing_subscriber",
+        "metrics metrics_process metrics_util parking_lot pin_project_lite thiserror tikv_jemalloc_sys tracing tracing_subscriber",
     ),
     ("audit", "hapax_core jiff metrics parking_lot serde serde_json thiserror tracing"),
     ("cpu", "libc metrics parking_lot rustix thiserror tokio tracing"),
