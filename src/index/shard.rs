@@ -5,6 +5,7 @@
 //! entries; more of them are kept in a list, and one entry names the list. A shard that is nearly full must grow
 //! (`shard/moves.rs`), and reports this before it is full (`table.rs`). Knows nothing of other shards.
 
+mod keys;
 mod layout;
 mod moves;
 
@@ -12,11 +13,14 @@ use hapax_core::prefetch;
 use smallvec::SmallVec;
 
 use self::layout::Layout;
+use self::moves::{LOAD_FILLED, LOAD_GROWN, Moves, Moving, buckets_for};
 use super::key_members::{INLINE_MAX, KeyMembers};
 use super::place::Place;
 use super::place_list::PlaceList;
 use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Page, Pool};
 use crate::types::Seq;
+
+pub(super) use self::keys::Keys;
 
 /// Marks an entry that is the number of a list instead of a place.
 const LIST: u32 = 1 << 31;
@@ -28,16 +32,6 @@ const LOAD_DUE: usize = 91;
 const LOAD_MAX: usize = 93;
 /// A shard is due to shrink below this load.
 const LOAD_MIN: usize = 30;
-
-/// Computes the key of a place for a table.
-pub(super) trait Keys {
-    /// Returns the key. All of its 64 bits vary.
-    fn key(&self, place: Place) -> u64;
-    /// Returns the order of places with the same key: old ones first. No two places have the same order.
-    fn order(&self, place: Place) -> Seq;
-    /// Prefetches the data that [`Self::key`] reads.
-    fn prefetch(&self, place: Place);
-}
 
 /// A shard's entries, with room for some more. With its lock it takes one cache line.
 #[derive(Default)]
@@ -78,6 +72,77 @@ impl Shard {
     /// Returns the number of entries.
     pub(super) fn entries(&self) -> usize {
         self.entries as usize
+    }
+
+    /// Makes room for `entries` in an empty shard that `depth` bits of a key select.
+    pub(super) fn reserve(&mut self, pool: &Pool, depth: u8, entries: usize, vary: usize) {
+        self.open(pool, Layout::new(depth, buckets_for(entries, vary, LOAD_FILLED)));
+    }
+
+    /// Gives the empty shard the pages of a layout.
+    fn open(&mut self, pool: &Pool, layout: Layout) {
+        self.pages = (0..layout.buckets() / PAGE_BUCKETS).map(|_| pool.take()).collect();
+        (self.layout, self.entries, self.told) = (layout, 0, false);
+    }
+
+    /// Moves entries to another shard, which is empty: those whose next bit of the key is 1. The numbers of the two
+    /// shards decide how large they become.
+    pub(super) fn split(
+        &mut self,
+        pool: &Pool,
+        other: &mut Self,
+        [number, other_number]: [usize; 2],
+        keys: &impl Keys,
+    ) {
+        let from = self.layout;
+        let planned = from.halved(buckets_for(self.entries() / 2, number, LOAD_GROWN));
+        let (mut stay, mut go): (Vec<_>, Vec<_>) = self
+            .moves(keys)
+            .all(self.all_buckets(), planned)
+            .into_iter()
+            .partition(|moving| !from.is_in_second_half(moving.key));
+        let here = from.halved(buckets_for(stay.len(), number, LOAD_GROWN));
+        let there = from.halved(buckets_for(go.len(), other_number, LOAD_FILLED));
+        self.moves(keys).make_sure(&mut stay, here);
+        self.moves(keys).make_sure(&mut go, there);
+        other.open(pool, there);
+        for Moving { key, entry, .. } in go {
+            let entry = if entry & LIST == 0 { entry } else { other.adopt(self.give_up(entry)) };
+            other.put(key, entry);
+        }
+        self.refill(pool, here, stay);
+    }
+
+    /// Visits every place that is in no list, with its key. Looks at every place to compute its key.
+    pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Place)) {
+        self.moves(keys).each_with_key(self.all_buckets(), |key, entry| {
+            if entry & LIST == 0 {
+                visit(key, Place(entry));
+            }
+        });
+    }
+
+    /// Makes the shard as large as its entries need. `vary` decides the exact size within limits.
+    pub(super) fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
+        let to = self.layout.resized(buckets_for(self.entries(), vary, LOAD_GROWN));
+        let mut all = self.moves(keys).all(self.all_buckets(), to);
+        self.moves(keys).make_sure(&mut all, to);
+        self.refill(pool, to, all);
+    }
+
+    fn moves<'a, K: Keys>(&'a self, keys: &'a K) -> Moves<'a, K, impl Fn(u32) -> Place> {
+        Moves { keys, place: |entry| self.first(entry), from: self.layout }
+    }
+
+    fn all_buckets(&self) -> impl Iterator<Item = &Bucket> + Clone {
+        self.pages.iter().flat_map(|page| page.iter())
+    }
+
+    /// Replaces all entries by these.
+    fn refill(&mut self, pool: &Pool, layout: Layout, all: Vec<Moving>) {
+        pool.give(std::mem::take(&mut self.pages));
+        self.open(pool, layout);
+        all.into_iter().for_each(|Moving { key, entry, .. }| self.put(key, entry));
     }
 
     pub(super) fn lists(&self) -> impl Iterator<Item = &PlaceList> {
@@ -391,7 +456,7 @@ impl Shard {
     #[cfg(all(test, not(hapax_loom)))]
     pub(super) fn check(&self, keys: &impl Keys) {
         let mut entries = 0;
-        for (number, bucket) in self.pages.iter().flat_map(|page| page.iter()).enumerate() {
+        for (number, bucket) in self.all_buckets().enumerate() {
             for (tag, entry, is_stray) in bucket.tags() {
                 let key = keys.key(self.first(entry));
                 assert_eq!((tag, is_stray), (self.layout.tag(key), self.home(key) != number));
