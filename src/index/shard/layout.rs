@@ -85,30 +85,35 @@ impl Layout {
         tag_buckets <= buckets && buckets <= tag_buckets * GROWTH_MAX
     }
 
-    /// Returns the middle of the range of keys that have this tag and may be in this bucket; `None` if there are several
-    /// such ranges. If the range begins or ends in another bucket, its middle may be there, too. The bits that select the
-    /// shard are 0.
+    /// Returns a function of a tag. It returns the middle of the range of keys that have the tag and may be in this bucket;
+    /// `None` if there are several such ranges. If the range begins or ends in another bucket, its middle may be there,
+    /// too. The bits that select the shard are 0.
     #[inline]
-    pub(super) fn guess(self, bucket: usize, tag: u8) -> Option<u64> {
+    pub(super) fn guesses(self, bucket: usize) -> impl Fn(u8) -> Option<u64> {
         let (buckets, tag_buckets) = (u64::from(self.buckets), u64::from(self.tag_buckets));
         let steps = tag_buckets * TAGS;
-        let first = bucket as u64 * steps / buckets;
-        let step = first + u64::from(tag.wrapping_sub(first as u8));
-        let end = (bucket as u64 + 1) * steps;
-        debug_assert!(step * buckets < end, "a key with this tag belongs to this bucket");
-        let is_only = (step + TAGS) * buckets >= end;
-        let middle = (u128::from(2 * step + 1) * u128::from((1 << 63) / tag_buckets)) >> u8::BITS;
-        is_only.then_some(middle as u64 >> self.depth)
+        let (first, end) = (bucket as u64 * steps / buckets, (bucket as u64 + 1) * steps);
+        let half_step = u128::from((1 << 63) / tag_buckets);
+        move |tag| {
+            let step = first + u64::from(tag.wrapping_sub(first as u8));
+            debug_assert!(step * buckets < end, "a key with this tag belongs to this bucket");
+            let is_only = (step + TAGS) * buckets >= end;
+            let middle = (u128::from(2 * step + 1) * half_step) >> u8::BITS;
+            is_only.then_some(middle as u64 >> self.depth)
+        }
     }
 
-    /// Returns whether all keys that a guess stands for belong to the same bucket. The guess was made with the same tags.
+    /// Returns a function of a guess. It returns whether all keys that the guess stands for belong to the same bucket. The
+    /// guess was made with the same tags.
     #[inline]
-    pub(super) fn is_clear(self, guess: u64) -> bool {
+    pub(super) fn clear_guesses(self) -> impl Fn(u64) -> bool {
         let half = (1 << (63 - u8::BITS)) / u64::from(self.tag_buckets);
         // The guess is rounded.
         let half = half + half / 64;
-        let fraction = guess << self.depth;
-        self.home_of(fraction.saturating_sub(half)) == self.home_of(fraction.saturating_add(half))
+        move |guess| {
+            let fraction = guess << self.depth;
+            self.home_of(fraction.saturating_sub(half)) == self.home_of(fraction.saturating_add(half))
+        }
     }
 }
 
@@ -124,8 +129,8 @@ mod tests {
         let (before, tag) = (Layout::new(0, 100), (0.34 * 256.0) as u8);
         assert_eq!((before.home(key), before.tag(key)), (12, tag));
         let after = before.resized(150);
-        let guess = before.guess(12, tag).unwrap();
-        assert!(after.has_tags_of(before) && after.is_clear(guess));
+        let guess = before.guesses(12)(tag).unwrap();
+        assert!(after.has_tags_of(before) && after.clear_guesses()(guess));
         assert_eq!((after.home(guess), after.tag(guess), after.home(key), after.tag(key)), (18, tag, 18, tag));
     }
 
@@ -154,11 +159,11 @@ mod tests {
                 let (bucket, tag) = (layout.home(key), layout.tag(key));
                 let buckets = (layout.buckets() * percent / 100 / 64 / if halves { 2 } else { 1 }).max(1) * 64;
                 let next = if halves { layout.halved(buckets) } else { layout.resized(buckets) };
-                if let Some(guess) = layout.guess(bucket, tag).filter(|_| next.has_tags_of(layout)) {
+                if let Some(guess) = layout.guesses(bucket)(tag).filter(|_| next.has_tags_of(layout)) {
                     prop_assert_eq!(layout.tag(guess), tag);
                     prop_assert_eq!(layout.is_in_second_half(guess), layout.is_in_second_half(key));
                     prop_assert_eq!(next.tag(guess), next.tag(key));
-                    prop_assert!(!next.is_clear(guess) || next.home(guess) == next.home(key));
+                    prop_assert!(!next.clear_guesses()(guess) || next.home(guess) == next.home(key));
                 }
                 layout = next;
             }
@@ -170,7 +175,7 @@ mod tests {
             let next = layout.resized(pages * 96);
             let unclear = (0..1000_u64)
                 .map(|step| hapax_core::fmix64(key.wrapping_add(step)))
-                .filter(|&key| !layout.guess(layout.home(key), layout.tag(key)).is_some_and(|guess| next.is_clear(guess)))
+                .filter(|&key| !layout.guesses(layout.home(key))(layout.tag(key)).is_some_and(next.clear_guesses()))
                 .count();
             prop_assert!(unclear < 30, "{unclear} of 1000");
         }

@@ -49,8 +49,9 @@ impl<K: Keys, F: Fn(u32) -> Place> Moves<'_, K, F> {
         }
         let mut unknown = Vec::new();
         for (number, bucket) in buckets.enumerate() {
+            let guesses = self.from.guesses(number);
             for (tag, entry, is_stray) in bucket.tags() {
-                let guess = if is_stray { None } else { self.from.guess(number, tag) };
+                let guess = if is_stray { None } else { guesses(tag) };
                 if guess.is_none() {
                     unknown.push(all.len());
                 }
@@ -63,8 +64,8 @@ impl<K: Keys, F: Fn(u32) -> Place> Moves<'_, K, F> {
 
     /// Computes the keys of entries whose guesses do not tell where they belong in a layout.
     pub(super) fn make_sure(&self, all: &mut [Moving], to: Layout) {
-        let is_clear = |guess| to.has_tags_of(self.from) && to.is_clear(guess);
-        let is_unclear = |&at: &usize| all[at].is_guess && !is_clear(all[at].key);
+        let (has_tags, is_clear) = (to.has_tags_of(self.from), to.clear_guesses());
+        let is_unclear = |&at: &usize| all[at].is_guess && !(has_tags && is_clear(all[at].key));
         let unclear: Vec<usize> = (0..all.len()).filter(is_unclear).collect();
         self.compute(all, &unclear);
     }
