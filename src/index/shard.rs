@@ -98,7 +98,7 @@ impl Shard {
         let planned = from.halved(buckets_for(self.entries() / 2, number, LOAD_GROWN));
         let (mut stay, mut go): (Vec<_>, Vec<_>) = self
             .moves(keys)
-            .all(self.all_buckets(), planned)
+            .all(self.all_buckets(), planned.has_tags_of(from))
             .into_iter()
             .partition(|moving| !from.is_in_second_half(moving.key));
         let here = from.halved(buckets_for(stay.len(), number, LOAD_GROWN));
@@ -115,17 +115,17 @@ impl Shard {
 
     /// Visits every place that is in no list, with its key. Looks at every place to compute its key.
     pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Place)) {
-        self.moves(keys).each_with_key(self.all_buckets(), |key, entry| {
+        for Moving { key, entry, .. } in self.moves(keys).all(self.all_buckets(), false) {
             if entry & LIST == 0 {
                 visit(key, Place(entry));
             }
-        });
+        }
     }
 
     /// Makes the shard as large as its entries need. `vary` decides the exact size within limits.
     pub(super) fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
         let to = self.layout.resized(buckets_for(self.entries(), vary, LOAD_GROWN));
-        let mut all = self.moves(keys).all(self.all_buckets(), to);
+        let mut all = self.moves(keys).all(self.all_buckets(), to.has_tags_of(self.layout));
         self.moves(keys).make_sure(&mut all, to);
         self.refill(pool, to, all);
     }
@@ -134,7 +134,7 @@ impl Shard {
         Moves { keys, place: |entry| self.first(entry), from: self.layout }
     }
 
-    fn all_buckets(&self) -> impl Iterator<Item = &Bucket> + Clone {
+    fn all_buckets(&self) -> impl Iterator<Item = &Bucket> {
         self.pages.iter().flat_map(|page| page.iter())
     }
 

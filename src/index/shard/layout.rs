@@ -6,9 +6,9 @@
 //! tag stays as it is. Bucket 12 and this tag tell that the key is between 0.1233 and 0.1235, so the entry moves to
 //! bucket 18. Only if a boundary between two new buckets is in this range, or if an entry is not in its own bucket, the
 //! key itself is needed. With each growth tags tell less, because the keys of one bucket have fewer different tags. So
-//! after a few growths they are made anew.
+//! after a few growths, each entry gets a new tag.
 
-/// Once a shard has more than this many times the buckets that tags are made for, tags are made anew.
+/// The maximum of `buckets` divided by `tag_buckets`. If there would be more buckets, all entries get new tags.
 const GROWTH_MAX: u64 = 3;
 /// The number of different tags.
 const TAGS: u64 = 1 << u8::BITS;
@@ -61,20 +61,20 @@ impl Layout {
         key << self.depth >> 63 == 1
     }
 
-    /// Returns the layout of the shard with this many buckets. Tags stay as they are, unless they would tell too little.
+    /// Returns the layout of the shard with this many buckets. Entries keep their tags, unless these would tell too little.
     pub(super) fn resized(self, buckets: usize) -> Self {
         let new = Self::new(self.depth, buckets);
         let kept = Self { tag_buckets: self.tag_buckets, ..new };
         if kept.has_fine_tags() { kept } else { new }
     }
 
-    /// Returns the layout of half of the shard with this many buckets. Tags stay as they are if possible.
+    /// Returns the layout of half of the shard with this many buckets. Entries keep their tags if possible.
     pub(super) fn halved(self, buckets: usize) -> Self {
         let half = Self { tag_buckets: self.tag_buckets / 2, depth: self.depth + 1, ..self };
         if self.tag_buckets.is_multiple_of(2) { half.resized(buckets) } else { Self::new(half.depth, buckets) }
     }
 
-    /// Returns whether tags are as they were in a layout from which this one was made.
+    /// Returns whether entries have the same tags as in the layout from which this one was made.
     pub(super) fn has_tags_of(self, earlier: Self) -> bool {
         self.tag_buckets << (self.depth - earlier.depth) == earlier.tag_buckets
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_made_anew_once_they_tell_too_little() {
+    fn entries_get_new_tags_once_the_old_ones_tell_too_little() {
         let made = Layout::new(3, 64);
         assert_eq!(made.resized(63), Layout::new(3, 63), "they would be for more buckets than there are");
         assert_eq!(made.resized(192), Layout { buckets: 192, tag_buckets: 64, depth: 3 });

@@ -1,9 +1,9 @@
 //! A shard grows, shrinks or splits: its entries move to other buckets.
 //!
 //! A shard grows by 40 to 80 %, each shard by a different share, so that few grow at the same time. Keys are not kept, and
-//! to compute one takes a random access to memory. The bucket and the tag of an entry are the first bits of its key, and
-//! mostly enough to tell where it belongs (`layout.rs`). Keys are computed for the other entries. This prefetches some
-//! entries ahead, so that memory accesses overlap.
+//! computing one takes a random access to memory. But the bucket and the tag of an entry are the first bits of its key.
+//! For most entries they tell the new bucket, too (`layout.rs`). Only the keys of the other entries are computed, with
+//! memory prefetched some entries ahead.
 
 use super::keys::Keys;
 use super::layout::Layout;
@@ -40,18 +40,14 @@ pub(super) struct Moves<'a, K, F> {
 }
 
 impl<K: Keys, F: Fn(u32) -> Place> Moves<'_, K, F> {
-    /// Returns all entries with their keys. If the new layout has the same tags, most of the keys are guesses.
-    pub(super) fn all<'b>(&self, buckets: impl Iterator<Item = &'b Bucket> + Clone, to: Layout) -> Vec<Moving> {
+    /// Returns all entries with their keys. With `may_guess`, most of the keys are guesses.
+    pub(super) fn all<'b>(&self, buckets: impl Iterator<Item = &'b Bucket>, may_guess: bool) -> Vec<Moving> {
         let mut all = Vec::with_capacity(self.from.buckets() * BUCKET_ENTRIES);
-        if !to.has_tags_of(self.from) {
-            self.each_with_key(buckets, |key, entry| all.push(Moving { key, entry, is_guess: false }));
-            return all;
-        }
         let mut unknown = Vec::new();
         for (number, bucket) in buckets.enumerate() {
             let guesses = self.from.guesses(number);
             for (tag, entry, is_stray) in bucket.tags() {
-                let guess = if is_stray { None } else { guesses(tag) };
+                let guess = if is_stray || !may_guess { None } else { guesses(tag) };
                 if guess.is_none() {
                     unknown.push(all.len());
                 }
@@ -62,7 +58,7 @@ impl<K: Keys, F: Fn(u32) -> Place> Moves<'_, K, F> {
         all
     }
 
-    /// Computes the keys of entries whose guesses do not tell where they belong in a layout.
+    /// Computes the keys of entries whose guesses do not tell their bucket in the new layout.
     pub(super) fn make_sure(&self, all: &mut [Moving], to: Layout) {
         let (has_tags, is_clear) = (to.has_tags_of(self.from), to.clear_guesses());
         let is_unclear = |&at: &usize| all[at].is_guess && !(has_tags && is_clear(all[at].key));
@@ -78,23 +74,6 @@ impl<K: Keys, F: Fn(u32) -> Place> Moves<'_, K, F> {
                 self.prefetch(all[later].entry);
             }
             (all[at].key, all[at].is_guess) = (self.key(all[at].entry), false);
-        }
-    }
-
-    /// Visits every entry with its key, which is computed.
-    pub(super) fn each_with_key<'b>(
-        &self,
-        buckets: impl Iterator<Item = &'b Bucket> + Clone,
-        mut visit: impl FnMut(u64, u32),
-    ) {
-        let mut ahead = buckets.flat_map(Bucket::entries);
-        let entries = ahead.clone();
-        ahead.by_ref().take(AHEAD).for_each(|&entry| self.prefetch(entry));
-        for &entry in entries {
-            if let Some(&later) = ahead.next() {
-                self.prefetch(later);
-            }
-            visit(self.key(entry), entry);
         }
     }
 
