@@ -97,8 +97,8 @@ impl Arena {
         cells[CONTENT].store(entry.content, Ordering::Relaxed);
         cells[ID].store(entry.id_fingerprint, Ordering::Relaxed);
         self.labels.set(place, entry.labels);
-        for (cell, bytes) in cells[SIGNATURE..].iter().zip(entry.signature.chunks(8)) {
-            cell.store(word(bytes), Ordering::Relaxed);
+        for (cell, word) in cells[SIGNATURE..].iter().zip(words(entry.signature)) {
+            cell.store(word, Ordering::Relaxed);
         }
         cells[SEQ].store(entry.seq.0, Ordering::Release);
     }
@@ -234,13 +234,16 @@ impl Arena {
 
 /// Converts packed slots to words in memory order. The missing bytes are zero. If the words are read as bytes, they
 /// begin with the signature.
-pub(super) fn words_of(signature: &[u8], words: &mut Vec<u64>) {
-    words.clear();
-    words.extend(signature.chunks(8).map(word));
+pub(super) fn words_of(signature: &[u8], to: &mut Vec<u64>) {
+    to.clear();
+    to.extend(words(signature));
 }
 
-fn word(bytes: &[u8]) -> u64 {
-    let mut padded = [0; 8];
-    padded[..bytes.len()].copy_from_slice(bytes);
-    u64::from_ne_bytes(padded)
+#[inline]
+fn words(signature: &[u8]) -> impl Iterator<Item = u64> {
+    let (whole, rest) = signature.as_chunks();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = (!rest.is_empty()).then_some(last);
+    whole.iter().copied().chain(last).map(u64::from_ne_bytes)
 }

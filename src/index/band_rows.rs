@@ -14,7 +14,8 @@ use crate::types::Seq;
 #[derive(Clone)]
 pub(super) struct BandRows {
     words: Range<usize>,
-    /// Masks for the bytes of the first and of the last word that are rows of the band.
+    /// Masks for the bytes of the first and of the last word that are rows of the band. If that is one word, the second
+    /// mask is 0.
     first_mask: u64,
     last_mask: u64,
     /// Whether the rows have more than 8 bytes, so that their words cannot be merged into one without overlap.
@@ -31,7 +32,7 @@ impl BandRows {
         };
         Self {
             first_mask: mask(words.start),
-            last_mask: mask(words.end - 1),
+            last_mask: if words.len() > 1 { mask(words.end - 1) } else { 0 },
             overlap: words.len() > 1 && bytes.len() > 8,
             words,
             seed,
@@ -85,7 +86,7 @@ impl BandRows {
                 rows = self.seed.step(rows, signature(word));
             }
             rows = self.seed.step(rows, signature(last) & self.last_mask);
-        } else if first < last {
+        } else {
             rows ^= signature(last) & self.last_mask;
         }
         self.seed.key(rows)

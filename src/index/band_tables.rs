@@ -6,7 +6,7 @@
 use std::ops::Deref;
 
 use hapax_core::{Banding, SignatureShape};
-use parking_lot::RwLockReadGuard;
+use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
@@ -59,7 +59,7 @@ impl BandTables {
     /// Locks the shards of some keys, one key per band, for reading.
     #[inline]
     pub(super) fn shards(&self, keys: &[u64]) -> SmallVec<[RwLockReadGuard<'_, Shard>; BANDS]> {
-        self.tables.iter().zip(keys).for_each(|(table, &key)| table.prefetch(key));
+        self.prefetch_shards(keys);
         self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect()
     }
 
@@ -97,13 +97,13 @@ impl BandTables {
     /// too.
     pub(super) fn insert(&self, arena: &Arena, place: Place, findable: bool) {
         self.equals.flags().enter(place, findable);
-        match self.equals.leader(arena, place) {
-            None => {
-                self.equals.alone(arena, &self.pool, place);
-                if findable {
-                    self.post(arena, place);
-                }
-            }
+        let key = self.equals.prefetch_of(arena, place);
+        // While this memory is on its way, that of the bands is requested.
+        let keys = self.bands.keys_of(arena, place);
+        self.prefetch_shards(&keys);
+        match self.equals.leader_or_add(arena, &self.pool, key, place) {
+            None if findable => self.post(arena, place, &keys),
+            None => {}
             Some(leader) => {
                 self.equals.join(arena, leader, place);
                 self.lead_if_first(arena, leader, place);
@@ -163,7 +163,7 @@ impl BandTables {
         }
         self.equals.flags().set(place, Flag::Findable, findable);
         match self.equals.led_by(leader) {
-            None if findable => self.post(arena, place),
+            None if findable => self.post(arena, place, &self.bands.keys_of(arena, place)),
             None => self.unpost(arena, place),
             Some(group) => {
                 self.equals.set_findable(arena, &group, place, findable);
@@ -195,17 +195,48 @@ impl BandTables {
         self.equals.flags().has(place, Flag::Findable)
     }
 
-    /// Gives a place postings.
-    fn post(&self, arena: &Arena, place: Place) {
-        let (rows, keys) = (self.bands.rows(), self.bands.keys_of(arena, place));
-        self.tables.iter().zip(&keys).for_each(|(table, &key)| table.prefetch(key));
-        let with_room =
-            |(band, &key): (usize, &u64)| self.tables[band].with_room(&self.pool, key, &rows[band].keys(arena));
-        let mut shards: SmallVec<[_; BANDS]> = keys.iter().enumerate().map(with_room).collect();
-        prefetch_homes(&shards, &keys);
-        for ((shard, rows), &key) in shards.iter_mut().zip(rows).zip(&keys) {
-            let same = |held| rows.equal_of(arena, place, held);
-            shard.insert(&self.pool, key, place, same, |place| arena.seq(place));
+    /// Prefetches the shards of some keys, one key per band.
+    #[inline]
+    fn prefetch_shards(&self, keys: &[u64]) {
+        self.tables.iter().zip(keys).for_each(|(table, &key)| table.prefetch(key));
+    }
+
+    /// Gives a place postings. Each band goes through some stages, each of which prefetches what the next one needs. While
+    /// the memory of one band is on its way, other bands are worked on. All locks are held to the end, so that a lookup
+    /// finds the place in all of its bands or in none.
+    fn post(&self, arena: &Arena, place: Place, keys: &[u64]) {
+        const HOME_AFTER: usize = 4;
+        const OVERFLOW_AFTER: usize = 12;
+        const INSERT_AFTER: usize = 16;
+        let (rows, tables, bands) = (self.bands.rows(), &*self.tables, keys.len());
+        let mut shards: SmallVec<[Option<RwLockWriteGuard<'_, Shard>>; BANDS]> = SmallVec::new();
+        shards.resize_with(bands, || None);
+        let shards = &mut *shards;
+        for turn in 0..bands + INSERT_AFTER {
+            if turn < bands {
+                let shard = tables[turn].with_room(&self.pool, keys[turn], &rows[turn].keys(arena));
+                shard.prefetch_page(keys[turn]);
+                shards[turn] = Some(shard);
+            }
+            let band = turn.wrapping_sub(HOME_AFTER);
+            if band < bands
+                && let Some(shard) = &shards[band]
+            {
+                shard.prefetch_home(keys[band]);
+            }
+            let band = turn.wrapping_sub(OVERFLOW_AFTER);
+            if band < bands
+                && let Some(shard) = &shards[band]
+            {
+                shard.prefetch_overflow(keys[band]);
+            }
+            let band = turn.wrapping_sub(INSERT_AFTER);
+            if band < bands
+                && let Some(shard) = &mut shards[band]
+            {
+                let same = |held| rows[band].equal_of(arena, place, held);
+                shard.insert(&self.pool, keys[band], place, same, |place| arena.seq(place));
+            }
         }
         self.equals.flags().set(place, Flag::Posted, true);
     }
@@ -229,7 +260,7 @@ impl BandTables {
         if !self.is_findable(place) || self.equals.flags().has(leader, Flag::Posted) {
             return;
         }
-        self.post(arena, place);
+        self.post(arena, place, &self.bands.keys_of(arena, place));
         if leader != place {
             self.equals.hand_over(arena, &self.pool, leader, place);
         }
@@ -279,6 +310,6 @@ pub(super) fn prefetch_homes<'a>(
 ) -> SmallVec<[Option<&'a Bucket>; BANDS]> {
     shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_page(key));
     let homes: SmallVec<_> = shards.iter().zip(keys).map(|(shard, &key)| shard.prefetch_home(key)).collect();
-    shards.iter().zip(keys).zip(&homes).for_each(|((shard, &key), &home)| shard.prefetch_overflow(key, home));
+    shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_overflow(key));
     homes
 }

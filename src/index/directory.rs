@@ -40,6 +40,12 @@ impl Directory {
         self.free.lock().push(place);
     }
 
+    /// Prefetches what [`Self::enter`] reads for an id.
+    #[inline]
+    pub(super) fn prefetch(&self, id_fingerprint: u64) {
+        self.ids.prefetch(id_fingerprint);
+    }
+
     /// Adds the id of a published document.
     #[inline]
     pub(super) fn enter(&self, arena: &Arena, place: Place) {

@@ -152,10 +152,24 @@ impl Equals {
         shard.members(key, |held| equal(arena, held, place)).iter().next()
     }
 
-    /// Adds a place whose signature no other document has.
-    pub(super) fn alone(&self, arena: &Arena, pool: &Pool, place: Place) {
+    /// Returns the key of the signature of a published place for [`Self::leader_or_add`], and prefetches what that reads.
+    pub(super) fn prefetch_of(&self, arena: &Arena, place: Place) -> u64 {
+        let key = self.keys(arena).key(place);
+        self.prefetch_home(key);
+        key
+    }
+
+    /// Returns the leader of the documents with the signature of a published place. If no other document has it, adds the
+    /// place.
+    pub(super) fn leader_or_add(&self, arena: &Arena, pool: &Pool, key: u64, place: Place) -> Option<Place> {
         let keys = self.keys(arena);
-        self.table.insert(pool, keys.key(place), place, |held| equal(arena, held, place), &keys);
+        let same = |held| equal(arena, held, place);
+        let mut shard = self.table.with_room(pool, key, &keys);
+        let leader = shard.members(key, same).iter().next();
+        if leader.is_none() {
+            shard.insert(pool, key, place, same, |place| keys.order(place));
+        }
+        leader
     }
 
     /// Removes a place whose signature no other document has.

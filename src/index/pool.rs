@@ -191,11 +191,7 @@ impl Bucket {
     /// Returns the positions with this tag, in ascending order, with the entries there.
     #[inline]
     pub(super) fn tagged(&self, tag: u8) -> impl Iterator<Item = (usize, u32)> {
-        let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, ta, tb] = self.tags;
-        let first = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
-        let second = u64::from(u32::from_le_bytes([t8, t9, ta, tb]));
-        let equal = |tags: u64| gather(zero_bytes(tags ^ (u64::from(tag) * 0x0101_0101_0101_0101)));
-        let mut positions = (equal(first) | equal(second) << 8) & ((1 << self.len) - 1);
+        let mut positions = equal_tags(self.tags, tag) & ((1 << self.len) - 1);
         std::iter::from_fn(move || {
             if positions == 0 {
                 return None;
@@ -204,6 +200,12 @@ impl Bucket {
             positions &= positions - 1;
             Some((at, *self.entries.get(at)?))
         })
+    }
+
+    /// Returns whether no entry that belongs here has this tag.
+    #[inline]
+    pub(super) fn has_none(&self, tag: u8) -> bool {
+        self.passed == 0 && equal_tags(self.tags, tag) & ((1 << self.len) - 1) == 0
     }
 
     /// Adds an entry, which is a stray if it belongs to an earlier bucket. Returns false if there is no room.
@@ -246,7 +248,31 @@ impl Bucket {
     }
 }
 
+/// Returns a bit for each tag, which says whether it is equal to `tag`.
+#[inline]
+fn equal_tags(tags: [u8; BUCKET_ENTRIES], tag: u8) -> u32 {
+    let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, ta, tb] = tags;
+    let first = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
+    let second = u32::from_le_bytes([t8, t9, ta, tb]);
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+        // SAFETY: every x86-64 processor has SSE2.
+        let equal = unsafe {
+            let tags = _mm_set_epi64x(i64::from(second), first as i64);
+            _mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(tag as i8)))
+        };
+        equal as u32 & ((1 << BUCKET_ENTRIES) - 1)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let equal = |tags: u64| gather(zero_bytes(tags ^ (u64::from(tag) * 0x0101_0101_0101_0101)));
+        (equal(first) | equal(u64::from(second)) << 8) & ((1 << BUCKET_ENTRIES) - 1)
+    }
+}
+
 /// Returns the highest bit of each byte that is 0, and no other bits.
+#[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn zero_bytes(word: u64) -> u64 {
     const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
@@ -254,6 +280,7 @@ fn zero_bytes(word: u64) -> u64 {
 }
 
 /// Moves bit 8i+7 to bit i.
+#[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn gather(word: u64) -> u32 {
     ((word >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32

@@ -13,7 +13,7 @@ use hapax_core::prefetch;
 use smallvec::SmallVec;
 
 use self::layout::Layout;
-use self::moves::{LOAD_FILLED, LOAD_GROWN, Moves, Moving, buckets_for};
+use self::moves::{LOAD_FILLED, LOAD_GROWN, buckets_for, by_steps, with_keys};
 use super::key_members::{INLINE_MAX, KeyMembers};
 use super::place::Place;
 use super::place_list::PlaceList;
@@ -28,8 +28,8 @@ const LIST: u32 = 1 << 31;
 const INLINE_AGAIN: usize = 4;
 
 /// Loads of a shard in percent. At `LOAD_DUE` a shard is due to grow, and at `LOAD_MAX` it must grow.
-const LOAD_DUE: usize = 91;
-const LOAD_MAX: usize = 93;
+const LOAD_DUE: usize = 89;
+const LOAD_MAX: usize = 91;
 /// A shard is due to shrink below this load.
 const LOAD_MIN: usize = 30;
 
@@ -79,10 +79,11 @@ impl Shard {
         self.open(pool, Layout::new(depth, buckets_for(entries, vary, LOAD_FILLED)));
     }
 
-    /// Gives the empty shard the pages of a layout.
-    fn open(&mut self, pool: &Pool, layout: Layout) {
-        self.pages = (0..layout.buckets() / PAGE_BUCKETS).map(|_| pool.take()).collect();
+    /// Gives the shard the pages of a layout, without entries. Returns the pages that it had.
+    fn open(&mut self, pool: &Pool, layout: Layout) -> Vec<Page> {
+        let pages = (0..layout.buckets() / PAGE_BUCKETS).map(|_| pool.take()).collect();
         (self.layout, self.entries, self.told) = (layout, 0, false);
+        std::mem::replace(&mut self.pages, pages)
     }
 
     /// Moves entries to another shard, which is empty: those whose next bit of the key is 1. The numbers of the two
@@ -95,54 +96,52 @@ impl Shard {
         keys: &impl Keys,
     ) {
         let from = self.layout;
-        let planned = from.halved(buckets_for(self.entries() / 2, number, LOAD_GROWN));
-        let (mut stay, mut go): (Vec<_>, Vec<_>) = self
-            .moves(keys)
-            .all(self.all_buckets(), planned.has_tags_of(from))
-            .into_iter()
-            .partition(|moving| !from.is_in_second_half(moving.key));
-        let here = from.halved(buckets_for(stay.len(), number, LOAD_GROWN));
-        let there = from.halved(buckets_for(go.len(), other_number, LOAD_FILLED));
-        self.moves(keys).make_sure(&mut stay, here);
-        self.moves(keys).make_sure(&mut go, there);
+        // Some entries are not in their own bucket, so these numbers are not exact.
+        let second: usize = self.all_buckets().skip(from.buckets() / 2).map(|bucket| bucket.entries().len()).sum();
+        let here = from.halved(buckets_for(self.entries() - second, number, LOAD_GROWN));
+        let there = from.halved(buckets_for(second, other_number, LOAD_FILLED));
+        let pages = self.open(pool, here);
         other.open(pool, there);
-        for Moving { key, entry, .. } in go {
-            let entry = if entry & LIST == 0 { entry } else { other.adopt(self.give_up(entry)) };
-            other.put(key, entry);
-        }
-        self.refill(pool, here, stay);
-    }
-
-    /// Visits every place that is in no list, with its key. Looks at every place to compute its key.
-    pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Place)) {
-        for Moving { key, entry, .. } in self.moves(keys).all(self.all_buckets(), false) {
-            if entry & LIST == 0 {
-                visit(key, Place(entry));
+        let (middle, stays_tagged, goes_tagged) = (from.steps() / 2, here.has_tags_of(from), there.has_tags_of(from));
+        let others = by_steps(&pages, from, |step, tag, entry| match step.checked_sub(middle) {
+            None => stays_tagged && self.put_by_step(step, tag, entry),
+            Some(step) => goes_tagged && entry & LIST == 0 && other.put_by_step(step, tag, entry),
+        });
+        for (key, entry) in with_keys(&others, keys, |entry| self.first(entry)) {
+            match (from.is_in_second_half(key), entry & LIST == 0) {
+                (false, _) => self.put(key, entry),
+                (true, true) => other.put(key, entry),
+                (true, false) => {
+                    let entry = other.adopt(self.give_up(entry));
+                    other.put(key, entry);
+                }
             }
         }
+        pool.give(pages);
     }
 
     /// Makes the shard as large as its entries need. `vary` decides the exact size within limits.
     pub(super) fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
-        let to = self.layout.resized(buckets_for(self.entries(), vary, LOAD_GROWN));
-        let mut all = self.moves(keys).all(self.all_buckets(), to.has_tags_of(self.layout));
-        self.moves(keys).make_sure(&mut all, to);
-        self.refill(pool, to, all);
+        let from = self.layout;
+        let to = from.resized(buckets_for(self.entries(), vary, LOAD_GROWN));
+        let pages = self.open(pool, to);
+        let is_tagged = to.has_tags_of(from);
+        let others = by_steps(&pages, from, |step, tag, entry| is_tagged && self.put_by_step(step, tag, entry));
+        for (key, entry) in with_keys(&others, keys, |entry| self.first(entry)) {
+            self.put(key, entry);
+        }
+        pool.give(pages);
     }
 
-    fn moves<'a, K: Keys>(&'a self, keys: &'a K) -> Moves<'a, K, impl Fn(u32) -> Place> {
-        Moves { keys, place: |entry| self.first(entry), from: self.layout }
+    /// Visits every place that is in no list, with its key. Looks at every place to compute its key.
+    pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Place)) {
+        let entries = self.all_buckets().flat_map(Bucket::entries).copied();
+        let places: Vec<u32> = entries.filter(|entry| entry & LIST == 0).collect();
+        with_keys(&places, keys, Place).into_iter().for_each(|(key, place)| visit(key, Place(place)));
     }
 
     fn all_buckets(&self) -> impl Iterator<Item = &Bucket> {
         self.pages.iter().flat_map(|page| page.iter())
-    }
-
-    /// Replaces all entries by these.
-    fn refill(&mut self, pool: &Pool, layout: Layout, all: Vec<Moving>) {
-        pool.give(std::mem::take(&mut self.pages));
-        self.open(pool, layout);
-        all.into_iter().for_each(|Moving { key, entry, .. }| self.put(key, entry));
     }
 
     pub(super) fn lists(&self) -> impl Iterator<Item = &PlaceList> {
@@ -267,9 +266,13 @@ impl Shard {
 
     /// Prefetches the two buckets after the home of a key, if entries may be there.
     #[inline]
-    pub(super) fn prefetch_overflow(&self, key: u64, home: Option<&Bucket>) {
-        if home.is_some_and(Bucket::overflows) {
-            let next = self.after(self.home(key));
+    pub(super) fn prefetch_overflow(&self, key: u64) {
+        if self.pages.is_empty() {
+            return;
+        }
+        let home = self.home(key);
+        if self.bucket(home).overflows() {
+            let next = self.after(home);
             prefetch(self.bucket(next));
             prefetch(self.bucket(self.after(next)));
         }
@@ -313,13 +316,30 @@ impl Shard {
         same: impl Fn(Place) -> bool,
         order: impl Fn(Place) -> Seq,
     ) {
+        let (home, tag) = (self.home(key), self.layout.tag(key));
+        if self.bucket(home).has_none(tag) {
+            self.put_at(home, tag, place.0);
+        } else {
+            self.insert_beside(pool, key, place, same, order);
+        }
+    }
+
+    /// Like [`Self::insert`], if there may be places of the same key.
+    fn insert_beside(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        place: Place,
+        same: impl Fn(Place) -> bool,
+        order: impl Fn(Place) -> Seq,
+    ) {
+        // Most places of the same tag have another key. To find out, each must be read from memory. If there are few, it
+        // makes no difference.
         let (mut tagged, mut any_list) = (0, false);
         self.each_tagged(key, |position| {
             tagged += 1;
             any_list |= position.entry & LIST != 0;
         });
-        // Most places of the same tag have another key. To find out, each must be read from memory. If there are few, it
-        // makes no difference.
         if tagged < INLINE_MAX && !any_list {
             return self.put(key, place.0);
         }
@@ -413,11 +433,23 @@ impl Shard {
     /// Puts an entry into its bucket or the next one with room. There must be room.
     #[inline]
     fn put(&mut self, key: u64, entry: u32) {
+        self.put_at(self.home(key), self.layout.tag(key), entry);
+    }
+
+    /// Like [`Self::put`]. Returns false if the step does not tell the bucket.
+    #[inline]
+    fn put_by_step(&mut self, step: u64, tag: u8, entry: u32) -> bool {
+        let Some(home) = self.layout.home_of_step(step) else { return false };
+        self.put_at(home, tag, entry);
+        true
+    }
+
+    #[inline]
+    fn put_at(&mut self, home: usize, tag: u8, entry: u32) {
         debug_assert!(
             (self.entries as usize) < self.buckets() * BUCKET_ENTRIES,
             "the caller has made room in the shard"
         );
-        let (home, tag) = (self.home(key), self.layout.tag(key));
         let mut number = home;
         while !self.bucket_mut(number).push(tag, entry, number != home) {
             self.bucket_mut(number).pass();

@@ -35,9 +35,10 @@ const AHEAD: usize = 32;
 pub(super) struct Table {
     /// The number of entries at which a shard splits.
     split_entries: usize,
-    /// For each value of [`Self::shard_number`]: how many of its bits select the shard.
+    /// For each slot: how many bits of a key select the shard. A shard has one or more slots, see [`slot`].
     depths: Box<[AtomicU8; SHARDS_MAX]>,
-    /// Shard 0, then 1, then 2 and 3, then 4 to 7: a split of shard `i` at depth `d` makes shard `i + 2^d`.
+    /// The shards by depth, from the first level on: the only shard of depth 0, its second half, the second halves of these
+    /// two, and so on.
     levels: [OnceLock<Box<[Locked]>>; DEPTH_MAX as usize + 1],
     /// A key of each shard that is due to be resized. Some of these shards may have been resized since.
     due: Mutex<Vec<u64>>,
@@ -101,7 +102,7 @@ impl Table {
         same: impl Fn(Place, Place) -> bool,
         keys: &impl Keys,
     ) {
-        for places in places.chunk_by(|a, b| Self::shard_number(a.0) == Self::shard_number(b.0)) {
+        for places in places.chunk_by(|a, b| slot(a.0) == slot(b.0)) {
             let mut shard = self.with_room(pool, places[0].0, keys);
             for &(key, _) in places.iter().take(AHEAD) {
                 shard.prefetch_home(key);
@@ -120,6 +121,7 @@ impl Table {
     }
 
     /// Locks the shard of a key for writing, and makes room in it for one more entry.
+    #[inline]
     pub(super) fn with_room(&self, pool: &Pool, key: u64, keys: &impl Keys) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let mut shard = self.write(key);
@@ -145,6 +147,7 @@ impl Table {
     }
 
     /// Makes a shard larger, or moves half of it to a new one.
+    #[cold]
     fn grow(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         if shard.entries() >= self.split_entries && shard.depth() < DEPTH_MAX {
             self.split(pool, shard, key, keys);
@@ -154,10 +157,15 @@ impl Table {
     }
 
     /// Notes a shard for [`Self::resize_next`] if it is due.
+    #[inline]
     fn note_if_due(&self, shard: &mut Shard, key: u64) {
-        if !shard.is_newly_due() {
-            return;
+        if shard.is_newly_due() {
+            self.note(shard, key);
         }
+    }
+
+    #[cold]
+    fn note(&self, shard: &mut Shard, key: u64) {
         let mut due = self.due.lock();
         // The list is bounded, in case no thread resizes shards. A shard that is not noted is resized when it is full,
         // or noted later.
@@ -211,7 +219,7 @@ impl Table {
     fn reserve(&self, pool: &Pool, places: usize) {
         let depth = (0..DEPTH_MAX).find(|depth| places >> depth <= self.split_entries * 3 / 4).unwrap_or(DEPTH_MAX);
         for number in 0..1_usize << depth {
-            let mut shard = self.shard(number).write();
+            let mut shard = self.shard(number << (DEPTH_MAX - depth)).write();
             shard.reserve(pool, depth, places >> depth, number);
         }
         self.depths.iter().for_each(|held| held.store(depth, Ordering::Release));
@@ -251,13 +259,8 @@ impl Table {
             .count()
     }
 
-    /// Returns the number that a key's shard has once the table has all its shards. Its lowest bit is the key's highest.
-    #[inline]
-    fn shard_number(key: u64) -> usize {
-        usize::from(((key >> 48) as u16).reverse_bits()) & (SHARDS_MAX - 1)
-    }
-
     /// Locks the shard of a key for writing. Several tables must be locked in the same order as in [`Self::read`].
+    #[inline]
     pub(super) fn write(&self, key: u64) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let (shard, depth) = self.shard_of(key);
@@ -270,17 +273,20 @@ impl Table {
 
     #[inline]
     fn shard_of(&self, key: u64) -> (&RwLock<Shard>, u8) {
-        let number = Self::shard_number(key);
-        let depth = self.depths[number].load(Ordering::Acquire);
-        (self.shard(number & ((1 << depth) - 1)), depth)
+        let slot = slot(key);
+        let depth = self.depths[slot].load(Ordering::Acquire);
+        (self.shard(first_slot(slot, depth)), depth)
     }
 
+    /// Returns the shard with this first slot.
     #[inline]
-    fn shard(&self, number: usize) -> &RwLock<Shard> {
-        match number.checked_ilog2() {
-            None => &self.level(0)[0].0,
-            Some(bits) => &self.level(bits as usize + 1)[number - (1 << bits)].0,
+    fn shard(&self, first_slot: usize) -> &RwLock<Shard> {
+        if first_slot == 0 {
+            return &self.level(0)[0].0;
         }
+        // The second halves that a depth makes begin at the odd multiples of one number.
+        let zeros = first_slot.trailing_zeros();
+        &self.level(usize::from(DEPTH_MAX) - zeros as usize)[first_slot >> (zeros + 1)].0
     }
 
     #[inline]
@@ -291,15 +297,26 @@ impl Table {
     /// Moves entries to a new shard: those whose next bit of the key is 1.
     fn split(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         let depth = shard.depth();
-        let number = Self::shard_number(key) & ((1 << depth) - 1);
-        let other_number = number | 1 << depth;
+        let first = first_slot(slot(key), depth);
+        let (middle, end) = (first + (SHARDS_MAX >> (depth + 1)), first + (SHARDS_MAX >> depth));
         // No other thread knows of the new shard yet, so this does not wait.
-        let mut other = self.shard(other_number).write();
-        shard.split(pool, &mut other, [number, other_number], keys);
-        for at in (number..SHARDS_MAX).step_by(1 << depth) {
-            self.depths[at].store(depth + 1, Ordering::Release);
-        }
+        let mut other = self.shard(middle).write();
+        shard.split(pool, &mut other, [first, middle], keys);
+        self.depths[first..end].iter().for_each(|held| held.store(depth + 1, Ordering::Release));
     }
+}
+
+/// Returns the number that the first bits of a key make. A shard that `DEPTH_MAX` bits select has one slot, a shard that
+/// one bit less selects has two, and so on.
+#[inline]
+fn slot(key: u64) -> usize {
+    (key >> (u64::BITS - u32::from(DEPTH_MAX))) as usize
+}
+
+/// Returns the first slot of the shard that has this slot and is selected by `depth` bits.
+#[inline]
+fn first_slot(slot: usize, depth: u8) -> usize {
+    slot & !((SHARDS_MAX - 1) >> depth)
 }
 
 /// Sorts keys and places by shard.
@@ -311,7 +328,7 @@ fn sort_by_shard(
     let keys: Vec<_> = keys.collect();
     starts.clear();
     starts.resize(SHARDS_MAX, 0);
-    keys.iter().for_each(|&(key, _)| starts[Table::shard_number(key)] += 1);
+    keys.iter().for_each(|&(key, _)| starts[slot(key)] += 1);
     let mut start = 0;
     for count in starts.iter_mut() {
         start += std::mem::replace(count, start);
@@ -319,7 +336,7 @@ fn sort_by_shard(
     sorted.clear();
     sorted.resize(keys.len(), (0, Place(0)));
     for (key, place) in keys {
-        let at = &mut starts[Table::shard_number(key)];
+        let at = &mut starts[slot(key)];
         sorted[*at] = (key, place);
         *at += 1;
     }
