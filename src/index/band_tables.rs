@@ -219,21 +219,15 @@ impl BandTables {
                 shards[turn] = Some(shard);
             }
             let band = turn.wrapping_sub(HOME_AFTER);
-            if band < bands
-                && let Some(shard) = &shards[band]
-            {
+            if let Some(Some(shard)) = shards.get(band) {
                 shard.prefetch_home(keys[band]);
             }
             let band = turn.wrapping_sub(OVERFLOW_AFTER);
-            if band < bands
-                && let Some(shard) = &shards[band]
-            {
+            if let Some(Some(shard)) = shards.get(band) {
                 shard.prefetch_overflow(keys[band]);
             }
             let band = turn.wrapping_sub(INSERT_AFTER);
-            if band < bands
-                && let Some(shard) = &mut shards[band]
-            {
+            if let Some(Some(shard)) = shards.get_mut(band) {
                 let same = |held| rows[band].equal_of(arena, place, held);
                 shard.insert(&self.pool, keys[band], place, same, |place| arena.seq(place));
             }

@@ -185,7 +185,7 @@ impl Bucket {
     /// Returns whether entries that belong here are in the next bucket, or will be.
     #[inline]
     pub(super) fn overflows(&self) -> bool {
-        self.passed() || usize::from(self.len) == BUCKET_ENTRIES
+        self.passed() | (usize::from(self.len) == BUCKET_ENTRIES)
     }
 
     /// Returns the positions with this tag, in ascending order, with the entries there.

@@ -96,7 +96,7 @@ impl Shard {
         keys: &impl Keys,
     ) {
         let from = self.layout;
-        // Some entries are not in their own bucket, so these numbers are not exact.
+        // Some entries of the first half are in the first buckets of the second, so these numbers are off by a few.
         let second: usize = self.all_buckets().skip(from.buckets() / 2).map(|bucket| bucket.entries().len()).sum();
         let here = from.halved(buckets_for(self.entries() - second, number, LOAD_GROWN));
         let there = from.halved(buckets_for(second, other_number, LOAD_FILLED));
@@ -264,18 +264,19 @@ impl Shard {
         Some(home)
     }
 
-    /// Prefetches the two buckets after the home of a key, if entries may be there.
+    /// Prefetches the two buckets after the home of a key, if entries may be there. There is no branch for this, because
+    /// it could not be predicted.
     #[inline]
     pub(super) fn prefetch_overflow(&self, key: u64) {
         if self.pages.is_empty() {
             return;
         }
         let home = self.home(key);
-        if self.bucket(home).overflows() {
-            let next = self.after(home);
-            prefetch(self.bucket(next));
-            prefetch(self.bucket(self.after(next)));
-        }
+        let step = usize::from(self.bucket(home).overflows());
+        // The last buckets overflow into the first ones. That is rare, and left out.
+        let last = self.buckets() - 1;
+        prefetch(self.bucket((home + step).min(last)));
+        prefetch(self.bucket((home + 2 * step).min(last)));
     }
 
     #[inline]
