@@ -30,20 +30,16 @@ impl Directory {
         Place(self.used.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns an empty place; `None` if there is none left. Only one call may run at a time.
-    pub(super) fn take(&self) -> Option<Place> {
+    /// Returns an empty place; `None` if there is none left. Prefetches what [`Self::enter`] reads for the id. Only one call
+    /// may run at a time.
+    pub(super) fn take_for(&self, id_fingerprint: u64) -> Option<Place> {
+        self.ids.prefetch(id_fingerprint);
         self.free.lock().pop().or_else(|| (u64::from(self.used()) < PLACES_MAX).then(|| self.next()))
     }
 
     /// Takes back a place that is empty again.
     pub(super) fn give_back(&self, place: Place) {
         self.free.lock().push(place);
-    }
-
-    /// Prefetches what [`Self::enter`] reads for an id.
-    #[inline]
-    pub(super) fn prefetch(&self, id_fingerprint: u64) {
-        self.ids.prefetch(id_fingerprint);
     }
 
     /// Adds the id of a published document.

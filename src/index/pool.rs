@@ -251,39 +251,39 @@ impl Bucket {
 /// Returns a bit for each tag, which says whether it is equal to `tag`.
 #[inline]
 fn equal_tags(tags: [u8; BUCKET_ENTRIES], tag: u8) -> u32 {
-    let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, ta, tb] = tags;
-    let first = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
-    let second = u32::from_le_bytes([t8, t9, ta, tb]);
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+        let [first, second] = words(tags);
         // SAFETY: every x86-64 processor has SSE2.
         let equal = unsafe {
-            let tags = _mm_set_epi64x(i64::from(second), first as i64);
+            let tags = _mm_set_epi64x(second as i64, first as i64);
             _mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(tag as i8)))
         };
         equal as u32 & ((1 << BUCKET_ENTRIES) - 1)
     }
     #[cfg(not(target_arch = "x86_64"))]
-    {
-        let equal = |tags: u64| gather(zero_bytes(tags ^ (u64::from(tag) * 0x0101_0101_0101_0101)));
-        (equal(first) | equal(u64::from(second)) << 8) & ((1 << BUCKET_ENTRIES) - 1)
-    }
+    equal_tags_anywhere(tags, tag)
 }
 
-/// Returns the highest bit of each byte that is 0, and no other bits.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn zero_bytes(word: u64) -> u64 {
+/// Like [`equal_tags`], on every processor.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn equal_tags_anywhere(tags: [u8; BUCKET_ENTRIES], tag: u8) -> u32 {
     const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
-    !(((word & LOW) + LOW) | word | LOW)
+    let equal = words(tags).map(|word| {
+        let word = word ^ (u64::from(tag) * 0x0101_0101_0101_0101);
+        // The highest bit of each byte that is 0, and no other bits.
+        let zeros = !(((word & LOW) + LOW) | word | LOW);
+        // Bit 8i+7 becomes bit i.
+        ((zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
+    });
+    (equal[0] | equal[1] << 8) & ((1 << BUCKET_ENTRIES) - 1)
 }
 
-/// Moves bit 8i+7 to bit i.
-#[cfg(not(target_arch = "x86_64"))]
+/// Returns the tags in two words, padded with zeros.
 #[inline]
-fn gather(word: u64) -> u32 {
-    ((word >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
+fn words([t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, ta, tb]: [u8; BUCKET_ENTRIES]) -> [u64; 2] {
+    [[t0, t1, t2, t3, t4, t5, t6, t7], [t8, t9, ta, tb, 0, 0, 0, 0]].map(u64::from_le_bytes)
 }
 
 #[cfg(all(test, not(hapax_loom)))]
@@ -317,6 +317,19 @@ mod tests {
                 let tagged = |&at: &usize| model[at].0 == tag;
                 let expected: Vec<_> = (0..model.len()).filter(tagged).map(|at| (at, model[at].1)).collect();
                 assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn equal_tags_are_the_same_on_every_processor() {
+        for step in 0..if cfg!(miri) { 50 } else { 5000_u64 } {
+            let random = hapax_core::fmix64(step);
+            let tags: [u8; BUCKET_ENTRIES] =
+                std::array::from_fn(|at| [0, 1, 0x7F, 0x80, 0xFF][(random >> at) as usize % 5]);
+            for tag in [0, 1, 0x7F, 0x80, 0xFF, 5] {
+                let expected = (0..BUCKET_ENTRIES).filter(|&at| tags[at] == tag).fold(0, |bits, at| bits | 1 << at);
+                assert_eq!((equal_tags(tags, tag), equal_tags_anywhere(tags, tag)), (expected, expected));
             }
         }
     }

@@ -108,14 +108,9 @@ impl Shard {
             Some(step) => goes_tagged && entry & LIST == 0 && other.put_by_step(step, tag, entry),
         });
         for (key, entry) in with_keys(&others, keys, |entry| self.first(entry)) {
-            match (from.is_in_second_half(key), entry & LIST == 0) {
-                (false, _) => self.put(key, entry),
-                (true, true) => other.put(key, entry),
-                (true, false) => {
-                    let entry = other.adopt(self.give_up(entry));
-                    other.put(key, entry);
-                }
-            }
+            let goes = from.is_in_second_half(key);
+            let entry = if goes && entry & LIST != 0 { other.adopt(self.give_up(entry)) } else { entry };
+            if goes { other.put(key, entry) } else { self.put(key, entry) }
         }
         pool.give(pages);
     }
