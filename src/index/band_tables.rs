@@ -99,8 +99,7 @@ impl BandTables {
         self.equals.flags().enter(place, findable);
         let key = self.equals.prefetch_of(arena, place);
         // While this memory is on its way, that of the bands is requested.
-        let keys = self.bands.keys_of(arena, place);
-        self.prefetch_shards(&keys);
+        let keys = if findable { self.keys_of(arena, place) } else { SmallVec::new() };
         match self.equals.leader_or_add(arena, &self.pool, key, place) {
             None if findable => self.post(arena, place, &keys),
             None => {}
@@ -163,7 +162,7 @@ impl BandTables {
         }
         self.equals.flags().set(place, Flag::Findable, findable);
         match self.equals.led_by(leader) {
-            None if findable => self.post(arena, place, &self.bands.keys_of(arena, place)),
+            None if findable => self.post(arena, place, &self.keys_of(arena, place)),
             None => self.unpost(arena, place),
             Some(group) => {
                 self.equals.set_findable(arena, &group, place, findable);
@@ -201,33 +200,39 @@ impl BandTables {
         self.tables.iter().zip(keys).for_each(|(table, &key)| table.prefetch(key));
     }
 
+    /// Returns the keys of a place, one per band, for [`Self::post`], and prefetches their shards.
+    fn keys_of(&self, arena: &Arena, place: Place) -> SmallVec<[u64; BANDS]> {
+        let keys = self.bands.keys_of(arena, place);
+        self.prefetch_shards(&keys);
+        keys
+    }
+
     /// Gives a place postings. Each band goes through some stages, each of which prefetches what the next one needs. While
     /// the memory of one band is on its way, other bands are worked on. All locks are held to the end, so that a lookup
-    /// finds the place in all of its bands or in none.
+    /// that locks all shards finds the place in all of its bands or in none.
     fn post(&self, arena: &Arena, place: Place, keys: &[u64]) {
+        // How many bands later each stage follows the first one.
         const HOME_AFTER: usize = 4;
         const OVERFLOW_AFTER: usize = 12;
         const INSERT_AFTER: usize = 16;
         let (rows, tables, bands) = (self.bands.rows(), &*self.tables, keys.len());
-        let mut shards: SmallVec<[Option<RwLockWriteGuard<'_, Shard>>; BANDS]> = SmallVec::new();
-        shards.resize_with(bands, || None);
-        let shards = &mut *shards;
+        let mut shards: SmallVec<[RwLockWriteGuard<'_, Shard>; BANDS]> = SmallVec::with_capacity(bands);
         for turn in 0..bands + INSERT_AFTER {
             if turn < bands {
                 let shard = tables[turn].with_room(&self.pool, keys[turn], &rows[turn].keys(arena));
                 shard.prefetch_page(keys[turn]);
-                shards[turn] = Some(shard);
+                shards.push(shard);
             }
             let band = turn.wrapping_sub(HOME_AFTER);
-            if let Some(Some(shard)) = shards.get(band) {
+            if let Some(shard) = shards.get(band) {
                 shard.prefetch_home(keys[band]);
             }
             let band = turn.wrapping_sub(OVERFLOW_AFTER);
-            if let Some(Some(shard)) = shards.get(band) {
+            if let Some(shard) = shards.get(band) {
                 shard.prefetch_overflow(keys[band]);
             }
             let band = turn.wrapping_sub(INSERT_AFTER);
-            if let Some(Some(shard)) = shards.get_mut(band) {
+            if let Some(shard) = shards.get_mut(band) {
                 let same = |held| rows[band].equal_of(arena, place, held);
                 shard.insert(&self.pool, keys[band], place, same, |place| arena.seq(place));
             }
@@ -254,7 +259,7 @@ impl BandTables {
         if !self.is_findable(place) || self.equals.flags().has(leader, Flag::Posted) {
             return;
         }
-        self.post(arena, place, &self.bands.keys_of(arena, place));
+        self.post(arena, place, &self.keys_of(arena, place));
         if leader != place {
             self.equals.hand_over(arena, &self.pool, leader, place);
         }

@@ -30,8 +30,8 @@ impl Directory {
         Place(self.used.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns an empty place; `None` if there is none left. Prefetches what [`Self::enter`] reads for the id. Only one call
-    /// may run at a time.
+    /// Returns an empty place; `None` if there is none left. Prefetches the bucket of the id, for [`Self::enter`]. Only one
+    /// call may run at a time.
     pub(super) fn take_for(&self, id_fingerprint: u64) -> Option<Place> {
         self.ids.prefetch(id_fingerprint);
         self.free.lock().pop().or_else(|| (u64::from(self.used()) < PLACES_MAX).then(|| self.next()))

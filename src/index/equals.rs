@@ -152,7 +152,7 @@ impl Equals {
         shard.members(key, |held| equal(arena, held, place)).iter().next()
     }
 
-    /// Returns the key of the signature of a published place for [`Self::leader_or_add`], and prefetches what that reads.
+    /// Returns the key of the signature of a published place for [`Self::leader_or_add`], and prefetches the bucket of it.
     pub(super) fn prefetch_of(&self, arena: &Arena, place: Place) -> u64 {
         let key = self.keys(arena).key(place);
         self.prefetch_home(key);

@@ -47,7 +47,7 @@ impl IdIndex {
         Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed }
     }
 
-    /// Prefetches what [`Self::insert`] reads for an id.
+    /// Prefetches the bucket of an id, for [`Self::insert`].
     pub(super) fn prefetch(&self, fingerprint: u64) {
         let key = self.seed.key(fingerprint & self.mask);
         self.table.read(key).prefetch_home(key);

@@ -10,8 +10,8 @@
 /// average, and 64 bytes hold twelve entries at most. This is on the safe side: at other times, tables are fuller, on
 /// average three quarters full.
 pub(super) const ENTRY_BYTES_TENTHS: u64 = 91;
-/// The percentage of its size to which a table may grow at once: from 93 % full to 52 % full, rounded up.
-const GROWN_PERCENT: u64 = 179;
+/// The percentage of its size to which a table may grow at once: from 91 % full to 52 % full, rounded up.
+const GROWN_PERCENT: u64 = 175;
 
 /// The bytes of the index by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -191,7 +191,7 @@ impl Bucket {
     /// Returns the positions with this tag, in ascending order, with the entries there.
     #[inline]
     pub(super) fn tagged(&self, tag: u8) -> impl Iterator<Item = (usize, u32)> {
-        let mut positions = equal_tags(self.tags, tag) & ((1 << self.len) - 1);
+        let mut positions = self.positions(tag);
         std::iter::from_fn(move || {
             if positions == 0 {
                 return None;
@@ -202,10 +202,17 @@ impl Bucket {
         })
     }
 
-    /// Returns whether no entry that belongs here has this tag.
+    /// Returns true only if no entry that belongs here has this tag. Returns false, too, if entries went to a later bucket:
+    /// these are not looked at.
     #[inline]
     pub(super) fn has_none(&self, tag: u8) -> bool {
-        self.passed == 0 && equal_tags(self.tags, tag) & ((1 << self.len) - 1) == 0
+        !self.passed() && self.positions(tag) == 0
+    }
+
+    /// Returns a bit for each entry, which says whether it has this tag.
+    #[inline]
+    fn positions(&self, tag: u8) -> u32 {
+        equal_tags(self.tags, tag) & ((1 << self.len) - 1)
     }
 
     /// Adds an entry, which is a stray if it belongs to an earlier bucket. Returns false if there is no room.

@@ -79,7 +79,8 @@ impl Shard {
         self.open(pool, Layout::new(depth, buckets_for(entries, vary, LOAD_FILLED)));
     }
 
-    /// Gives the shard the pages of a layout, without entries. Returns the pages that it had.
+    /// Gives the shard the pages of a layout, without entries. Returns the pages that it had. Until they are given back, the
+    /// pool counts both.
     fn open(&mut self, pool: &Pool, layout: Layout) -> Vec<Page> {
         let pages = (0..layout.buckets() / PAGE_BUCKETS).map(|_| pool.take()).collect();
         (self.layout, self.entries, self.told) = (layout, 0, false);
@@ -96,7 +97,8 @@ impl Shard {
         keys: &impl Keys,
     ) {
         let from = self.layout;
-        // Some entries of the first half are in the first buckets of the second, so these numbers are off by a few.
+        // Entries that overflowed from one half into the other are counted in the wrong half. These are some dozens, and
+        // the loads leave room for them.
         let second: usize = self.all_buckets().skip(from.buckets() / 2).map(|bucket| bucket.entries().len()).sum();
         let here = from.halved(buckets_for(self.entries() - second, number, LOAD_GROWN));
         let there = from.halved(buckets_for(second, other_number, LOAD_FILLED));
@@ -259,19 +261,19 @@ impl Shard {
         Some(home)
     }
 
-    /// Prefetches the two buckets after the home of a key, if entries may be there. There is no branch for this, because
-    /// it could not be predicted.
+    /// Prefetches the two buckets after the home of a key, if entries may be there. There is no branch on whether the home
+    /// overflows, because it could not be predicted. If it does not, it is requested again, which costs nothing.
     #[inline]
     pub(super) fn prefetch_overflow(&self, key: u64) {
         if self.pages.is_empty() {
             return;
         }
         let home = self.home(key);
-        let step = usize::from(self.bucket(home).overflows());
+        let stride = usize::from(self.bucket(home).overflows());
         // The last buckets overflow into the first ones. That is rare, and left out.
         let last = self.buckets() - 1;
-        prefetch(self.bucket((home + step).min(last)));
-        prefetch(self.bucket((home + 2 * step).min(last)));
+        prefetch(self.bucket((home + stride).min(last)));
+        prefetch(self.bucket((home + 2 * stride).min(last)));
     }
 
     #[inline]
@@ -442,14 +444,11 @@ impl Shard {
 
     #[inline]
     fn put_at(&mut self, home: usize, tag: u8, entry: u32) {
-        debug_assert!(
-            (self.entries as usize) < self.buckets() * BUCKET_ENTRIES,
-            "the caller has made room in the shard"
-        );
         let mut number = home;
         while !self.bucket_mut(number).push(tag, entry, number != home) {
             self.bucket_mut(number).pass();
             number = self.after(number);
+            assert!(number != home, "the caller has made room in the shard");
         }
         self.entries += 1;
     }

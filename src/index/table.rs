@@ -37,8 +37,7 @@ pub(super) struct Table {
     split_entries: usize,
     /// For each slot: how many bits of a key select the shard. A shard has one or more slots, see [`slot`].
     depths: Box<[AtomicU8; SHARDS_MAX]>,
-    /// The shards by depth, from the first level on: the only shard of depth 0, its second half, the second halves of these
-    /// two, and so on.
+    /// The shards by level. Level 0 is the first shard. A split at depth `d` makes a shard of level `d + 1`.
     levels: [OnceLock<Box<[Locked]>>; DEPTH_MAX as usize + 1],
     /// A key of each shard that is due to be resized. Some of these shards may have been resized since.
     due: Mutex<Vec<u64>>,
@@ -284,7 +283,7 @@ impl Table {
         if first_slot == 0 {
             return &self.level(0)[0].0;
         }
-        // The second halves that a depth makes begin at the odd multiples of one number.
+        // The shards of level `l` begin at the odd multiples of 2^(DEPTH_MAX - l).
         let zeros = first_slot.trailing_zeros();
         &self.level(usize::from(DEPTH_MAX) - zeros as usize)[first_slot >> (zeros + 1)].0
     }
@@ -299,7 +298,7 @@ impl Table {
         let depth = shard.depth();
         let first = first_slot(slot(key), depth);
         let (middle, end) = (first + (SHARDS_MAX >> (depth + 1)), first + (SHARDS_MAX >> depth));
-        // No other thread knows of the new shard yet, so this does not wait.
+        // No key leads to the new shard yet. At most a thread that visits all shards holds its lock for a moment.
         let mut other = self.shard(middle).write();
         shard.split(pool, &mut other, [first, middle], keys);
         self.depths[first..end].iter().for_each(|held| held.store(depth + 1, Ordering::Release));
@@ -339,5 +338,28 @@ fn sort_by_shard(
         let at = &mut starts[slot(key)];
         sorted[*at] = (key, place);
         *at += 1;
+    }
+}
+
+#[cfg(all(test, not(hapax_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shards_of_each_depth_are_different_ones() {
+        let table = Table::new(0, 1);
+        for depth in 0..=DEPTH_MAX {
+            let slots = SHARDS_MAX >> depth;
+            let mut shards: Vec<_> = (0..1 << depth)
+                .map(|number| {
+                    let first = number * slots;
+                    assert_eq!([first_slot(first, depth), first_slot(first + slots - 1, depth)], [first; 2]);
+                    std::ptr::from_ref(table.shard(first)).addr()
+                })
+                .collect();
+            shards.sort_unstable();
+            shards.dedup();
+            assert_eq!(shards.len(), 1 << depth);
+        }
     }
 }

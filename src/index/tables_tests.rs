@@ -434,7 +434,7 @@ fn entries_belong_where_they_are_however_a_table_grows_and_shrinks() {
             }
         }
         assert!(shards >= 16, "{shards} shards: they were to split several times");
-        // It asks for two keys a place if it guesses none.
+        // It would ask for two keys a place if it moved none by its step.
         assert!(keys.0.get() < u64::from(PLACES) * 3 / 2, "{} keys", keys.0.get());
         let gone = |place: u32| place % 8 != 3;
         for place in (0..PLACES).filter(|&place| gone(place)).map(Place) {

@@ -1,6 +1,6 @@
 //! A shard grows, shrinks or splits: its entries move to other buckets.
 //!
-//! A shard grows by 40 to 80 %, each shard by a different share, so that few grow at the same time. Keys are not kept, and
+//! A shard grows by about 40 to 75 %, each shard by a different share, so that few grow at the same time. Keys are not kept, and
 //! computing one takes a random access to memory. But for most entries, the bucket and the tag tell the new bucket
 //! (`layout.rs`). Only the keys of the other entries are computed, with memory prefetched some entries ahead.
 
@@ -11,7 +11,7 @@ use crate::index::pool::{BUCKET_ENTRIES, PAGE_BUCKETS, Page};
 
 /// The range of loads, in percent, of a shard that has grown or shrunk. Each shard uses a different load in this range, so
 /// that they do not all grow at the same time.
-pub(super) const LOAD_GROWN: [usize; 2] = [51, 65];
+pub(super) const LOAD_GROWN: [usize; 2] = [52, 66];
 /// The range of loads for a shard that gets all its entries at once. Such a shard must not take more than the memory
 /// budget counts: a collection that has reached the budget must be able to replace its documents after a restart.
 pub(super) const LOAD_FILLED: [usize; 2] = [58, 72];
@@ -21,8 +21,8 @@ const LOAD_ROUNDED: usize = 80;
 /// How many entries ahead memory is prefetched.
 const AHEAD: usize = 32;
 
-/// Offers each entry to `put`, with the step and the tag that its bucket tells. Returns the entries that `put` has not
-/// taken, and those whose bucket does not tell the step.
+/// Offers entries to `put`, each with its step and its tag, if the bucket and the tag tell the step. Returns all others, and
+/// those that `put` has not taken.
 pub(super) fn by_steps(pages: &[Page], from: Layout, mut put: impl FnMut(u64, u8, u32) -> bool) -> Vec<u32> {
     let mut others = Vec::new();
     for (number, bucket) in pages.iter().flat_map(|page| page.iter()).enumerate() {
