@@ -12,7 +12,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
 # time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
 SLOW = wheel test-python alerts quality races chaos churn restarts memory soak toolchains
-SLOW_SIDE_BY_SIDE = crash neon miri fuzz-core corruption conformance clients loom docker-context deny
+SLOW_SIDE_BY_SIDE = crash conformance miri neon fuzz-core corruption clients loom docker-context deny
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
 	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(SLOW_SIDE_BY_SIDE))
 
