@@ -218,9 +218,9 @@ impl BandTables {
         let (rows, tables, bands) = (self.bands.rows(), &*self.tables, keys.len());
         let mut shards: SmallVec<[RwLockWriteGuard<'_, Shard>; BANDS]> = SmallVec::with_capacity(bands);
         for turn in 0..bands + INSERT_AFTER {
-            if turn < bands {
-                let shard = tables[turn].with_room(&self.pool, keys[turn], &rows[turn].keys(arena));
-                shard.prefetch_page(keys[turn]);
+            if let Some(&key) = keys.get(turn) {
+                let shard = tables[turn].with_room(&self.pool, key, &rows[turn].keys(arena));
+                shard.prefetch_page(key);
                 shards.push(shard);
             }
             let band = turn.wrapping_sub(HOME_AFTER);

@@ -32,8 +32,8 @@ impl Directory {
 
     /// Returns an empty place; `None` if there is none left. Prefetches the bucket of the id, for [`Self::enter`]. Only one
     /// call may run at a time.
-    pub(super) fn take_for(&self, id_fingerprint: u64) -> Option<Place> {
-        self.ids.prefetch(id_fingerprint);
+    pub(super) fn take_for(&self, arena: &Arena, id_fingerprint: u64) -> Option<Place> {
+        self.ids.prefetch(arena, id_fingerprint);
         self.free.lock().pop().or_else(|| (u64::from(self.used()) < PLACES_MAX).then(|| self.next()))
     }
 

@@ -26,10 +26,16 @@ struct IdKeys<'a> {
     arena: &'a Arena,
 }
 
+impl IdKeys<'_> {
+    fn key_of(&self, fingerprint: u64) -> u64 {
+        // Fingerprints are hashes already, but clients can choose them.
+        self.seed.key(fingerprint & self.mask)
+    }
+}
+
 impl Keys for IdKeys<'_> {
     fn key(&self, place: Place) -> u64 {
-        // Fingerprints are hashes already, but clients can choose them.
-        self.seed.key(self.arena.id_fingerprint(place) & self.mask)
+        self.key_of(self.arena.id_fingerprint(place))
     }
 
     fn order(&self, place: Place) -> Seq {
@@ -48,8 +54,8 @@ impl IdIndex {
     }
 
     /// Prefetches the bucket of an id, for [`Self::insert`].
-    pub(super) fn prefetch(&self, fingerprint: u64) {
-        let key = self.seed.key(fingerprint & self.mask);
+    pub(super) fn prefetch(&self, arena: &Arena, fingerprint: u64) {
+        let key = self.keys(arena).key_of(fingerprint);
         self.table.read(key).prefetch_home(key);
     }
 
@@ -70,7 +76,7 @@ impl IdIndex {
     /// Returns every place whose id may be the one with this fingerprint. The result is a copy, so no lock is held.
     pub(super) fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Place; 8]> {
         let keys = self.keys(arena);
-        let key = self.seed.key(fingerprint & self.mask);
+        let key = keys.key_of(fingerprint);
         let shard = self.table.read(key);
         shard.members(key, |held| keys.key(held) == key).iter().collect()
     }

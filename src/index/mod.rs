@@ -139,7 +139,7 @@ impl Index {
 
     /// Adds a document. Returns `None` if the index holds [`PLACES_MAX`] documents.
     pub fn enter(&self, entry: Entry<'_>) -> Option<Place> {
-        let place = self.directory.take_for(entry.id_fingerprint)?;
+        let place = self.directory.take_for(self.part.rows(), entry.id_fingerprint)?;
         self.part.enter(place, entry);
         self.directory.enter(self.part.rows(), place);
         Some(place)

@@ -316,21 +316,8 @@ impl Shard {
     ) {
         let (home, tag) = (self.home(key), self.layout.tag(key));
         if self.bucket(home).has_none(tag) {
-            self.put_at(home, tag, place.0);
-        } else {
-            self.insert_beside(pool, key, place, same, order);
+            return self.put_at(home, tag, place.0);
         }
-    }
-
-    /// Like [`Self::insert`], if there may be places of the same key.
-    fn insert_beside(
-        &mut self,
-        pool: &Pool,
-        key: u64,
-        place: Place,
-        same: impl Fn(Place) -> bool,
-        order: impl Fn(Place) -> Seq,
-    ) {
         // Most places of the same tag have another key. To find out, each must be read from memory. If there are few, it
         // makes no difference.
         let (mut tagged, mut any_list) = (0, false);
@@ -339,7 +326,7 @@ impl Shard {
             any_list |= position.entry & LIST != 0;
         });
         if tagged < INLINE_MAX && !any_list {
-            return self.put(key, place.0);
+            return self.put_at(home, tag, place.0);
         }
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);

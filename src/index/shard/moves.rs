@@ -1,8 +1,9 @@
 //! A shard grows, shrinks or splits: its entries move to other buckets.
 //!
-//! A shard grows by about 40 to 75 %, each shard by a different share, so that few grow at the same time. Keys are not kept, and
-//! computing one takes a random access to memory. But for most entries, the bucket and the tag tell the new bucket
-//! (`layout.rs`). Only the keys of the other entries are computed, with memory prefetched some entries ahead.
+//! A shard grows by about 40 to 75 %, each shard by a different share, so that few grow at the same time. Tables do not keep
+//! keys, and to compute a key, a row must be read from a random place in memory. But the bucket and the tag of most entries
+//! tell their new bucket (`layout.rs`). Only the other entries need their keys. The rows of these are prefetched some
+//! entries ahead.
 
 use super::keys::Keys;
 use super::layout::Layout;
