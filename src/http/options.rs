@@ -105,6 +105,7 @@ pub(super) fn insert_options(query: &Query, caller: &Caller) -> Result<InsertAsk
         limit: limit(query)?,
         with_metadata: with_metadata(query, caller)?,
         explain: explain(query, caller)?,
+        patient: false,
     };
     let labels = query.all("label").map(|text| Label::parse(text).map_err(|error| invalid_label("label", &error)));
     Ok(InsertAsked { options, labels: labels.collect::<Result<_, _>>()?, page_metadata: query.flag("page_metadata")? })

@@ -58,6 +58,8 @@ pub struct InsertOptions {
     pub with_metadata: bool,
     /// Whether the verdict is returned with an explanation.
     pub explain: bool,
+    /// Whether the write may wait longer for others that share its transaction. Writes of streams may.
+    pub patient: bool,
 }
 
 /// One side of a comparison.

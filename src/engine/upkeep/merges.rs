@@ -174,6 +174,7 @@ impl Merges {
                 limit: 1,
                 with_metadata: false,
                 explain: false,
+                patient: false,
             },
             bytes_max: ANSWER_BYTES,
             merge: Some(place),

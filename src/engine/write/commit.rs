@@ -155,8 +155,8 @@ impl Committer {
         while decisions.len() < most {
             // Entries that only wait for earlier ones do not have to wait for the next transaction.
             if !writing && order.queue().front().is_some_and(Work::writes) {
-                let waiting = order.queue().len();
-                match self.pace.wait(waiting) {
+                let (waiting, are_patient) = (order.queue().len(), order.is_patient());
+                match self.pace.wait(waiting, are_patient) {
                     None => {
                         self.pace.begin(waiting);
                         writing = true;

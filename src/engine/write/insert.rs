@@ -344,7 +344,7 @@ impl<'a> Deciding<'a> {
         });
         lookup.meter(judgement, &self.survivors, &self.mentions);
         let merged = insertion.merged(&verdict);
-        Ok(self.writes.enqueue_noted(order, verdict, effect, merged, turn))
+        Ok(self.writes.enqueue_noted(order, verdict, effect, (merged, insertion.options.patient), turn))
     }
 
     /// Returns the best revisit that a match gives, if the insertion has the digest of its payload.

@@ -57,5 +57,5 @@ pub(crate) fn begin_merge(writes: &Writes, asked: MergeAsked) -> Result<Ticket<M
 /// Reports that a document of a merge was refused.
 pub(crate) fn note_refused(writes: &Writes, place: MergePlace, id: &DocId, error: &str) -> Result<Ticket<()>> {
     let mut order = writes.open_order_of(Some(place))?;
-    Ok(writes.enqueue_noted(&mut order, (), (None, Step::None), Some(place.refused(id, error)), None))
+    Ok(writes.enqueue_noted(&mut order, (), (None, Step::None), (Some(place.refused(id, error)), false), None))
 }

@@ -24,6 +24,8 @@ pub(crate) struct Order {
     queue: VecDeque<Work>,
     /// The length of the queue at which the committer wants to be woken.
     wake_at: usize,
+    /// Whether the committer wants to be woken by a write that is not patient.
+    wake_by_others: bool,
     clusters: Clusters,
     /// The decided labels of documents whose new labels are not on disk yet.
     relabelled: HashMap<Place, LabelSet>,
@@ -79,6 +81,8 @@ pub(super) struct QueuedWrite {
     pub step: Step,
     /// The last `seq` that was assigned when the decision was made.
     pub at: Seq,
+    /// Whether it may wait longer for other writes that share its transaction.
+    pub patient: bool,
     /// Receives the outcome of the write.
     pub answer: oneshot::Sender<Result<()>>,
     /// Returned once the decision has been answered. `None` if the decision is not about a single id.
@@ -176,6 +180,15 @@ impl Work {
             Self::Alone { .. } | Self::LastSeen(_) => true,
         }
     }
+
+    /// Returns whether this entry may wait longer for others that share its transaction.
+    fn is_patient(&self) -> bool {
+        match self {
+            Self::Write(write) => write.patient,
+            Self::LastSeen(_) => true,
+            Self::Alone { .. } => false,
+        }
+    }
 }
 
 impl Order {
@@ -185,6 +198,7 @@ impl Order {
             last,
             queue: VecDeque::new(),
             wake_at: 1,
+            wake_by_others: false,
             clusters,
             relabelled: HashMap::new(),
             closed: false,
@@ -255,13 +269,20 @@ impl Order {
 
     /// Adds an entry to the committer's queue. Returns whether the committer must be woken.
     pub(super) fn push(&mut self, work: Work) -> bool {
+        let wakes = self.wake_by_others && !work.is_patient();
         self.queue.push_back(work);
-        self.queue.len() >= self.wake_at
+        wakes || self.queue.len() >= self.wake_at
     }
 
-    /// Sets the length of the queue at which the committer wants to be woken.
-    pub(super) fn wake_at(&mut self, length: usize) {
-        self.wake_at = length;
+    /// Sets the length of the queue at which the committer wants to be woken, and whether a write that is not patient
+    /// wakes it earlier.
+    pub(super) fn wake_at(&mut self, length: usize, by_others: bool) {
+        (self.wake_at, self.wake_by_others) = (length, by_others);
+    }
+
+    /// Returns whether all entries of the committer's queue are patient.
+    pub(super) fn is_patient(&self) -> bool {
+        self.queue.iter().all(Work::is_patient)
     }
 
     /// Returns the committer's queue.

@@ -51,11 +51,11 @@ pub(super) fn repeat(
     // the page is recognised when it comes again.
     let is_same_page = page.zip(held.page).is_some_and(|(sent, held)| sent.hash == held.hash);
     let page = if is_same_page { held.page } else { *page };
-    let merged = insertion.merged(&verdict);
+    let (merged, patient) = (insertion.merged(&verdict), insertion.options.patient);
     if !updates && page == held.page {
         return Ok(Some(match merged {
             None => Ticket::ready(verdict, lookup.durable()),
-            merged => writes.enqueue_noted(&mut order, verdict, (None, Step::None), merged, turn.take()),
+            merged => writes.enqueue_noted(&mut order, verdict, (None, Step::None), (merged, patient), turn.take()),
         }));
     }
     let had = held.labels.clone();
@@ -68,7 +68,7 @@ pub(super) fn repeat(
         relabelling
     });
     let step = Step::Updated { seq, labels };
-    Ok(Some(writes.enqueue_noted(&mut order, verdict, (Some(change), step), merged, turn.take())))
+    Ok(Some(writes.enqueue_noted(&mut order, verdict, (Some(change), step), (merged, patient), turn.take())))
 }
 
 /// Compares the data that was sent with the data that is held. `merged` is the combination of both.

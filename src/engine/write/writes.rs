@@ -173,16 +173,16 @@ impl Writes {
         (change, step): (Option<Change>, Step),
         turn: impl Into<Option<WriteTurn>>,
     ) -> Ticket<T> {
-        self.enqueue_noted(order, value, (change, step), None, turn)
+        self.enqueue_noted(order, value, (change, step), (None, false), turn)
     }
 
-    /// Like [`enqueue`](Self::enqueue), together with the report of a merge.
+    /// Like [`enqueue`](Self::enqueue), together with the report of a merge, and whether the write is patient.
     pub(super) fn enqueue_noted<T>(
         &self,
         order: &mut Order,
         value: T,
         (change, step): (Option<Change>, Step),
-        merged: Option<Arc<Merged>>,
+        (merged, patient): (Option<Arc<Merged>>, bool),
         turn: impl Into<Option<WriteTurn>>,
     ) -> Ticket<T> {
         let at = order.last();
@@ -190,7 +190,7 @@ impl Writes {
             return Ticket::ready(value, at);
         }
         let (answer, durable) = oneshot::channel();
-        if order.push(Work::Write(QueuedWrite { change, merged, step, at, answer, _turn: turn.into() })) {
+        if order.push(Work::Write(QueuedWrite { change, merged, step, at, patient, answer, _turn: turn.into() })) {
             self.work.notify_one();
         }
         Ticket::waiting(value, at, durable)
@@ -258,11 +258,13 @@ impl Writes {
         }
     }
 
-    /// Waits until the queue has this many entries, for `wait` at most.
+    /// Waits until the queue has this many entries, for `wait` at most. If all entries are patient, the first one that is
+    /// not ends the wait.
     pub(super) fn wait_for_crowd(&self, order: &mut MutexGuard<'_, Order>, entries: usize, wait: Duration) {
-        order.wake_at(entries);
+        let are_patient = order.is_patient();
+        order.wake_at(entries, are_patient);
         self.work.wait_for(order, wait);
-        order.wake_at(1);
+        order.wake_at(1, false);
     }
 
     /// Returns whether writes are refused until a restart, because an earlier write failed with an unknown outcome.

@@ -12,7 +12,8 @@ use tokio::io::AsyncRead;
 
 use super::answer_line::AnswerLine;
 use super::source::LineSource;
-use super::work::{DocumentAnswer, DocumentWork};
+use super::states::DocumentAnswer;
+use super::work::DocumentWork;
 use super::writer::{LineWriter, answers};
 use crate::http::body::Window;
 use crate::http::dto::summary::Summary;

@@ -10,10 +10,12 @@ mod rooms;
 mod several;
 mod shutdown;
 mod source;
+mod states;
 mod waited;
 mod work;
 mod writer;
 
 pub(super) use bulk::{Bulk, start};
 pub(super) use operation::Operation;
-pub(super) use work::{DocumentAnswer, DocumentWork, Input, ahead};
+pub(super) use states::{DocumentAnswer, Input};
+pub(super) use work::{DocumentWork, ahead};

@@ -4,11 +4,12 @@
 //! JSON of answers.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::{Stream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
@@ -17,8 +18,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::operation::Operation;
 use super::parsed::Parsed;
 use super::several::Several;
+use super::states::{DecidedInTurn, DocumentAnswer, Input, Insert, Ready, ReadyDocument, deleted_bytes, failed};
 use crate::collections::{
-    AskedCollections, Attached, CheckOptions, Collection, CollectionError, JointVerdict, PrepareOptions, Prepared,
+    AskedCollections, CheckOptions, Collection, CollectionError, InsertOptions, JointVerdict, PrepareOptions, Prepared,
     Purpose,
 };
 use crate::cpu::{self, CpuPool, WhenFull};
@@ -29,7 +31,7 @@ use crate::http::body::Room;
 use crate::http::caller::Caller;
 use crate::http::dto::document::{DocumentInput, Extra, Invalid};
 use crate::http::error::Problem;
-use crate::http::options::InsertAsked;
+use crate::http::observe;
 use crate::http::quota::Sources;
 use crate::http::request::parse;
 use crate::http::state::AppState;
@@ -37,35 +39,9 @@ use crate::keys::Scores;
 use crate::telemetry::request::carried;
 use crate::types::{Content, DocId, PageFacts, SOURCE, Verdict};
 
-/// A document to work on. `tag` is returned with its answer.
-pub(crate) struct Input<T> {
-    /// A line number, or a place in a batch.
-    pub(crate) tag: T,
-    /// The document's JSON, or the reason why there is none.
-    pub(crate) json: Result<Bytes, Problem>,
-    /// The memory reserved for the document's text; given back once the document is decided.
-    pub(crate) room: Option<Room>,
-    /// An upper bound of the size of the document's answer as JSON, in bytes.
-    pub(crate) answer_bytes_max: usize,
-    /// The memory reserved for the document's answer, if that answer has its own reservation.
-    pub(crate) answer: Option<LineRoom>,
-}
-
-/// The answer to one document.
-pub(crate) enum DocumentAnswer {
-    Verdict(JointVerdict),
-    /// The document was deleted, or was not stored.
-    Deleted {
-        id: DocId,
-        /// Whether it was stored.
-        was_there: bool,
-    },
-    Failed {
-        /// The document's id, if it has a valid one.
-        id: Option<DocId>,
-        problem: Problem,
-    },
-}
+/// Documents that have arrived are prepared together, up to this many in one task. For short documents, tasks would cost
+/// nearly as much as the work.
+const TOGETHER_MAX: usize = 8;
 
 /// The work on the documents of one request.
 #[derive(Clone)]
@@ -97,33 +73,6 @@ struct Gates {
     places: Option<Arc<Places>>,
     /// The rate limits of sources.
     sources: Sources,
-}
-
-/// A prepared document that waits for its turn.
-struct ReadyDocument<T> {
-    tag: T,
-    ready: Ready,
-    room: Option<Room>,
-    answer_bytes_max: usize,
-    answer: Option<LineRoom>,
-}
-
-/// The prepared part of a document.
-enum Ready {
-    Done(Box<DocumentAnswer>),
-    Insert(Box<Insert>),
-    Delete(DocId),
-}
-
-/// A document to insert.
-struct Insert {
-    id: DocId,
-    attached: Attached,
-    prepared: Prepared,
-    /// The same document, prepared for lookups in the other collections.
-    others: Vec<Prepared>,
-    asked: InsertAsked,
-    page: Option<Box<PageFacts>>,
 }
 
 /// Lines wait for a free thread. During the wait no more lines are read, so the client is slowed down instead of
@@ -226,7 +175,8 @@ impl DocumentWork {
     ) -> impl Stream<Item = (T, DocumentAnswer, Option<LineRoom>)> + Send {
         let (open_max, ahead, work) = (self.open_max, ahead(), Arc::new(self));
         let preparing = Arc::clone(&work);
-        let ready = inputs.map(move |input| Arc::clone(&preparing).spawn_prepare(input)).buffered(ahead);
+        let groups = inputs.ready_chunks(TOGETHER_MAX).map(move |inputs| Arc::clone(&preparing).spawn_prepare(inputs));
+        let ready = groups.buffered(ahead).flat_map(futures::stream::iter);
         let decided = ready.then(move |ReadyDocument { tag, ready, room, answer_bytes_max, mut answer }| {
             let work = Arc::clone(&work);
             async move {
@@ -320,33 +270,60 @@ impl DocumentWork {
         }
     }
 
+    /// Prepares documents in one task, on any of the threads.
     fn spawn_prepare<T: Send + 'static>(
         self: Arc<Self>,
-        input: Input<T>,
-    ) -> impl Future<Output = ReadyDocument<T>> + Send {
-        let Input { tag, json, room, answer_bytes_max, answer } = input;
+        inputs: Vec<Input<T>>,
+    ) -> impl Future<Output = Vec<ReadyDocument<T>>> + Send {
+        let (mut kept, mut sent) = (Vec::with_capacity(inputs.len()), Vec::with_capacity(inputs.len()));
+        for Input { tag, json, room, answer_bytes_max, answer } in inputs {
+            kept.push((tag, answer_bytes_max, answer));
+            sent.push((json, room, answer_bytes_max));
+        }
         let threads = self.threads.clone();
+        // If one document has to wait, the others are prepared meanwhile.
         let task = async move {
-            let ready = match json {
+            join_all(sent.into_iter().map(|(json, room, bytes)| Box::pin(self.prepare_alone(json, room, bytes)))).await
+        };
+        let task = AbortOnDropHandle::new(threads.spawn(carried(task)));
+        async move {
+            let ready = task.await.unwrap_or_else(|error| {
+                let cause = error.to_string();
+                kept.iter().map(|_| (failed(None, Problem::internal(&cause)), None)).collect()
+            });
+            let document = |((tag, answer_bytes_max, answer), (ready, room))| ReadyDocument {
+                tag,
+                ready,
+                room,
+                answer_bytes_max,
+                answer,
+            };
+            kept.into_iter().zip(ready).map(document).collect()
+        }
+    }
+
+    /// Prepares a document. A panic during the work on one document fails only that document.
+    async fn prepare_alone(
+        &self,
+        json: Result<Bytes, Problem>,
+        room: Option<Room>,
+        answer_bytes_max: usize,
+    ) -> (Ready, Option<Room>) {
+        let prepared = AssertUnwindSafe(async {
+            match json {
                 Ok(json) => {
                     let _place = self.place().await;
                     self.prepare(json, answer_bytes_max).await
                 }
                 Err(problem) => failed(None, problem),
-            };
-            // A long document is still long after it is prepared, so its memory counts until it is decided. A document
-            // that already has its answer needs none of this memory while it waits for its turn and for the client.
-            let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
-            cpu::let_others_run();
-            (ready, room)
-        };
-        let task = AbortOnDropHandle::new(threads.spawn(carried(task)));
-        async move {
-            // A panic during the work on one document fails only that document.
-            let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);
-            let (ready, room) = task.await.unwrap_or_else(spoilt);
-            ReadyDocument { tag, ready, room, answer_bytes_max, answer }
-        }
+            }
+        });
+        let ready = prepared.catch_unwind().await.unwrap_or_else(|cause| failed(None, observe::panic(cause)));
+        // A long document is still long after it is prepared, so its memory counts until it is decided. A document that
+        // already has its answer needs none of this memory while it waits for its turn and for the client.
+        let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
+        cpu::let_others_run();
+        (ready, room)
     }
 
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
@@ -426,13 +403,13 @@ impl DocumentWork {
         let (content, page_bytes, payload_digest) =
             (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
         let bytes_max = bytes_max.saturating_sub(page_bytes);
-        let ticket =
-            match self.collection.insert_within(id.clone(), attached, prepared, asked.options(), bytes_max).await {
-                Ok(ticket) => ticket,
-                Err(error) => {
-                    return DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() });
-                }
-            };
+        let options = InsertOptions { patient: self.gates.places.is_some(), ..asked.options() };
+        let ticket = match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                return DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() });
+            }
+        };
         let mut json_bytes = ticket.json_bytes() + page_bytes;
         let durable = self.audited.inserted(ticket, content);
         let Some(several) = self.several.clone() else {
@@ -451,29 +428,6 @@ impl DocumentWork {
     }
 }
 
-/// A decided document. Its answer may still wait for the disk.
-struct DecidedInTurn {
-    /// An upper bound of the size of the answer as JSON, in bytes.
-    json_bytes: usize,
-    waiting: BoxFuture<'static, DocumentAnswer>,
-}
-
-impl DecidedInTurn {
-    fn now(answer: DocumentAnswer) -> Self {
-        Self { json_bytes: answer.json_bytes(), waiting: Box::pin(futures::future::ready(answer)) }
-    }
-}
-
-impl DocumentAnswer {
-    fn json_bytes(&self) -> usize {
-        match self {
-            Self::Verdict(verdict) => verdict.bytes(),
-            Self::Deleted { id, .. } => deleted_bytes(id),
-            Self::Failed { id, problem } => id.as_ref().map_or(0, DocId::json_bytes) + problem.json_bytes(),
-        }
-    }
-}
-
 /// Returns the answer to an insertion.
 fn stored(id: DocId, answer: Result<JointVerdict, CollectionError>) -> DocumentAnswer {
     match answer {
@@ -486,15 +440,7 @@ fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
     page.as_ref().map_or(0, |page| page.json_bytes())
 }
 
-fn deleted_bytes(id: &DocId) -> usize {
-    64 + id.json_bytes()
-}
-
 /// Returns how many documents are worked on at once: enough to keep all cores busy while the first document is long.
 pub(crate) fn ahead() -> usize {
     2 * cpu::cores()
-}
-
-fn failed(id: Option<DocId>, problem: Problem) -> Ready {
-    Ready::Done(Box::new(DocumentAnswer::Failed { id, problem }))
 }

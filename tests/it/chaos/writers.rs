@@ -20,6 +20,7 @@ pub(super) const STORE: InsertOptions = InsertOptions {
     limit: 1000,
     with_metadata: true,
     explain: false,
+    patient: false,
 };
 
 /// Returns a content. Often it is a content that many documents have.

@@ -61,7 +61,7 @@ impl IntoOptions for OnDuplicate {
 
 /// Returns options for at most ten matches, without metadata.
 pub(crate) const fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
-    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false, explain: false }
+    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false, explain: false, patient: false }
 }
 
 /// Returns options for at most `limit` matches, without metadata.
