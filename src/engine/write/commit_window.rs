@@ -2,18 +2,19 @@
 //! transaction begins when as many writes wait for it as the recent transactions had. It also begins when a window has
 //! passed since the last transaction began. Many clients therefore cause at most one sync in each window, unless that
 //! many writes wait again before its end. If only writes of streams wait, and many more come in each window, the
-//! transaction waits for up to [`WINDOWS_MAX`] windows: a sync costs as much for a hundred documents as for twenty.
+//! transaction waits for [`PATIENCE`]: a sync costs as much for a hundred documents as for twenty.
 
 use std::time::{Duration, Instant};
 
-/// The most windows that a transaction of patient writes waits.
-const WINDOWS_MAX: u32 = 4;
+/// How long after the beginning of the last transaction one of patient writes may begin.
+const PATIENCE: Duration = Duration::from_millis(4);
 /// Patient writes wait for a further window if at least this many came in the last one.
 const COMING_MIN: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct CommitPace {
     window: Duration,
+    patience: Duration,
     /// When the last transaction began.
     last: Option<Instant>,
     /// The end of the present window, and the number of writes that waited when the window began.
@@ -28,12 +29,12 @@ pub(super) struct CommitPace {
 impl CommitPace {
     /// Makes a pace at which a crowd's transactions begin at least `window` apart.
     pub(super) fn new(window: Duration) -> Self {
-        Self { window, last: None, end: None, waited: 0, crowd: 0 }
+        Self { window, patience: PATIENCE, last: None, end: None, waited: 0, crowd: 0 }
     }
 
     /// Returns how long the next transaction must still wait if this many writes wait for it; `None` if it may begin.
     pub(super) fn wait(&mut self, waiting: usize, are_patient: bool) -> Option<Duration> {
-        if waiting >= self.crowd {
+        if waiting >= self.crowd || self.window.is_zero() {
             return None;
         }
         let (last, end, now) = (self.last?, self.end?, Instant::now());
@@ -41,7 +42,7 @@ impl CommitPace {
             return Some(end - now);
         }
         let are_coming = waiting >= self.waited + COMING_MIN;
-        let is_early = now < last + (WINDOWS_MAX - 1) * self.window;
+        let is_early = now + self.window <= last + self.patience;
         if !(are_patient && are_coming && is_early) {
             return None;
         }
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn patient_writes_wait_while_many_come_and_not_for_long() {
-        let mut pace = CommitPace::new(HOUR);
+        let mut pace = CommitPace { patience: 5 * HOUR, ..CommitPace::new(HOUR) };
         let after = |pace: &mut CommitPace, windows, waiting, are_patient| {
             pace.begin(1000);
             pace.pass(windows);
@@ -99,7 +100,8 @@ mod tests {
         assert_eq!(after(&mut pace, 1, COMING_MIN, true), Some(HOUR));
         assert_eq!(after(&mut pace, 1, COMING_MIN, false), None, "somebody waits for the answer");
         assert_eq!(after(&mut pace, 1, COMING_MIN - 1, true), None, "few come");
-        assert_eq!(after(&mut pace, WINDOWS_MAX - 1, 500, true), None, "all windows have passed");
+        assert_eq!(after(&mut pace, 3, 500, true), Some(HOUR));
+        assert_eq!(after(&mut pace, 4, 500, true), None, "a window more would be too long");
 
         assert_eq!(after(&mut pace, 1, 50, true), Some(HOUR));
         assert!(pace.wait(60, true).is_some_and(|wait| wait <= HOUR), "in the next window");
