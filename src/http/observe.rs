@@ -124,19 +124,14 @@ impl Drop for InFlight {
     }
 }
 
-/// Answers with the problem of a panic.
-pub(super) fn panicked(cause: Box<dyn Any + Send>) -> Response {
-    panic(cause).into_response()
-}
-
 /// Turns a panic into a problem. The panic's message is only logged, because it may contain a client's data.
-pub(super) fn panic(cause: Box<dyn Any + Send>) -> Problem {
+pub(super) fn panicked(cause: Box<dyn Any + Send>) -> Response {
     // A formatted message may contain the client's data. A literal message is from our own code.
     let cause = cause
         .downcast_ref::<&str>()
         .copied()
         .unwrap_or("message withheld; the log line of the panic has its place in the source");
-    Problem::internal(&format!("panic: {cause}"))
+    Problem::internal(&format!("panic: {cause}")).into_response()
 }
 
 #[cfg(test)]

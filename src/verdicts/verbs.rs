@@ -58,7 +58,7 @@ pub struct InsertOptions {
     pub with_metadata: bool,
     /// Whether the verdict is returned with an explanation.
     pub explain: bool,
-    /// Whether the write may wait longer for others that share its transaction. Writes of streams may.
+    /// Whether the write may wait longer for others that share its transaction. Inserts of streams may.
     pub patient: bool,
 }
 

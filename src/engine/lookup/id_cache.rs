@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hapax_core::{ContentHash, prefetch};
+use hapax_core::ContentHash;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 
@@ -91,12 +91,6 @@ impl CollectionIds {
         self.cache.shard(hash).lock().get(key, hash)
     }
 
-    /// Asks the processor to fetch a document from memory, because [`get`](Self::get) will soon ask for it.
-    pub(crate) fn prefetch(&self, seq: Seq) {
-        let hash = self.cache.hasher.hash_one(Key { collection: self.collection, seq });
-        self.cache.shard(hash).lock().prefetch(hash);
-    }
-
     /// Keeps the identity of a document that is on disk.
     pub(crate) fn keep(&self, seq: Seq, identity: &Identity) {
         let IdCache { shard_bytes_max, hasher, .. } = &*self.cache;
@@ -163,13 +157,6 @@ impl Shard {
         let at = self.find(key, hash)?;
         self.log.mark(at, Mark::Asked);
         Some(self.log.identity(at))
-    }
-
-    fn prefetch(&self, hash: u64) {
-        // With a few bits of the hash the table tells which entry it probably is.
-        if let Some(&at) = self.table.iter_hash(hash).next() {
-            self.log.entry(at)[..HEAD_BYTES].iter().step_by(HEAD_BYTES - 1).for_each(prefetch);
-        }
     }
 
     /// Adds an entry of the log to the table.

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hapax_core::ShingleSet;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
-use smallvec::SmallVec;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::id_cache::{CollectionIds, Identity};
@@ -228,14 +227,10 @@ impl Records {
         seqs: impl Iterator<Item = Seq>,
         ids_suffice: bool,
     ) -> Vec<Seq> {
-        let seqs: SmallVec<[Seq; 16]> = seqs.collect();
-        if seqs.is_empty() {
+        let mut seqs = seqs.peekable();
+        if seqs.peek().is_none() {
             // Most checks name no document, and all checks share the lock.
             return Vec::new();
-        }
-        if ids_suffice && seqs.len() > 1 {
-            // So the memory of all of them is fetched at the same time.
-            seqs.iter().for_each(|&seq| self.ids.prefetch(seq));
         }
         let recent = self.recent.read();
         let mut missing = Vec::new();

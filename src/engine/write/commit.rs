@@ -155,15 +155,15 @@ impl Committer {
         while decisions.len() < most {
             // Entries that only wait for earlier ones do not have to wait for the next transaction.
             if !writing && order.queue().front().is_some_and(Work::writes) {
-                let (waiting, are_patient) = (order.queue().len(), order.is_patient());
-                match self.pace.wait(waiting, are_patient) {
+                let waiting = order.queue().len();
+                match self.pace.wait(waiting, most, || order.is_patient()) {
                     None => {
-                        self.pace.begin(waiting);
+                        self.pace.begin(waiting, most);
                         writing = true;
                     }
                     Some(_) if !(decisions.is_empty() && seen.is_empty()) => break,
                     Some(wait) => {
-                        self.writes.wait_for_crowd(&mut order, self.pace.crowd(), wait);
+                        self.writes.wait_for_crowd(&mut order, self.pace.crowd().min(most), wait);
                         continue;
                     }
                 }

@@ -10,6 +10,7 @@ use hapax_core::Banding;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use super::commit_window::Wait;
 use super::id_turn::{WriteTurn, WriteTurns};
 use super::lock::{DecisionLock, HoldsLong, OpenOrder};
 use super::merge_place::MergePlace;
@@ -258,12 +259,10 @@ impl Writes {
         }
     }
 
-    /// Waits until the queue has this many entries, for `wait` at most. If all entries are patient, the first one that is
-    /// not ends the wait.
-    pub(super) fn wait_for_crowd(&self, order: &mut MutexGuard<'_, Order>, entries: usize, wait: Duration) {
-        let are_patient = order.is_patient();
-        order.wake_at(entries, are_patient);
-        self.work.wait_for(order, wait);
+    /// Waits until the queue has this many entries, or until the end of the wait.
+    pub(super) fn wait_for_crowd(&self, order: &mut MutexGuard<'_, Order>, entries: usize, wait: Wait) {
+        order.wake_at(entries, wait.is_patient);
+        self.work.wait_for(order, wait.time);
         order.wake_at(1, false);
     }
 

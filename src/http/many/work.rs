@@ -4,12 +4,11 @@
 //! JSON of answers.
 
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt, join_all};
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{Stream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
@@ -31,17 +30,12 @@ use crate::http::body::Room;
 use crate::http::caller::Caller;
 use crate::http::dto::document::{DocumentInput, Extra, Invalid};
 use crate::http::error::Problem;
-use crate::http::observe;
 use crate::http::quota::Sources;
 use crate::http::request::parse;
 use crate::http::state::AppState;
 use crate::keys::Scores;
 use crate::telemetry::request::carried;
 use crate::types::{Content, DocId, PageFacts, SOURCE, Verdict};
-
-/// Documents that have arrived are prepared together, up to this many in one task. For short documents, tasks would cost
-/// nearly as much as the work.
-const TOGETHER_MAX: usize = 8;
 
 /// The work on the documents of one request.
 #[derive(Clone)]
@@ -175,8 +169,7 @@ impl DocumentWork {
     ) -> impl Stream<Item = (T, DocumentAnswer, Option<LineRoom>)> + Send {
         let (open_max, ahead, work) = (self.open_max, ahead(), Arc::new(self));
         let preparing = Arc::clone(&work);
-        let groups = inputs.ready_chunks(TOGETHER_MAX).map(move |inputs| Arc::clone(&preparing).spawn_prepare(inputs));
-        let ready = groups.buffered(ahead).flat_map(futures::stream::iter);
+        let ready = inputs.map(move |input| Arc::clone(&preparing).spawn_prepare(input)).buffered(ahead);
         let decided = ready.then(move |ReadyDocument { tag, ready, room, answer_bytes_max, mut answer }| {
             let work = Arc::clone(&work);
             async move {
@@ -270,60 +263,33 @@ impl DocumentWork {
         }
     }
 
-    /// Prepares documents in one task, on any of the threads.
     fn spawn_prepare<T: Send + 'static>(
         self: Arc<Self>,
-        inputs: Vec<Input<T>>,
-    ) -> impl Future<Output = Vec<ReadyDocument<T>>> + Send {
-        let (mut kept, mut sent) = (Vec::with_capacity(inputs.len()), Vec::with_capacity(inputs.len()));
-        for Input { tag, json, room, answer_bytes_max, answer } in inputs {
-            kept.push((tag, answer_bytes_max, answer));
-            sent.push((json, room, answer_bytes_max));
-        }
+        input: Input<T>,
+    ) -> impl Future<Output = ReadyDocument<T>> + Send {
+        let Input { tag, json, room, answer_bytes_max, answer } = input;
         let threads = self.threads.clone();
-        // If one document has to wait, the others are prepared meanwhile.
         let task = async move {
-            join_all(sent.into_iter().map(|(json, room, bytes)| Box::pin(self.prepare_alone(json, room, bytes)))).await
-        };
-        let task = AbortOnDropHandle::new(threads.spawn(carried(task)));
-        async move {
-            let ready = task.await.unwrap_or_else(|error| {
-                let cause = error.to_string();
-                kept.iter().map(|_| (failed(None, Problem::internal(&cause)), None)).collect()
-            });
-            let document = |((tag, answer_bytes_max, answer), (ready, room))| ReadyDocument {
-                tag,
-                ready,
-                room,
-                answer_bytes_max,
-                answer,
-            };
-            kept.into_iter().zip(ready).map(document).collect()
-        }
-    }
-
-    /// Prepares a document. A panic during the work on one document fails only that document.
-    async fn prepare_alone(
-        &self,
-        json: Result<Bytes, Problem>,
-        room: Option<Room>,
-        answer_bytes_max: usize,
-    ) -> (Ready, Option<Room>) {
-        let prepared = AssertUnwindSafe(async {
-            match json {
+            let ready = match json {
                 Ok(json) => {
                     let _place = self.place().await;
                     self.prepare(json, answer_bytes_max).await
                 }
                 Err(problem) => failed(None, problem),
-            }
-        });
-        let ready = prepared.catch_unwind().await.unwrap_or_else(|cause| failed(None, observe::panic(cause)));
-        // A long document is still long after it is prepared, so its memory counts until it is decided. A document that
-        // already has its answer needs none of this memory while it waits for its turn and for the client.
-        let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
-        cpu::let_others_run();
-        (ready, room)
+            };
+            // A long document is still long after it is prepared, so its memory counts until it is decided. A document
+            // that already has its answer needs none of this memory while it waits for its turn and for the client.
+            let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
+            cpu::let_others_run();
+            (ready, room)
+        };
+        let task = AbortOnDropHandle::new(threads.spawn(carried(task)));
+        async move {
+            // A panic during the work on one document fails only that document.
+            let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);
+            let (ready, room) = task.await.unwrap_or_else(spoilt);
+            ReadyDocument { tag, ready, room, answer_bytes_max, answer }
+        }
     }
 
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
@@ -403,6 +369,7 @@ impl DocumentWork {
         let (content, page_bytes, payload_digest) =
             (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
         let bytes_max = bytes_max.saturating_sub(page_bytes);
+        // The places tell streams from other requests.
         let options = InsertOptions { patient: self.gates.places.is_some(), ..asked.options() };
         let ticket = match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
             Ok(ticket) => ticket,
