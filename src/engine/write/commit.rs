@@ -163,7 +163,7 @@ impl Committer {
                     }
                     Some(_) if !(decisions.is_empty() && seen.is_empty()) => break,
                     Some(wait) => {
-                        self.writes.wait_for_crowd(&mut order, self.pace.crowd().min(most), wait);
+                        self.writes.wait_for_crowd(&mut order, wait);
                         continue;
                     }
                 }

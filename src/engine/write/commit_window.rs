@@ -31,7 +31,9 @@ pub(super) struct CommitPace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub time: Duration,
-    /// Whether the wait ends with the first write that is not patient.
+    /// The number of waiting writes that ends the wait.
+    pub entries: usize,
+    /// Whether the first write that is not patient ends it, too.
     pub is_patient: bool,
 }
 
@@ -44,26 +46,27 @@ impl CommitPace {
     /// Returns how long the next transaction must still wait if this many writes wait for it, of which it takes `most`;
     /// `None` if it may begin.
     pub(super) fn wait(&mut self, waiting: usize, most: usize, are_patient: impl FnOnce() -> bool) -> Option<Wait> {
-        if waiting >= self.crowd.min(most) || self.window.is_zero() {
+        if waiting >= most || self.window.is_zero() {
             return None;
         }
         let (last, now) = (self.last?, Instant::now());
+        // Some streams wait for each answer before they send more. So a few patient writes are a crowd like any other.
+        let is_patient = waiting >= COMING_MIN && are_patient();
+        if waiting >= self.crowd && !is_patient {
+            return None;
+        }
+        let entries = if is_patient { most } else { self.crowd.min(most) };
         let of_window = (last + self.window).saturating_duration_since(now);
         if !of_window.is_zero() {
-            return Some(Wait { time: of_window, is_patient: false });
+            return Some(Wait { time: of_window, entries, is_patient });
         }
         let mut until = self.patient_until.filter(|&until| now < until);
         if until.is_none() && waiting >= self.waited + COMING_MIN {
             until = Some((last + self.patience).min(now + self.window)).filter(|&until| now < until);
             self.waited = waiting;
         }
-        self.patient_until = until.filter(|_| are_patient());
-        self.patient_until.map(|until| Wait { time: until - now, is_patient: true })
-    }
-
-    /// Returns how many writes a transaction waits for.
-    pub(super) fn crowd(&self) -> usize {
-        self.crowd
+        self.patient_until = until.filter(|_| is_patient);
+        self.patient_until.map(|until| Wait { time: until - now, entries, is_patient })
     }
 
     /// Notes that a transaction begins while this many writes wait, of which it takes `most`.
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn patient_writes_wait_while_many_come_and_not_for_long() {
         let mut pace = CommitPace { patience: 4 * HOUR, ..CommitPace::new(HOUR) };
-        let patient = Some(Wait { time: HOUR, is_patient: true });
+        let patient = Some(Wait { time: HOUR, entries: ALL, is_patient: true });
         let after = |pace: &mut CommitPace, windows, waiting, are_patient| {
             pace.begin(1000, ALL);
             pace.pass(windows);
@@ -137,6 +140,17 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_waits_for_each_answer_does_not_wait_for_others_and_one_that_flows_does() {
+        let mut pace = CommitPace::new(HOUR);
+        pace.begin(COMING_MIN - 1, ALL);
+        assert_eq!(pace.waits(COMING_MIN - 1, true), None);
+        pace.begin(20, ALL);
+        assert!(pace.waits(20, true).is_some_and(|wait| wait.entries == ALL && wait.is_patient));
+        assert_eq!(pace.waits(20, false), None);
+        assert!(pace.waits(19, false).is_some_and(|wait| wait.entries == 20 && !wait.is_patient));
+    }
+
+    #[test]
     fn writes_that_were_left_over_have_not_just_come() {
         let mut pace = CommitPace { patience: 4 * HOUR, ..CommitPace::new(HOUR) };
         pace.begin(1000, 100);
@@ -151,7 +165,7 @@ mod tests {
         let mut pace = CommitPace::new(HOUR);
         pace.begin(64, ALL);
         pace.begin(40, ALL);
-        assert_eq!(pace.crowd(), 56);
+        assert_eq!(pace.crowd, 56);
         pace.begin(1000, ALL);
         (0..10).for_each(|_| pace.begin(1, ALL));
         assert_eq!(pace.waits(1, false), None);

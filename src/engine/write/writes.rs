@@ -259,9 +259,9 @@ impl Writes {
         }
     }
 
-    /// Waits until the queue has this many entries, or until the end of the wait.
-    pub(super) fn wait_for_crowd(&self, order: &mut MutexGuard<'_, Order>, entries: usize, wait: Wait) {
-        order.wake_at(entries, wait.is_patient);
+    /// Waits for more entries in the queue.
+    pub(super) fn wait_for_crowd(&self, order: &mut MutexGuard<'_, Order>, wait: Wait) {
+        order.wake_at(wait.entries, wait.is_patient);
         self.work.wait_for(order, wait.time);
         order.wake_at(1, false);
     }
