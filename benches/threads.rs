@@ -142,6 +142,7 @@ async fn fill(collection: &Collection, documents: u64) -> Result<(), Box<dyn Err
         limit: 1,
         with_metadata: false,
         explain: false,
+        patient: false,
     };
     let insert = |number: u64| async move {
         let id = DocId::new(format!("https://www.example.com/pages/{number}")).expect("an id");
