@@ -6,9 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-/// How long after the beginning of the last transaction one of patient writes may begin.
+/// A transaction of patient writes begins at the latest this long after the last transaction began.
 const PATIENCE: Duration = Duration::from_millis(4);
-/// Patient writes wait on if at least this many came since the last look.
+/// Patient writes wait on if at least this many came since the last look. Fewer of them are a crowd like any other.
 const COMING_MIN: usize = 8;
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl CommitPace {
             return None;
         }
         let (last, now) = (self.last?, Instant::now());
-        // Some streams wait for each answer before they send more. So a few patient writes are a crowd like any other.
+        // A few patient writes may be all: some streams wait for each answer before they send more.
         let is_patient = waiting >= COMING_MIN && are_patient();
         if waiting >= self.crowd && !is_patient {
             return None;
