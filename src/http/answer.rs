@@ -194,21 +194,34 @@ impl LineRoom {
 /// A value to answer as JSON, with the memory reserved for it.
 pub struct Answer<T> {
     value: T,
+    write: fn(&T, &mut Pieces) -> io::Result<()>,
     room: AnswerRoom,
 }
 
 impl<T: Serialize> Answer<T> {
     pub(super) fn new(value: T, room: AnswerRoom) -> Self {
-        Self { value, room }
+        let write = |value: &T, pieces: &mut Pieces| {
+            pieces.json(value);
+            Ok(())
+        };
+        Self::written(value, write, room)
     }
 }
 
-impl<T: Serialize> IntoResponse for Answer<T> {
+impl<T> Answer<T> {
+    /// Makes an answer of a value that `write` writes as JSON.
+    pub(super) fn written(value: T, write: fn(&T, &mut Pieces) -> io::Result<()>, room: AnswerRoom) -> Self {
+        Self { value, write, room }
+    }
+}
+
+impl<T> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
+        let Self { value, write, room } = self;
         let mut pieces = Pieces::default();
-        pieces.json(&self.value);
-        drop(self.value);
-        pieces.into_response(self.room)
+        write(&value, &mut pieces).expect("memory takes everything, and an answer is always JSON");
+        drop(value);
+        pieces.into_response(room)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Single values as JSON.
 
-use serde::Serializer;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::types::{CollectionName, Labels, Metadata, TimestampMs};
+use crate::types::{CollectionName, DocId, Labels, Metadata, TimestampMs};
 
 /// Formats a time as RFC 3339, in UTC.
 pub(super) fn timestamp(at: TimestampMs) -> String {
@@ -14,6 +14,21 @@ pub(super) fn timestamp(at: TimestampMs) -> String {
 /// Writes the name of a collection.
 pub(super) fn name<S: Serializer>(name: &CollectionName, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(name.as_str())
+}
+
+/// Writes an id.
+pub(super) fn id<S: Serializer>(id: &DocId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(id.as_str())
+}
+
+/// Writes an id, or `null`.
+pub(super) fn some_id<S: Serializer>(id: &Option<DocId>, serializer: S) -> Result<S::Ok, S::Error> {
+    id.as_ref().map(DocId::as_str).serialize(serializer)
+}
+
+/// Writes a time as RFC 3339, in UTC.
+pub(super) fn time<S: Serializer>(at: &TimestampMs, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&timestamp(*at))
 }
 
 /// Returns the metadata as it was sent, which is already JSON.

@@ -11,7 +11,7 @@ use crate::http::answer::Pieces;
 use crate::http::caller::Caller;
 use crate::http::dto::document::too_many;
 use crate::http::dto::summary::Summary;
-use crate::http::dto::verdict::VerdictBody;
+use crate::http::dto::verdict::{VerdictBody, text};
 use crate::http::error::{Problem, ProblemBody};
 use crate::http::json::{self, Object};
 use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
@@ -26,7 +26,6 @@ use crate::keys::Scores;
 #[derive(Serialize)]
 #[serde(untagged)]
 enum BatchResult {
-    Verdict(VerdictBody),
     Deleted {
         id: String,
         deleted: u64,
@@ -86,11 +85,15 @@ async fn results(
     let (mut summary, mut results) = (Summary::default(), Pieces::default());
     let mut answers = std::pin::pin!(answers);
     while let Some(one) = answers.next().await {
+        if !results.is_empty() {
+            results.text(",");
+        }
         let result = match one {
             DocumentAnswer::Verdict(verdict) => {
                 summary.verdict(verdict.verdict());
                 let body = VerdictBody::joint(collection.name(), verdict, || request_id.to_owned());
-                BatchResult::Verdict(body.seen_with(scores))
+                text::write(&body.seen_with(scores), &mut results).expect("memory takes everything");
+                continue;
             }
             DocumentAnswer::Deleted { id, was_there } => {
                 summary.deletion(was_there);
@@ -102,9 +105,6 @@ async fn results(
                 BatchResult::Failed { id, error: problem.into_body(request_id) }
             }
         };
-        if !results.is_empty() {
-            results.text(",");
-        }
         results.json(&result);
     }
     results.text("]}");

@@ -64,7 +64,7 @@ pub async fn check(
     Audited::of_check(&state, &caller, &collection).checked(&verdict, content);
     let verdict = Verdict { page, ..verdict };
     room.is_made(verdict.bytes());
-    Ok(Answer::new(told(&collection, &caller, &stages, explain, verdict.into()), room))
+    Ok(told(&collection, &caller, &stages, explain, verdict.into(), room))
 }
 
 /// `POST …/documents`
@@ -99,7 +99,7 @@ pub async fn insert(
     let verdict = Audited::of(&state, &caller, &collection).inserted(ticket, content).await?;
     stages.end(Stage::Commit);
     let verdict = Verdict { page, ..verdict };
-    Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict.into()), answer_room))
+    Ok(told(&collection, &caller, &stages, options.explain, verdict.into(), answer_room))
 }
 
 /// `GET …/documents`: the document of `?id=`, or a page of all documents.

@@ -37,7 +37,7 @@ pub(super) async fn check(
     stages.decided(joint.verdict().times);
     joint.verdict_mut().page = page;
     room.is_made(joint.bytes());
-    Ok(Answer::new(told(asked.own(), caller, &stages, explain, joint), room))
+    Ok(told(asked.own(), caller, &stages, explain, joint, room))
 }
 
 /// Inserts a document into the collection of the path, and then looks it up in the others.
@@ -82,5 +82,5 @@ pub(super) async fn insert(
     not_asked(&elsewhere);
     let mut joint = asked.inserted(verdict, elsewhere);
     joint.verdict_mut().page = page;
-    Ok(Answer::new(told(asked.own(), caller, &stages, options.explain, joint), answer_room))
+    Ok(told(asked.own(), caller, &stages, options.explain, joint, answer_room))
 }

@@ -1,9 +1,10 @@
 //! A verdict on one document -> the answer, for the handlers of single documents.
 
 use crate::collections::{AskedCollections, Attached, CheckOptions, Collection, InsertOptions, JointVerdict};
+use crate::http::answer::{Answer, AnswerRoom};
 use crate::http::caller::Caller;
 use crate::http::dto::explanation::ExplanationBody;
-use crate::http::dto::verdict::VerdictBody;
+use crate::http::dto::verdict::{VerdictBody, text};
 use crate::http::stages::Stages;
 use crate::telemetry::request::current_id;
 use crate::types::{Explanation, PageFacts, Revisit, Verdict};
@@ -59,7 +60,8 @@ pub(super) fn told(
     stages: &Stages,
     explain: bool,
     mut joint: JointVerdict,
-) -> VerdictBody {
+    room: AnswerRoom,
+) -> Answer<VerdictBody> {
     stages.log(joint.verdict());
     let explanation = joint.verdict_mut().explanation.take();
     let body = VerdictBody::joint(collection.name(), joint, || current_id().unwrap_or_default());
@@ -67,5 +69,5 @@ pub(super) fn told(
         true => body.explained(ExplanationBody::new(stages.all(), explanation.map(|explanation| *explanation))),
         false => body,
     };
-    body.seen_with(caller.scores())
+    Answer::written(body.seen_with(caller.scores()), text::write, room)
 }

@@ -1,9 +1,11 @@
 //! The lines of a bulk answer.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 
 use crate::http::dto::summary::Summary;
-use crate::http::dto::verdict::VerdictBody;
+use crate::http::dto::verdict::{VerdictBody, text};
 use crate::http::error::ProblemBody;
 
 /// The kind of most lines in an answer.
@@ -40,6 +42,17 @@ pub(super) enum AnswerLine {
 }
 
 impl AnswerLine {
+    /// Writes the line as JSON, without the line end. Most lines are verdicts, and serde would take much longer for
+    /// them.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self::Verdict { line, verdict } = self else { return Ok(serde_json::to_writer(out, self)?) };
+        out.write_all(b"{\"kind\":\"verdict\",\"line\":")?;
+        serde_json::to_writer(&mut *out, line)?;
+        out.write_all(b",")?;
+        text::members(verdict, out)?;
+        out.write_all(b"}")
+    }
+
     /// The line's kind, as in the metric's label.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -56,13 +69,45 @@ impl AnswerLine {
 mod tests {
     use super::*;
     use crate::http::error::{Code, Problem};
+    use crate::types::{
+        CollectionName, DocId, Match, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, Verdict,
+    };
+    use crate::verdicts::empty_verdict;
+
+    fn written(line: &AnswerLine) -> String {
+        let mut out = Vec::new();
+        line.write(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, serde_json::to_string(line).unwrap());
+        text
+    }
+
+    #[test]
+    fn a_verdict_is_written_as_serde_writes_it() {
+        let (id, collection) = (DocId::new("a \"b\"").unwrap(), CollectionName::default_collection());
+        let found = Match {
+            collection: Some(collection.clone()),
+            id: id.clone(),
+            same_content: false,
+            similarity: Similarity { value: 0.25, low: 0.1, high: 1.0, method: Method::Exact },
+            overlap: Some(Overlap { both: 1, query: 2, found: 3 }),
+            first_seen: TimestampMs(-1),
+            metadata: Some(Metadata::new(r#"{"price":1.50}"#.to_owned()).unwrap()),
+            metadata_omitted: false,
+        };
+        let verdict = Verdict { matches: vec![found], ..empty_verdict(Some(id), Outcome::Skipped, 0.8, None) };
+        let verdict = VerdictBody::joint(&collection, verdict.into(), String::new);
+        let text = written(&AnswerLine::Verdict { line: u64::MAX, verdict });
+        let begin = r#"{"kind":"verdict","line":18446744073709551615,"verdict":"empty","outcome":"skipped","#;
+        assert!(text.starts_with(begin) && text.contains(r#""metadata":{"price":1.50}}]"#), "{text}");
+    }
 
     #[test]
     fn lines_carry_their_kind_first() {
-        let text = serde_json::to_string(&AnswerLine::Summary { lines: 3, summary: Summary::default() }).unwrap();
+        let text = written(&AnswerLine::Summary { lines: 3, summary: Summary::default() });
         assert!(text.starts_with(r#"{"kind":"summary","lines":3,"summary":{"documents":0,"errors":0,"#), "{text}");
         let error = Problem::new(Code::TooLarge, "x").into_body("r");
-        let text = serde_json::to_string(&AnswerLine::Error { line: 17, id: None, error }).unwrap();
+        let text = written(&AnswerLine::Error { line: 17, id: None, error });
         assert!(
             text.starts_with(r#"{"kind":"error","line":17,"error":{"type":"urn:hapax:problem:too-large""#),
             "{text}"

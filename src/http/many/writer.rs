@@ -137,7 +137,7 @@ impl LineWriter {
         }
         // Allocates the largest size that the line can have, so that a long line is not copied while it grows.
         let mut bytes = Vec::with_capacity(room.as_ref().map_or(0, LineRoom::json_bytes_max).clamp(256, 1 << 30));
-        serde_json::to_writer(&mut bytes, line).expect("an answer is always JSON");
+        line.write(&mut bytes).expect("memory takes everything, and an answer is always JSON");
         bytes.push(b'\n');
         bytes.shrink_to_fit();
         room.iter_mut().for_each(|room| room.shrink(bytes.len()));
