@@ -7,7 +7,7 @@ use super::arena::Arena;
 use super::place::Place;
 use super::seed::Seed;
 use super::shard::Keys;
-use super::sync::Ordering;
+use super::sync::{AtomicU64, Ordering};
 use crate::types::Seq;
 
 /// The position of a band's rows among the words of a signature.
@@ -39,10 +39,10 @@ impl BandRows {
         }
     }
 
-    /// Prefetches the rows of a place.
+    /// Prefetches the rows of a stored signature.
     #[inline]
-    pub(super) fn prefetch(&self, arena: &Arena, place: Place) {
-        arena.prefetch(place, self.words.start);
+    pub(super) fn prefetch(&self, held: &[AtomicU64]) {
+        hapax_core::prefetch(&held[self.words.start]);
     }
 
     /// Returns the keys of all places, for a table.
@@ -51,10 +51,10 @@ impl BandRows {
         BandKeys { rows: self, arena }
     }
 
-    /// Returns whether a place has the same rows as a signature.
+    /// Returns whether a stored signature has the same rows as a query's.
     #[inline]
-    pub(super) fn equal(&self, arena: &Arena, place: Place, signature: &[u64]) -> bool {
-        let held = &arena.signature(place)[self.words.clone()];
+    pub(super) fn equal(&self, held: &[AtomicU64], signature: &[u64]) -> bool {
+        let held = &held[self.words.clone()];
         let asked = &signature[self.words.clone()];
         self.same(|word| held[word].load(Ordering::Relaxed) ^ asked[word])
     }
@@ -119,6 +119,6 @@ impl Keys for BandKeys<'_> {
 
     #[inline]
     fn prefetch(&self, place: Place) {
-        self.rows.prefetch(self.arena, place);
+        self.arena.prefetch(place, self.rows.words.start);
     }
 }

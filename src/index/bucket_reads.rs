@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use parking_lot::RwLockReadGuard;
+use smallvec::SmallVec;
 
 use super::arena::{Arena, words_of};
 use super::band_tables::{BandTables, prefetch_homes};
@@ -12,11 +13,16 @@ use super::equals::Twin;
 use super::group::Group;
 use super::place::Place;
 use super::shard::Shard;
+use super::sync::AtomicU64;
 
 /// The maximum number of postings of other keys that are looked at in one band, in addition to `bucket_read_max`
 /// postings of the query's key. Fewer than one in a hundred of the other postings have the same eight-bit tag, and
 /// because of the seed, clients cannot make more such postings.
 const OTHERS_MAX: usize = 64;
+
+/// The maximum number of places whose repetitions are counted before they are sorted. Among more places than this, few
+/// are found again while they are remembered.
+const COUNTED_MAX: usize = 1024;
 
 /// How often a lookup with a scope tries to read the buckets one after another, before it locks all of them.
 const UNLOCKED_ATTEMPTS: usize = 3;
@@ -165,16 +171,19 @@ impl Probe {
     ) {
         let Self { probed: Probed { unread, sizes, .. }, keys, words, entries, places } = self;
         let rows = bands.rows();
+        // A query with ten similar documents has hundreds of entries, so the signature of each is located only once.
+        let mut signatures: SmallVec<[&[AtomicU64]; 64]> = SmallVec::with_capacity(entries.len());
         for &(band, entry) in &*entries {
-            rows[band as usize].prefetch(arena, shards[band as usize - first].first(entry));
+            let held = arena.signature(shards[band as usize - first].first(entry));
+            rows[band as usize].prefetch(held);
+            signatures.push(held);
         }
         // The entries of one key are adjacent: either a few places, or one list.
-        for &(band, entry) in &*entries {
-            let (shard, rows) = (&shards[band as usize - first], &rows[band as usize]);
-            if !rows.equal(arena, shard.first(entry), words) {
+        for (&(band, entry), held) in entries.iter().zip(&signatures) {
+            if !rows[band as usize].equal(held, words) {
                 continue;
             }
-            match shard.resolve(entry) {
+            match shards[band as usize - first].resolve(entry) {
                 None => {
                     let size = &mut sizes[band as usize];
                     *size += 1;
@@ -196,9 +205,33 @@ impl Probe {
     #[inline]
     fn count_bands(&mut self) {
         let Self { probed: Probed { hits, .. }, places, .. } = self;
-        places.sort_unstable();
         hits.clear();
-        hits.extend(places.chunk_by(|a, b| a == b).map(|same| Hit { place: same[0], bands: same.len() as u32 }));
+        if places.len() > COUNTED_MAX {
+            places.sort_unstable();
+            hits.extend(places.chunk_by(|a, b| a == b).map(|same| Hit { place: same[0], bands: same.len() as u32 }));
+            return;
+        }
+        // Each document that is similar to the query is in many bands. So most repetitions are counted before the
+        // places are sorted. If two places fall on the same slot, the one that came last is remembered.
+        let mut latest = [u32::MAX; 64];
+        for &place in &*places {
+            let at = &mut latest[(place.0.wrapping_mul(0x9E37_79B1) >> 26) as usize];
+            match hits.get_mut(*at as usize).filter(|hit| hit.place == place) {
+                Some(hit) => hit.bands += 1,
+                None => {
+                    *at = hits.len() as u32;
+                    hits.push(Hit { place, bands: 1 });
+                }
+            }
+        }
+        hits.sort_unstable_by_key(|hit| hit.place);
+        hits.dedup_by(|later, hit| {
+            let same = later.place == hit.place;
+            if same {
+                hit.bands += later.bands;
+            }
+            same
+        });
     }
 
     /// Turns leaders into groups, and adds the members of the groups to the sizes of buckets.
@@ -212,8 +245,9 @@ impl Probe {
                 let Some(group) = equals.led_by(leader) else { return true };
                 // Perhaps none of the members can be found any longer, and the posting will soon be removed.
                 let others = group.members().findable().len().saturating_sub(1);
+                let held = arena.signature(leader);
                 for (size, rows) in sizes.iter_mut().zip(tables.bands().rows()) {
-                    *size += if rows.equal(arena, leader, words) { others } else { 0 };
+                    *size += if rows.equal(held, words) { others } else { 0 };
                 }
                 groups.push(GroupHit { leader, bands, group });
                 false

@@ -1,7 +1,7 @@
 //! For each document that a probe found, counts the slots that are equal to those of the query. Most documents that
-//! share a band by chance, or because of common boilerplate, already differ in their first slots. Therefore these are
-//! compared first, and the rest only if the document can still be similar to the query. Memory is prefetched a few
-//! documents ahead.
+//! share a band by chance, or because of common boilerplate, already differ in their first slots. Therefore, if a
+//! document shares only one band, these are compared first, and the rest only if the document can still be similar to
+//! the query. Memory is prefetched a few documents ahead.
 
 use hapax_core::{SignatureShape, verify};
 
@@ -56,15 +56,17 @@ impl<'a> Verifier<'a> {
         self.look(place, self.shape)
     }
 
-    /// Calls [`Self::with`] for many places, and skips those without a document.
+    /// Compares many places, and skips those without a document. Documents that share several bands are compared in
+    /// full at once, all others by [`Self::with`].
     pub(super) fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Place, Occupant, u32)) {
         hits.iter().take(AHEAD).for_each(|hit| self.prefetch(hit));
-        for (at, &Hit { place, .. }) in hits.iter().enumerate() {
+        for (at, hit) in hits.iter().enumerate() {
             if let Some(later) = hits.get(at + AHEAD) {
                 self.prefetch(later);
             }
-            if let Some((occupant, matching)) = self.with(place) {
-                visit(place, occupant, matching);
+            let looked = if is_likely(hit) { self.look(hit.place, self.shape) } else { self.with(hit.place) };
+            if let Some((occupant, matching)) = looked {
+                visit(hit.place, occupant, matching);
             }
         }
     }
@@ -77,10 +79,14 @@ impl<'a> Verifier<'a> {
     }
 
     fn prefetch(&self, hit: &Hit) {
-        // Documents that share several bands are likely to be similar to the query.
-        let part = if hit.bands > 1 { self.shape } else { self.first };
+        let part = if is_likely(hit) { self.shape } else { self.first };
         self.arena.prefetch_row(hit.place, part.bytes().div_ceil(size_of::<u64>()));
     }
+}
+
+/// Returns whether a document is likely to be similar to the query, because it shares several bands.
+fn is_likely(hit: &Hit) -> bool {
+    hit.bands > 1
 }
 
 #[cfg(all(test, not(hapax_loom)))]

@@ -67,7 +67,8 @@ impl Findings {
     /// Makes findings from the documents that were found, the best first. At most `limit` are listed. The best one
     /// decides the verdict, even if no document is listed.
     pub(crate) fn of(spec: &Spec, cited: impl Iterator<Item = Cited>, limit: usize) -> Self {
-        let mut matches: Vec<Match> = cited.map(|cited| worded(spec, cited)).collect();
+        let mut matches = Vec::with_capacity(cited.size_hint().1.unwrap_or(0));
+        matches.extend(cited.map(|cited| worded(spec, cited)));
         let (kind, duplicate_of, similarity) = match matches.first() {
             None => (VerdictKind::Unique, None, None),
             Some(best) => {

@@ -232,6 +232,7 @@ impl Records {
             // Most checks name no document, and all checks share the lock.
             return Vec::new();
         }
+        mentions.by_seq.reserve(seqs.size_hint().0);
         let recent = self.recent.read();
         let mut missing = Vec::new();
         for seq in seqs {
