@@ -62,6 +62,8 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     let cache_kib = if role == Role::Writer { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
     connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     if role != Role::Reader {
+        // On Linux, SQLite syncs with fdatasync if it was built with the flags in `.cargo/config.toml`, else with
+        // fsync.
         connection.pragma_update(None, "synchronous", "full")?;
         // On macOS, fsync alone leaves the data in the cache of the drive. No effect on other systems.
         connection.pragma_update(None, "fullfsync", true)?;
