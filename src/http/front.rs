@@ -111,7 +111,10 @@ impl<S: Handler> Service<Request> for Fronted<S> {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let front = self.front.clone();
-        Box::pin(front.answer(request, S::clone(&self.handler)).map(Ok))
+        // The box is allocated first, so that the compiler can make the future in it. The future has a few thousand
+        // bytes.
+        let answer = Box::write(Box::new_uninit(), front.answer(request, S::clone(&self.handler)).map(Ok));
+        Box::into_pin(answer)
     }
 }
 
