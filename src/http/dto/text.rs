@@ -59,13 +59,18 @@ pub(super) fn time(out: &mut impl Write, name: &str, at: TimestampMs) -> io::Res
 /// Returns the six decimals of a number of millionths, and how many of them come before the zeros at the end.
 fn decimals(millionths: u32) -> ([u8; 6], usize) {
     let mut digits = [b'0'; 6];
-    let mut rest = millionths;
-    for digit in digits.iter_mut().rev() {
+    put(&mut digits, millionths);
+    let len = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
+    (digits, len)
+}
+
+/// Writes the last digits of a number over zeros.
+fn put(zeros: &mut [u8], number: u32) {
+    let mut rest = number;
+    for digit in zeros.iter_mut().rev() {
         *digit += (rest % 10) as u8;
         rest /= 10;
     }
-    let len = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
-    (digits, len)
 }
 
 /// Returns a time from 1970 to 9998 as text, and the length of the text; `None` for other times. The date is computed
@@ -85,20 +90,13 @@ fn calendar(TimestampMs(at): TimestampMs) -> Option<([u8; 24], usize)> {
     let year = era * 400 + year_of_era + u32::from(month <= 2);
 
     let mut text = *b"0000-00-00T00:00:00.000Z";
-    let mut put = |from: usize, len: usize, number: u32| {
-        let mut rest = number;
-        for digit in text[from..from + len].iter_mut().rev() {
-            *digit += (rest % 10) as u8;
-            rest /= 10;
-        }
-    };
-    put(0, 4, year);
-    put(5, 2, month);
-    put(8, 2, day);
-    put(11, 2, ms / 3_600_000);
-    put(14, 2, ms / 60_000 % 60);
-    put(17, 2, ms / 1000 % 60);
-    put(20, 3, ms % 1000);
+    put(&mut text[..4], year);
+    put(&mut text[5..7], month);
+    put(&mut text[8..10], day);
+    put(&mut text[11..13], ms / 3_600_000);
+    put(&mut text[14..16], ms / 60_000 % 60);
+    put(&mut text[17..19], ms / 1000 % 60);
+    put(&mut text[20..23], ms % 1000);
     // Zeros at the end of the fraction are left out, and so is an empty fraction.
     let end = match text[20..23].iter().rposition(|&digit| digit != b'0') {
         Some(last) => 20 + last + 1,

@@ -88,24 +88,22 @@ async fn results(
         if !results.is_empty() {
             results.text(",");
         }
-        let result = match one {
+        match one {
             DocumentAnswer::Verdict(verdict) => {
                 summary.verdict(verdict.verdict());
                 let body = VerdictBody::joint(collection.name(), verdict, || request_id.to_owned());
                 text::write(&body.seen_with(scores), &mut results).expect("memory takes everything");
-                continue;
             }
             DocumentAnswer::Deleted { id, was_there } => {
                 summary.deletion(was_there);
-                BatchResult::Deleted { id: id.as_str().to_owned(), deleted: was_there.into() }
+                results.json(&BatchResult::Deleted { id: id.as_str().to_owned(), deleted: was_there.into() });
             }
             DocumentAnswer::Failed { id, problem } => {
                 summary.error();
                 let id = id.map(|id| id.as_str().to_owned());
-                BatchResult::Failed { id, error: problem.into_body(request_id) }
+                results.json(&BatchResult::Failed { id, error: problem.into_body(request_id) });
             }
-        };
-        results.json(&result);
+        }
     }
     results.text("]}");
     // The counts come first, so that a client sees at once whether there were errors.
