@@ -2,15 +2,16 @@
 # Two stages; the second has only the binary and its debug information. Each RUN also works by hand on a Debian machine.
 
 FROM rust:1.95-slim-trixie AS build
-RUN apt-get update && apt-get install -y --no-install-recommends build-essential && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends build-essential python3 && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 COPY . .
-RUN cargo build --release --locked --package hapax
+# This takes three times as long as `cargo build --release`, and answers a quarter more checks a second.
+RUN make pgo
 
 FROM debian:trixie-slim
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/hapax hapax
-COPY --from=build /build/target/release/hapax /usr/local/bin/hapax
-COPY --from=build /build/target/release/hapax.dwp /usr/local/bin/hapax.dwp
+COPY --from=build /build/target/pgo/hapax /usr/local/bin/hapax
+COPY --from=build /build/target/pgo/hapax.dwp /usr/local/bin/hapax.dwp
 USER 10001
 VOLUME /var/lib/hapax
 EXPOSE 8080

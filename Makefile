@@ -1,13 +1,31 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
+
+# Profile-guided optimization. The counts belong to the functions of the second build only if both builds have the same
+# profile and the same features. cargo does not see that the counts have changed, so the second build starts anew.
+PGO = $(CURDIR)/target/pgo
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+PGO_BUILD = cargo build --release --locked --package hapax --target $(HOST)
+LLVM_PROFDATA = $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata
+pgo: target/pgo/hapax ## build a faster server in target/pgo: it is built, does everything under the compiler's eyes, and is built again
+
+target/pgo/hapax: $(shell find src crates/hapax-core config loadtest .cargo -type f) Cargo.toml Cargo.lock openapi.yaml
+	test -x $(LLVM_PROFDATA) || rustup component add llvm-tools
+	cargo build --release --locked --package hapax-loadtest
+	RUSTFLAGS='$(RUSTFLAGS) -C profile-generate=$(PGO)/counts' $(PGO_BUILD) --target-dir $(PGO)/counting
+	rm -rf $(PGO)/counts $(PGO)/build
+	python3 -B loadtest/pgo/train.py --hapax $(PGO)/counting/$(HOST)/release/hapax --loadtest target/release/hapax-loadtest
+	$(LLVM_PROFDATA) merge --output $(PGO)/hapax.profdata $(PGO)/counts
+	RUSTFLAGS='$(RUSTFLAGS) -C profile-use=$(PGO)/hapax.profdata' $(PGO_BUILD) --target-dir $(PGO)/build
+	cp $(PGO)/build/$(HOST)/release/hapax.dwp $(PGO)/build/$(HOST)/release/hapax $(PGO)
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
 # time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
@@ -169,14 +187,14 @@ bench-durable: ## measure inserts by 64 clients; on disk they must be at least h
 COMPARE_OPTIONS ?=
 COMPARE_PYTHON = target/tools-compare/bin/python
 # A Python library that cannot be installed is left out, and the table has gaps.
-bench-http: ## compare requests a second with those of a bare server, and of what people write themselves over gaoya, rensa, datasketch
+bench-http: pgo ## compare requests a second with those of a bare server, and of what people write themselves over gaoya, rensa, datasketch
 	cargo build --release --locked --workspace
 	RUSTFLAGS='-C target-cpu=native' cargo build --release --locked \
 		--manifest-path loadtest/compare/Cargo.toml --target-dir target/compare
 	-python3 -m venv target/tools-compare
 	-$(COMPARE_PYTHON) -m pip install --quiet --disable-pip-version-check \
 		fastapi==0.165.0 'uvicorn[standard]==0.54.0' datasketch==2.0.0 rensa==0.5.0 numpy
-	python3 loadtest/compare/run.py --hapax target/release/hapax --loadtest target/release/hapax-loadtest \
+	python3 loadtest/compare/run.py --hapax target/pgo/hapax --plain target/release/hapax --loadtest target/release/hapax-loadtest \
 		--peers target/compare/release --python $(COMPARE_PYTHON) $(COMPARE_OPTIONS)
 
 # gaoya may use every instruction of this machine; hapax is measured as it ships.

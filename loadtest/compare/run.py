@@ -41,6 +41,8 @@ class Row:
 
 
 ALL = ("gaoya", "rensa", "datasketch")
+# The build of `make pgo`, and that of `cargo build --release`.
+HAPAX = ("hapax", "plain")
 
 
 def rows(documents: str, million: bool) -> list[Row]:
@@ -103,12 +105,12 @@ class Comparison:
             self.servers[name] = Server(name, port, command, stdin=stdin)
         self.servers[name].wait_until_ready()
 
-    def start_hapax(self) -> None:
+    def start_hapax(self, name: str, program: str) -> None:
         port = self.options.port + len(self.servers)
-        command = [self.options.hapax, "serve", "--data-dir", str(self.work / "data"), "--listen", f"127.0.0.1:{port}"]
-        log = (self.work / "hapax.log").open("wb")
-        self.servers["hapax"] = Server("hapax", port, command, stdin=subprocess.DEVNULL, stderr=log)
-        self.call("hapax", "GET", "/readyz", None, wait=True)
+        command = [program, "serve", "--data-dir", str(self.work / f"data-{name}"), "--listen", f"127.0.0.1:{port}"]
+        log = (self.work / f"{name}.log").open("wb")
+        self.servers[name] = Server(name, port, command, stdin=subprocess.DEVNULL, stderr=log)
+        self.call(name, "GET", "/readyz", None, wait=True)
 
     def call(self, server: str, method: str, path: str, body: bytes | None, wait: bool = False) -> dict:
         last = None
@@ -129,11 +131,11 @@ class Comparison:
                 time.sleep(0.1)
         sys.exit(f"{server}: {method} {path}: {last}")
 
-    def import_documents(self, collection: str, kind: str, count: int) -> float:
+    def import_documents(self, server: str, collection: str, kind: str, count: int) -> float:
         """Imports over loopback, and returns the documents per second."""
-        self.call("hapax", "PUT", f"/v1/collections/{collection}", b"{}")
+        self.call(server, "PUT", f"/v1/collections/{collection}", b"{}")
         path = self.bodies(kind, count, count)
-        url = f"http://127.0.0.1:{self.servers['hapax'].port}"
+        url = f"http://127.0.0.1:{self.servers[server].port}"
         command = ["taskset", "-c", CLIENT_CPU, self.options.hapax, "import", str(path), "--server", url]
         command += ["--collection", collection, "--on-duplicate", "store"]
         began = time.monotonic()
@@ -163,8 +165,8 @@ class Comparison:
         command = ["taskset", "-c", CLIENT_CPU, "wrk", "-t1", "--timeout", "30s", f"-c{row.connections}", f"-d{self.options.seconds}s"]
         command += ["-s", str(HERE / "send.lua"), f"http://127.0.0.1:{self.servers[server].port}", "--", path or row.path, kind]
         command += [str(self.file(row)), str(length)] + ([f"r{self.tag:04}-"] if row.ids else [])
-        stores = row.ids and server == "hapax"
-        before = self.stored(row) if stores else 0
+        stores = row.ids and server in HAPAX
+        before = self.stored(server, row) if stores else 0
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         if "Socket errors" in out:
             sys.exit(f"{row.name} on {server} had errors:\n{out}")
@@ -174,17 +176,17 @@ class Comparison:
         good = int(requests) - (int(refused[1]) if refused else 0)
         if good < 0.95 * int(requests):
             print(f"{row.name} on {server}: {int(requests) - good} of {requests} were refused", file=sys.stderr)
-        if stores and self.stored(row) - before < good:
-            sys.exit(f"{row.name}: {good} good answers, but only {self.stored(row) - before} documents are stored")
+        if stores and self.stored(server, row) - before < good:
+            sys.exit(f"{row.name}: {good} good answers, but only {self.stored(server, row) - before} documents are stored")
         return good / float(seconds)
 
-    def stored(self, row: Row) -> int:
+    def stored(self, server: str, row: Row) -> int:
         """Returns how many documents the row's collection has."""
-        return self.call("hapax", "GET", row.path.split("/documents")[0], None)["documents"]
+        return self.call(server, "GET", row.path.split("/documents")[0], None)["documents"]
 
     def round(self, rows: list[Row]) -> None:
         for row in rows:
-            for server in ("bare", "hapax", *row.peers):
+            for server in ("bare", *HAPAX, *row.peers):
                 if server in self.servers:
                     rate = self.measure(row, server)
                     row.rates.setdefault(server, []).append(rate)
@@ -197,8 +199,10 @@ class Comparison:
 
 
 def table(rows: list[Row]) -> str:
-    lines = ["| requests | bare server/s | hapax/s | hapax, share of bare | axum + gaoya | FastAPI + rensa | FastAPI + datasketch |"]
-    lines.append("|---|--:|--:|--:|--:|--:|--:|")
+    lines = [
+        "| requests | bare server/s | hapax/s | hapax, share of bare | without PGO | axum + gaoya | FastAPI + rensa | FastAPI + datasketch |"
+    ]
+    lines.append("|---|--:|--:|--:|--:|--:|--:|--:|")
     for row in rows:
         bare = row.rates["bare"]
 
@@ -210,14 +214,15 @@ def table(rows: list[Row]) -> str:
             return f"{median} ({min(shares):.3f} to {max(shares):.3f})" if spread else median
 
         rate = lambda server: f"{statistics.median(row.rates[server]):,.0f}"
-        cells = [row.name, rate("bare"), rate("hapax"), share("hapax", True), *(share(peer) for peer in ALL)]
+        cells = [row.name, rate("bare"), rate("hapax"), share("hapax", True), *(share(peer) for peer in ("plain", *ALL))]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--hapax", required=True, help="the program hapax")
+    parser.add_argument("--hapax", required=True, help="the program hapax, as `make pgo` builds it")
+    parser.add_argument("--plain", help="the program hapax, as cargo builds it [default: leave it out]")
     parser.add_argument("--loadtest", required=True, help="the program hapax-loadtest")
     parser.add_argument("--peers", required=True, type=Path, help="the folder of hapax-compare-bare and -gaoya")
     parser.add_argument("--python", help="a Python with fastapi, uvicorn, rensa and datasketch [default: leave them out]")
@@ -242,16 +247,24 @@ def main() -> None:
         shutil.rmtree(work)
 
 
+def import_all(comparison: Comparison, server: str, chosen: list[Row], options: argparse.Namespace) -> list[float]:
+    """Fills the collections that the rows need, and returns the documents per second of each."""
+    imported = [comparison.import_documents(server, "default", "documents", options.documents)]
+    if any(row.body == "tens" for row in chosen):
+        imported.append(comparison.import_documents(server, "groups", "groups", options.documents))
+    for collection, count in (("new", 1_000), ("beside", options.documents)):
+        if any(f"/{collection}/" in row.path for row in chosen):
+            imported.append(comparison.import_documents(server, collection, "documents", count))
+    return imported
+
+
 def compare(comparison: Comparison, chosen: list[Row], options: argparse.Namespace) -> None:
     comparison.start("bare", [str(options.peers / "hapax-compare-bare"), "ADDRESS"])
-    comparison.start_hapax()
-    imported = [comparison.import_documents("default", "documents", options.documents)]
-    if any(row.body == "tens" for row in chosen):
-        imported.append(comparison.import_documents("groups", "groups", options.documents))
-    for collection in ("new", "beside"):
-        if any(f"/{collection}/" in row.path for row in chosen):
-            kind, count = ("documents", 1_000) if collection == "new" else ("documents", options.documents)
-            imported.append(comparison.import_documents(collection, kind, count))
+    imported: dict[str, list[float]] = {}
+    for server, program in zip(HAPAX, (options.hapax, options.plain)):
+        if program:
+            comparison.start_hapax(server, program)
+            imported[server] = import_all(comparison, server, chosen, options)
     peers = {peer for row in chosen for peer in row.peers}
     stored = comparison.bodies("documents", options.documents, options.documents)
     if "gaoya" in peers:
@@ -265,7 +278,8 @@ def compare(comparison: Comparison, chosen: list[Row], options: argparse.Namespa
     for _ in range(options.rounds):
         comparison.round(chosen)
     print(table(chosen))
-    print(f"\nimport, {options.documents:,} documents each: {', '.join(f'{rate:,.0f}/s' for rate in imported)}")
+    for server, rates in imported.items():
+        print(f"\n{server}: import, {options.documents:,} documents each: {', '.join(f'{rate:,.0f}/s' for rate in rates)}")
     print("wrk alone, against a server that does not look at bodies: " + ", ".join(f"{k} {v:,.0f}/s" for k, v in sink.items()))
     if options.json:
         options.json.write_text(json.dumps({row.name: row.rates for row in chosen}, indent=1))

@@ -1,0 +1,173 @@
+"""Uses hapax in all the ways that should be fast.
+
+`make pgo` runs this with a build that counts which code runs how often, and then compiles hapax again with these counts.
+Code that no training reaches is compiled for size, so everything that handles many documents has a step here.
+"""
+
+import argparse
+import http.client
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from texts import Source, lines
+
+SCRIPTS = ("english", "accented", "cyrillic", "chinese")
+CLIENTS = 4
+
+
+class Server:
+    """A server on a free port, which ends as an operator would end it: only then are its counts written."""
+
+    def __init__(self, binary: Path, data: Path) -> None:
+        command = [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", data]
+        log = data.with_suffix(".log")
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
+        words = self.process.stdout.readline().split()
+        self.url = next((word for word in words if word.startswith("http://")), None)
+        if self.url is None:
+            sys.exit(f"the server did not become ready: {log.read_text()}")
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(120) != 0:
+            sys.exit("the server did not stop as it should")
+
+    def post(self, path: str, bodies: list[bytes], media_type: str = "application/json") -> None:
+        """Sends each body in a request of its own, through several connections."""
+        failed: list[str] = []
+
+        def send(part: list[bytes]) -> None:
+            connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=60)
+            for body in part:
+                connection.request("POST", path, body, {"Content-Type": media_type})
+                answer = connection.getresponse()
+                text = answer.read()
+                if answer.status >= 300:
+                    failed.append(f"{answer.status} {text[:300]!r}")
+                    return
+
+        threads = [threading.Thread(target=send, args=(bodies[first::CLIENTS],)) for first in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failed:
+            sys.exit(f"POST {path}: {failed[0]}")
+
+
+class Training:
+    def __init__(self, options: argparse.Namespace, work: Path) -> None:
+        self.options, self.work = options, work
+        self.documents: int = options.documents
+
+    def run(self, program: Path, *arguments: object, ends: tuple[int, ...] = (0,)) -> str:
+        command = [str(part) for part in (program, *arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode not in ends:
+            sys.exit(f"{' '.join(command)}\nended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def hapax(self, *arguments: object, ends: tuple[int, ...] = (0,)) -> None:
+        self.run(self.options.hapax, *arguments, ends=ends)
+
+    def file(self, name: str, text: str) -> Path:
+        path = self.work / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def requests(self) -> None:
+        """Single requests of many clients: most of the training, as they are most of a server's work."""
+        for scenario in ("check", "insert", "mixed", "bulk"):
+            with Server(self.options.hapax, self.work / scenario) as server:
+                arguments = ["--server", server.url, "--documents", self.documents, "--seconds", self.options.seconds]
+                clients = [] if scenario == "bulk" else ["--clients", 64]
+                self.run(self.options.loadtest, scenario, *arguments, *clients)
+
+    def duplicates(self, server: Server) -> None:
+        """Checks that find ten matches or one, and inserts of documents that have one."""
+        bodies = lambda kind: self.run(
+            self.options.loadtest, "bodies", kind, "--count", self.documents, "--documents", self.documents
+        )
+        for stored, asked in (("groups", "tens"), ("documents", "duplicates")):
+            file = self.file(f"{stored}.jsonl", bodies(stored))
+            self.hapax("import", file, "--server", server.url, "--collection", stored, "--create", "--on-duplicate", "store")
+            checks = bodies(asked).encode().splitlines()
+            server.post(f"/v1/collections/{stored}/check", checks)
+        inserts = [b'{"id": "again-%d", %b' % (number, check[1:]) for number, check in enumerate(checks)]
+        server.post("/v1/collections/documents/documents?on_duplicate=store", inserts)
+
+    def kinds(self, server: Server) -> None:
+        """Texts of several scripts, pages of HTML, and collections with other settings than the default."""
+        some = self.documents // 5
+        near = ("--on-duplicate", "link", "--on-existing", "replace")
+        for number, script in enumerate(SCRIPTS):
+            texts = lines(Source(script, 2_000, number), some, "text")
+            file = self.file(f"{script}.jsonl", texts)
+            settings = {
+                "default": [],
+                "exact": ["--verify", "exact", "--keep", "text"],
+                "borderline": ["--verify", "borderline", "--keep", "shingles"],
+                "characters": ["--shingle", "char5", "--marks", "strip", "--digits", "zero"],
+            }
+            for collection, options in settings.items():
+                create = ["--create", *options] if options else []
+                self.hapax("import", file, "--server", server.url, "--collection", collection, *create, *near)
+                self.hapax("check", file, "--server", server.url, "--collection", collection, ends=(0, 1))
+            server.post("/v1/collections/default/check?scope=host:1.example", texts.encode().splitlines()[: some // 2])
+        pages = lines(Source("english", 6_000, 9), some, "html")
+        file = self.file("pages.jsonl", pages)
+        self.hapax("import", file, "--server", server.url, "--collection", "pages", "--create", *near)
+        server.post("/v1/collections/pages/check", pages.encode().splitlines())
+        long = [Source("english", 300_000, number).text().encode() for number in range(40)]
+        server.post("/v1/collections/default/check", long, "text/plain")
+
+    def upkeep(self, server: Server) -> None:
+        """What operators and data teams do with a whole collection."""
+        at = ("--server", server.url)
+        self.hapax("export", *at, "--collection", "groups", "--clusters", "--output", self.work / "clusters.jsonl")
+        self.hapax("export", *at, "--collection", "default", "--pairs", "--output", self.work / "pairs.jsonl")
+        self.hapax("collection", "merge", "default", "--from", "documents", *at, "--on-duplicate", "link")
+        self.hapax("collection", "set", "documents", "--threshold", "0.7", *at)
+
+    def files(self, data: Path) -> None:
+        """The verbs that open a data directory, which no server uses meanwhile."""
+        at = ("--data-dir", data)
+        signatures = self.work / "signatures.parquet"
+        self.hapax("export", *at, "--collection", "documents", "--parquet", "--output", signatures)
+        self.hapax("load", signatures, *at, "--collection", "loaded")
+        self.hapax("verify", *at)
+
+    def all(self) -> None:
+        self.requests()
+        data = self.work / "data"
+        with Server(self.options.hapax, data) as server:
+            self.duplicates(server)
+            self.kinds(server)
+            self.upkeep(server)
+        self.files(data)
+        # A start builds the index.
+        with Server(self.options.hapax, data):
+            pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hapax", required=True, type=Path, help="the program hapax")
+    parser.add_argument("--loadtest", required=True, type=Path, help="the program hapax-loadtest")
+    parser.add_argument("--documents", type=int, default=20_000, help="documents of the largest collections [default: 20000]")
+    parser.add_argument("--seconds", type=float, default=5, help="seconds of each phase of single requests [default: 5]")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hapax-pgo-") as work:
+        Training(options, Path(work)).all()
+
+
+if __name__ == "__main__":
+    main()
