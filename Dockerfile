@@ -1,11 +1,12 @@
 # syntax=docker/dockerfile:1
-# Two stages; the second has only the binary and its debug information. Each RUN also works by hand on a Debian machine.
+# Two stages; the second has only the binary and its debug information. Each RUN also works by hand on a Debian machine
+# with rustup. `make pgo` loads the component llvm-tools.
 
 FROM rust:1.95-slim-trixie AS build
 RUN apt-get update && apt-get install -y --no-install-recommends build-essential python3 && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 COPY . .
-# This takes three times as long as `cargo build --release`, and answers a quarter more checks a second.
+# It takes three times as long as `cargo build --release`. The server answers a quarter more checks a second.
 RUN make pgo
 
 FROM debian:trixie-slim

@@ -10,22 +10,23 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # Profile-guided optimization. The counts belong to the functions of the second build only if both builds have the same
-# profile and the same features. cargo does not see that the counts have changed, so the second build starts anew.
-PGO = $(CURDIR)/target/pgo
-HOST = $(shell rustc -vV | sed -n 's/^host: //p')
-PGO_BUILD = cargo build --release --locked --package hapax --target $(HOST)
-LLVM_PROFDATA = $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata
-pgo: target/pgo/hapax ## build a faster server in target/pgo: it is built, does everything under the compiler's eyes, and is built again
-
-target/pgo/hapax: $(shell find src crates/hapax-core config loadtest .cargo -type f) Cargo.toml Cargo.lock openapi.yaml
-	test -x $(LLVM_PROFDATA) || rustup component add llvm-tools
+# profile and the same features. `--sparse` leaves out the functions that were never called: these are compiled as always.
+# cargo does not see that the counts have changed, so the second build begins with an empty folder.
+PGO = target/pgo
+PGO_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+PGO_BUILD = cargo build --release --locked --package hapax --target $(PGO_HOST)
+LLVM_PROFDATA = $(shell rustc --print sysroot)/lib/rustlib/$(PGO_HOST)/bin/llvm-profdata
+pgo: ## build a faster server, target/pgo/hapax: build one that counts what it runs, use it, and build again with the counts
+	test -x $(LLVM_PROFDATA) || rustup component add llvm-tools || \
+		{ echo 'Install the component llvm-tools of your Rust, or give its program: make pgo LLVM_PROFDATA=FILE' >&2; exit 1; }
 	cargo build --release --locked --package hapax-loadtest
-	RUSTFLAGS='$(RUSTFLAGS) -C profile-generate=$(PGO)/counts' $(PGO_BUILD) --target-dir $(PGO)/counting
+	RUSTFLAGS='$(RUSTFLAGS) -C profile-generate=$(CURDIR)/$(PGO)/counts' $(PGO_BUILD) --target-dir $(PGO)/counting
 	rm -rf $(PGO)/counts $(PGO)/build
-	python3 -B loadtest/pgo/train.py --hapax $(PGO)/counting/$(HOST)/release/hapax --loadtest target/release/hapax-loadtest
-	$(LLVM_PROFDATA) merge --output $(PGO)/hapax.profdata $(PGO)/counts
-	RUSTFLAGS='$(RUSTFLAGS) -C profile-use=$(PGO)/hapax.profdata' $(PGO_BUILD) --target-dir $(PGO)/build
-	cp $(PGO)/build/$(HOST)/release/hapax.dwp $(PGO)/build/$(HOST)/release/hapax $(PGO)
+	python3 -B loadtest/pgo/train.py --hapax $(PGO)/counting/$(PGO_HOST)/release/hapax --loadtest target/release/hapax-loadtest
+	$(LLVM_PROFDATA) merge --sparse --output $(PGO)/hapax.profdata $(PGO)/counts
+	RUSTFLAGS='$(RUSTFLAGS) -C profile-use=$(CURDIR)/$(PGO)/hapax.profdata' $(PGO_BUILD) --target-dir $(PGO)/build
+	mv $(PGO)/build/$(PGO_HOST)/release/hapax.dwp $(PGO)/hapax.dwp
+	mv $(PGO)/build/$(PGO_HOST)/release/hapax $(PGO)/hapax
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
 # time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
