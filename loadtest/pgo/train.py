@@ -19,6 +19,13 @@ from pathlib import Path
 from texts import Source, lines
 
 SCRIPTS = ("english", "accented", "cyrillic", "chinese")
+# Collections, and the options that create them. `default` is there already.
+SETTINGS = {
+    "default": [],
+    "exact": ["--verify", "exact", "--keep", "text"],
+    "borderline": ["--verify", "borderline", "--keep", "shingles"],
+    "characters": ["--shingle", "char5", "--marks", "strip", "--digits", "zero"],
+}
 CLIENTS = 4
 # Seconds that a start, a stop or a command may take. The server that counts is several times slower than others.
 PATIENCE = 600
@@ -119,13 +126,7 @@ class Training:
         for number, script in enumerate(SCRIPTS):
             texts = lines(Source(script, 2_000, number), some, "text")
             file = self.file(f"{script}.jsonl", texts)
-            settings = {
-                "default": [],
-                "exact": ["--verify", "exact", "--keep", "text"],
-                "borderline": ["--verify", "borderline", "--keep", "shingles"],
-                "characters": ["--shingle", "char5", "--marks", "strip", "--digits", "zero"],
-            }
-            for collection, options in settings.items():
+            for collection, options in SETTINGS.items():
                 create = ["--create", *options] if options else []
                 self.hapax("import", file, "--server", server.url, "--collection", collection, *create, *near)
                 self.hapax("check", file, "--server", server.url, "--collection", collection, ends=(0, 1))
@@ -134,8 +135,8 @@ class Training:
         file = self.file("pages.jsonl", pages)
         self.hapax("import", file, "--server", server.url, "--collection", "pages", "--create", *near)
         server.post("/v1/collections/pages/check", pages.encode().splitlines())
-        long = [Source("english", 300_000, number).text().encode() for number in range(40)]
-        server.post("/v1/collections/default/check", long, "text/plain")
+        source = Source("english", 300_000, 0)
+        server.post("/v1/collections/default/check", [source.text().encode() for _ in range(40)], "text/plain")
 
     def upkeep(self, server: Server) -> None:
         """What operators and data teams do with a whole collection."""
