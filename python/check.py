@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 OLDEST = (3, 11)
 WHEEL_BYTES_MAX = 6_000_000
+TEST_SECONDS_MAX = 180
 # Of the extra `client`.
 CLIENT = "aiohttp>=3.12,<4"
 # The libraries that tests use or compare with. Without the second group, tests of these are skipped.
@@ -105,6 +106,11 @@ def check(where, python, package, libraries, with_server):
         "--rootdir",
         where,
         "--durations=6",
+        # A test that hangs ends the run, and every thread says where it is.
+        "-o",
+        f"faulthandler_timeout={TEST_SECONDS_MAX}",
+        "-o",
+        "faulthandler_exit_on_timeout=true",
         "tests",
         cwd=where,
         env=clean,

@@ -122,6 +122,33 @@ def test_a_client_that_is_not_closed_does_not_keep_the_interpreter(server, scrip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+COLLECTING = """
+import gc
+def collect_and_set(event, set=threading.Event.set):
+    gc.collect()
+    set(event)
+threading.Event.set = collect_and_set
+gc.disable()
+for _ in range(3):
+    cycle = [Client(sys.argv[1])]
+    cycle.append(cycle)
+    cycle[0].version()
+    del cycle
+gc.collect()
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join(10)
+assert threading.active_count() == 1, threading.enumerate()
+"""
+
+
+@needs_server
+def test_the_garbage_collector_closes_clients_in_a_thread_that_starts(server):
+    # `Thread.start` waits for an event. Each time, the thread that sets it closes the client before.
+    done = subprocess.run([sys.executable, "-c", PRELUDE + COLLECTING, server.url], timeout=30, check=False)
+    assert done.returncode == 0
+
+
 @needs_server
 def test_a_closed_client_says_so(server):
     made = client.Client(server.url)

@@ -103,7 +103,7 @@ class Client(Configured):
     def _start(self, settings: Settings) -> None:
         self._threads = LoopThreads(settings)
         # Also at the end of the interpreter, for a client that was not closed.
-        weakref.finalize(self, self._threads.close)
+        weakref.finalize(self, self._threads.abandon)
 
     def close(self) -> None:
         """Close the connections. Requests of other threads end with an error."""

@@ -49,8 +49,8 @@ class LoopThread:
             future.cancel()
             raise
 
-    def stop(self) -> None:
-        """Close the connections and end the thread. A second call does nothing."""
+    def stop(self, wait: bool) -> None:
+        """Close the connections and end the thread, and wait for that if asked to. A second call does nothing."""
         if self.pid != os.getpid():
             return
         with self._lock:
@@ -58,8 +58,7 @@ class LoopThread:
                 return
             self._stopped = True
             self.loop.call_soon_threadsafe(self.loop.stop)
-        # The garbage collector may call this in any thread.
-        if threading.current_thread() is not self._thread:
+        if wait and threading.get_ident() != self._thread.ident:
             self._thread.join(STOP_SECONDS_MAX)
 
     def _work(self) -> None:
@@ -99,19 +98,33 @@ class LoopThreads:
                 current = None
             if current is None:
                 current = self._current = LoopThread(self._settings)
+            # `_close` does not wait for the lock, so it may not have seen the new thread.
+            if self._closed:
+                current.stop(wait=False)
+                raise RuntimeError("the client is closed")
             return current
 
     def close(self) -> None:
-        with LOCKS.lock:
-            self._closed, current = True, self._current
-        if current is not None:
-            current.stop()
+        self._close(wait=True)
+
+    def abandon(self) -> None:
+        """Close a client that nobody holds, or that is left at the end of the interpreter.
+
+        The garbage collector calls this in any thread, also in one that starts while another waits for it with the
+        lock. So it waits for nothing, unless the main thread has ended: then the connections are closed first.
+        """
+        self._close(wait=not threading.main_thread().is_alive())
+
+    def _close(self, wait: bool) -> None:
+        self._closed = True
+        if self._current is not None:
+            self._current.stop(wait)
 
 
 class Locks:
     """The lock of `LoopThreads`. A child gets a new one: another thread may have held it during the fork.
 
-    It can be taken twice, because the garbage collector may close another client at any time.
+    It can be taken twice, because the garbage collector may call code that uses another client.
     """
 
     def __init__(self) -> None:
