@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use lane::{Lane, PoolWork};
 
 pub use drain::Drain;
-pub use priority::{Nice, give_way, let_others_run, run_promptly};
+pub use priority::{Nice, give_way, let_others_run, run_promptly, run_without_interrupting};
 pub use refused::Refused;
 
 use crate::telemetry::names;

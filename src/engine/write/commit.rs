@@ -75,7 +75,7 @@ impl Drop for CloseOnDrop {
 
 impl Committer {
     fn run(mut self) {
-        cpu::run_promptly();
+        cpu::run_without_interrupting();
         let _closes = CloseOnDrop(Arc::clone(&self.writes));
         while let Some(batch) = self.next_batch() {
             match batch {

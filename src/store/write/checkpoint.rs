@@ -1,6 +1,8 @@
-//! Runs one checkpoint, which moves the write-ahead log into the database.
+//! Runs one checkpoint, which moves the write-ahead log into the database, and returns how long the log is.
 
-use rusqlite::Connection;
+use std::ffi::c_int;
+
+use rusqlite::{Connection, ffi};
 
 /// The state of the log after a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +16,6 @@ pub(in crate::store) struct Checkpointed {
 /// How much a checkpoint does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Mode {
-    Noop,
     /// As much as possible without waiting.
     Passive,
     /// All of it; the next commit then restarts the log from its beginning.
@@ -26,7 +27,6 @@ pub(in crate::store) enum Mode {
 /// Runs a checkpoint on a connection that has no open transaction.
 pub(in crate::store) fn run(connection: &Connection, mode: Mode) -> rusqlite::Result<Checkpointed> {
     let mut statement = connection.prepare_cached(match mode {
-        Mode::Noop => "PRAGMA main.wal_checkpoint(noop)",
         Mode::Passive => "PRAGMA main.wal_checkpoint(passive)",
         Mode::Restart => "PRAGMA main.wal_checkpoint(restart)",
         Mode::Truncate => "PRAGMA main.wal_checkpoint(truncate)",
@@ -39,4 +39,19 @@ pub(in crate::store) fn run(connection: &Connection, mode: Mode) -> rusqlite::Re
             checkpointed_frames: checkpointed.max(0) as u64,
         })
     })
+}
+
+/// Returns the state of the log of a connection that has just committed, without a checkpoint. SQLite compiles a `PRAGMA`
+/// for each use, which is too slow for each commit.
+pub(in crate::store) fn state(connection: &Connection) -> rusqlite::Result<Checkpointed> {
+    let (mut frames, mut checkpointed): (c_int, c_int) = (0, 0);
+    // SAFETY: the handle and the pointers are valid during the call, and no other thread uses the connection.
+    let code = unsafe {
+        let (handle, mode) = (connection.handle(), ffi::SQLITE_CHECKPOINT_NOOP);
+        ffi::sqlite3_wal_checkpoint_v2(handle, c"main".as_ptr(), mode, &raw mut frames, &raw mut checkpointed)
+    };
+    if code != ffi::SQLITE_OK {
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+    }
+    Ok(Checkpointed { busy: false, frames: frames.max(0) as u64, checkpointed_frames: checkpointed.max(0) as u64 })
 }

@@ -309,7 +309,7 @@ impl Writer {
 
     /// Checks how long the log is. If that fails, the next commit checks again, and returns the error if it persists.
     fn watch_log(&mut self) {
-        if let Ok(log) = checkpoint::run(&self.connection, Mode::Noop)
+        if let Ok(log) = checkpoint::state(&self.connection)
             && self.log.note(log)
         {
             self.checkpointer.wake();
