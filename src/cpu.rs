@@ -72,7 +72,7 @@ pub struct QueuePlace {
     when_full: WhenFull,
 }
 
-/// Work that was let in and has not come yet.
+/// The permission for work that the pool has let in, but that it was not given yet.
 #[must_use]
 pub struct Admitted {
     pool: CpuPool,

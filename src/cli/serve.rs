@@ -347,7 +347,7 @@ async fn report_boot(manager: ServiceManager, opening: Arc<Opening>) {
     tokio::join!(log_boot(&opening), manager.report(&opening));
 }
 
-/// Logs a line for each tenth of the start.
+/// Logs a line each time that another tenth of the start is done.
 async fn log_boot(opening: &Opening) {
     let (begun, mut told) = (Instant::now(), 0);
     let mut looks = tokio::time::interval(BOOT_LOOK);

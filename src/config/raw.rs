@@ -1,4 +1,4 @@
-//! The settings before they are checked. An unknown key is an error. `config/default.toml` has the defaults, and
+//! The settings before they are checked. `sources.rs` refuses unknown keys. `config/default.toml` has the defaults, and
 //! describes the meaning of each key.
 
 use std::path::PathBuf;

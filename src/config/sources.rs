@@ -1,5 +1,6 @@
 //! Merges defaults, file, environment and flags into one tree that has the origin of each value. Input: the four
-//! sources. Output: the merged tree, and its [`Raw`] form. It must never know which values are valid.
+//! sources. Output: the merged tree, and its [`Raw`] form. It refuses keys that no setting has. It must never know which
+//! values are valid.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -119,7 +119,7 @@ impl Jobs {
         self.change(merge, |known| known.stopped = true);
     }
 
-    /// Returns a running merge that a client has asked to end.
+    /// Returns a running merge that a client wants to stop.
     pub(crate) fn stopped_merge(&self) -> Option<Merge> {
         let known = self.0.lock();
         let stopped = |known: &&Known| known.stopped && known.durable && known.job.is_running();

@@ -22,9 +22,9 @@ use tower_http::compression::CompressionLayer;
 
 use super::admit;
 use super::answer::Answers;
-use super::body_guard::Keeping;
 use super::client_address;
 use super::gate;
+use super::kept_body::Keeping;
 use super::limiting;
 use super::observe;
 use super::pace::PacedBody;

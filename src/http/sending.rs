@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::PIECE_BYTES;
-use super::body_guard::Keeping;
+use super::kept_body::Keeping;
 use super::pace::longer;
 use crate::telemetry::names;
 

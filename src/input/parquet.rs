@@ -211,7 +211,7 @@ fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
     match name {
         "signature" => Some(STANDARD.encode(bytes).into()),
         "content_hash" => Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()),
-        // The server refuses null by name.
+        // The server refuses a null, and its error names the field.
         _ => Some(std::str::from_utf8(bytes).map_or(Value::Null, Value::from)),
     }
 }

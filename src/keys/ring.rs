@@ -110,7 +110,7 @@ impl KeyRing {
         };
         let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect(), Timestamp::now()));
         self.0.keys.store(Arc::clone(&new));
-        // Only after the new keys are in use, because a client that tries again at once must be refused.
+        // Lost keys are cancelled after the new ones are in use, so that a client that tries again at once is refused.
         let stays = |key: &Key| new.get(key.digest()).is_some_and(|new| new.covers(key));
         let lost: Vec<_> = old.all().filter(|key| !stays(key)).collect();
         lost.iter().for_each(|key| key.revoked().cancel());

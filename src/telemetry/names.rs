@@ -1,4 +1,5 @@
-//! One table of all metrics: name, type, unit, labels, meaning, and what to do when the metric changes.
+//! One table of all metrics: name, type, unit, labels, the bounds of buckets, meaning, and what to do when the metric
+//! changes.
 //! In: nothing. Out: constants for the code that measures, descriptions for the recorder, and the tables of
 //! docs/metrics.md. It must not know which code sets a metric, or when.
 //!
@@ -201,7 +202,7 @@ pub const COMMIT_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 
 pub const BUCKET_SIZES: &[f64] =
     &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 1_048_576.0];
 
-/// From 1 shingle to a million.
+/// From 0 shingles to a million.
 pub const SHINGLES: &[f64] =
     &[0.0, 1.0, 4.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 16_384.0, 65_536.0, 1_048_576.0];
 /// From 0.5 to 1, finer around the thresholds that are used most.

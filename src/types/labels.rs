@@ -14,7 +14,7 @@ pub(super) const LABEL_NAME_BYTES_MAX: usize = 64;
 pub(super) const LABEL_VALUE_BYTES_MAX: usize = 256;
 /// The name of the label that gives the source of a document, for the limits on sources.
 pub const SOURCE: &str = "source";
-/// The largest number of labels that a scope names.
+/// The largest number of labels that the parameter `scope` names.
 pub const SCOPE_TERMS_MAX: usize = 8;
 
 /// The labels of a document: names with one value each.

@@ -85,7 +85,7 @@ impl PageFacts {
     /// The largest size of the facts as JSON, in bytes. They have no control characters, so a byte becomes at most two.
     pub const JSON_BYTES_MAX: usize =
         2 * (Self::TITLE_BYTES_MAX + Self::URL_BYTES_MAX + Self::LANGUAGE_BYTES_MAX) + Self::NAMES_BYTES;
-    /// The largest size of the names, quotes and commas, and of `extracted`, in bytes.
+    /// The most bytes of JSON that names, quotes, commas and `extracted` take.
     const NAMES_BYTES: usize = 128;
 
     /// Returns the largest size of these facts as JSON, in bytes.

@@ -1,5 +1,5 @@
 //! How long a client should wait before it repeats a request that was refused only for the moment (`Retry-After`). A
-//! client over its rate waits until the rate allows another request, which `http/quota` computes.
+//! client over its rate waits until the rate allows another request, which `http/quota/bucket.rs` computes.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The end of a page, after which the next page begins. For clients it is a text. For the kind of collection that made
-//! the page it is a place in the order. This file also has a page of documents.
+//! The type of a page of documents, and of its end, after which the next page begins. For clients the end is a text. For
+//! the kind of collection that made the page it is a place in the order.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

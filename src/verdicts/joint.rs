@@ -9,9 +9,9 @@ use crate::types::{
     CollectionName, Explanation, LookupTimes, Match, Omitted, Revisit, Verdict, VerdictKind, fit_matches,
 };
 
-/// The largest size of the opinion of one collection as JSON without its error and its explanation, in bytes.
+/// The most bytes of JSON that the opinion of one collection takes. Its error and its explanation are not counted.
 const SAID_BYTES: usize = 320;
-/// The largest size of an error as JSON without its text, in bytes.
+/// The most bytes of JSON that an error takes, without its text.
 const ERROR_BYTES: usize = 640;
 /// The longest text of an error that always fits into an answer, in bytes.
 const ERROR_TEXT_BYTES: usize = 1024;

@@ -1,6 +1,7 @@
 //! Deletion of all documents with a label. It is one decision. After its position in the commit order, no decision sees
 //! these documents. Once it is durable, no check sees them. Each leaves its cluster at once, so that the next living
-//! document represents it. Their removal from memory and disk follows.
+//! document represents it. Their removal from memory and disk follows (`engine/upkeep/removals.rs`), also after a
+//! restart.
 //!
 //! It takes no latches of ids. An operation on an id checks, under the decision lock, whether the document that it
 //! found is still there.

@@ -108,7 +108,7 @@ pub(super) enum Step {
     /// A document got other metadata or labels.
     Updated {
         seq: Seq,
-        /// The change of its labels, if they change.
+        /// How its labels change. `None` if they stay.
         labels: Option<Relabelling>,
     },
     /// Documents were deleted by label.

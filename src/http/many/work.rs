@@ -1,7 +1,7 @@
 //! Documents -> their answers, in the same order.
 //! Documents are parsed and signed ahead of their turn, concurrently. They are decided one after another, so that each
-//! document sees the documents before it. They are answered once they are on disk. Knows nothing of lines or of the
-//! JSON of answers.
+//! document sees the documents before it, also one with the same id. They are answered once they are on disk. Knows
+//! nothing of lines or of the JSON of answers.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -231,7 +231,7 @@ impl Signing {
         if purpose == Purpose::Insert { self.keep } else { Keep::Signature }
     }
 
-    /// Refuses a given signature if the collection also needs other data.
+    /// Refuses a signature that the client sent if the collection also needs other data.
     fn check_given(&self, options: PrepareOptions, verify: Verify) -> Result<()> {
         let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
         if options.ranks {
