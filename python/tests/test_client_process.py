@@ -150,6 +150,26 @@ def test_the_garbage_collector_closes_clients_in_a_thread_that_starts(server):
 
 
 @needs_server
+def test_documents_may_use_the_client_from_the_beginning(server):
+    class Documents:
+        def __iter__(self):
+            made.version()
+            return iter([{"text": "a text"}])
+
+    with client.Client(server.url) as made:
+        assert len(list(made.bulk("check", Documents()))) == 1
+
+
+@needs_server
+def test_a_call_in_the_thread_of_the_requests_is_refused(server):
+    async def documents():
+        yield {"text": str(made.version())}
+
+    with client.Client(server.url) as made, pytest.raises(RuntimeError, match="would wait for itself"):
+        list(made.bulk("check", documents()))
+
+
+@needs_server
 def test_a_closed_client_says_so(server):
     made = client.Client(server.url)
     answers = made.bulk("check", ({"text": str(row)} for row in range(10**9)))

@@ -46,7 +46,7 @@ async def pull(
     if isinstance(documents, AsyncIterable):
         await of_async(documents, grant, to_line, arrived)
     else:
-        await of_thread(iter(documents), grant, to_line, arrived)
+        await of_thread(documents, grant, to_line, arrived)
 
 
 async def of_async(
@@ -71,7 +71,7 @@ async def of_async(
 
 
 async def of_thread(
-    documents: Iterator[Document],
+    documents: Iterable[Document],
     grant: Callable[[], Awaitable[Grant]],
     to_line: ToLine,
     arrived: Callable[[bytes], None],
@@ -99,17 +99,20 @@ async def of_thread(
 
 
 def work(
-    documents: Iterator[Document],
+    documents: Iterable[Document],
     grants: queue.SimpleQueue[Grant],
     to_line: ToLine,
     say: Callable[[bytes | BaseException | Mark], None],
 ) -> None:
+    iterator: Iterator[Document] | None = None
     try:
         while (granted := grants.get()).documents:
             left = granted.bytes
             for _ in range(granted.documents):
                 try:
-                    line = to_line(next(documents))
+                    if iterator is None:
+                        iterator = iter(documents)
+                    line = to_line(next(iterator))
                 except StopIteration:
                     say(Mark.END)
                     return

@@ -27,19 +27,25 @@ class LoopThread:
         self.transport = Transport(settings)
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
-        self._lock = threading.Lock()
+        # It can be taken twice, because the garbage collector may call code that uses or closes the same client.
+        self._lock = threading.RLock()
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="hapax client", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end. An exception such as Ctrl-C cancels it."""
+        # Without the lock: another thread may have held it during the fork.
+        if self.pid != os.getpid():
+            work.close()
+            raise RuntimeError("the request belongs to another process")
+        if threading.get_ident() == self._thread.ident:
+            work.close()
+            raise RuntimeError("the client was called in the thread of its own requests, which would wait for itself")
         with self._lock:
-            if self._stopped or self.pid != os.getpid():
+            if self._stopped:
                 work.close()
-                raise RuntimeError(
-                    "the client is closed" if self._stopped else "the request belongs to another process"
-                )
+                raise RuntimeError("the client is closed")
             future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
