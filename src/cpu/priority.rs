@@ -110,12 +110,15 @@ mod tests {
         // SAFETY: without a process id, the call reads the policy of the calling thread.
         let policy = || unsafe { libc::sched_getscheduler(0) };
         let set = |set: fn()| {
-            let look = move || (set(), policy(), rustix::process::getpriority_process(None).unwrap());
+            let look = move || {
+                set();
+                (policy(), rustix::process::getpriority_process(None).unwrap())
+            };
             std::thread::spawn(look).join().unwrap()
         };
         let nice = rustix::process::getpriority_process(None).unwrap();
-        assert_eq!(set(run_promptly), ((), libc::SCHED_OTHER, nice));
-        assert_eq!(set(run_without_interrupting), ((), libc::SCHED_BATCH, nice));
+        assert_eq!(set(run_promptly), (libc::SCHED_OTHER, nice));
+        assert_eq!(set(run_without_interrupting), (libc::SCHED_BATCH, nice));
         assert_eq!(policy(), libc::SCHED_OTHER);
     }
 

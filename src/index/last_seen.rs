@@ -1,6 +1,6 @@
-//! Place -> the time its document was last seen: four bytes a document, in chunks that never move. `due` says
-//! whether a document has expired. Readers and writers take no lock. The time of a place means nothing once the place is
-//! reused, so code that acts on it checks again under the decision lock.
+//! Place -> the time its document was last seen: four bytes a document, in chunks that never move. `due` says whether a
+//! document has expired. Readers and writers take no lock. The time of a place means nothing once the place is reused, so
+//! code that acts on it checks again under the decision lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -104,15 +104,13 @@ def work(
     to_line: ToLine,
     say: Callable[[bytes | BaseException | Mark], None],
 ) -> None:
-    iterator: Iterator[Document] | None = None
+    lines = lines_of(documents, to_line)
     try:
         while (granted := grants.get()).documents:
             left = granted.bytes
             for _ in range(granted.documents):
                 try:
-                    if iterator is None:
-                        iterator = iter(documents)
-                    line = to_line(next(iterator))
+                    line = next(lines)
                 except StopIteration:
                     say(Mark.END)
                     return
@@ -127,3 +125,9 @@ def work(
     except RuntimeError:
         # The event loop is closed, so no one waits for documents.
         return
+
+
+def lines_of(documents: Iterable[Document], to_line: ToLine) -> Iterator[bytes]:
+    # A generator begins with its first line: the documents may already wait, or raise an error, in `__iter__`.
+    for document in documents:
+        yield to_line(document)

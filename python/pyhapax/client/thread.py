@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from pyhapax.client.settings import Settings
@@ -35,18 +35,11 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end. An exception such as Ctrl-C cancels it."""
-        # Without the lock: another thread may have held it during the fork.
-        if self.pid != os.getpid():
+        try:
+            future = self._begin(work)
+        except RuntimeError:
             work.close()
-            raise RuntimeError("the request belongs to another process")
-        if threading.get_ident() == self._thread.ident:
-            work.close()
-            raise RuntimeError("the client was called in the thread of its own requests, which would wait for itself")
-        with self._lock:
-            if self._stopped:
-                work.close()
-                raise RuntimeError("the client is closed")
-            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+            raise
         try:
             return future.result()
         except CancelledError:
@@ -54,6 +47,17 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        # Without the lock: another thread may have held it during the fork.
+        if self.pid != os.getpid():
+            raise RuntimeError("the request belongs to another process")
+        if threading.get_ident() == self._thread.ident:
+            raise RuntimeError("the client was called in the thread of its own requests, which would wait for itself")
+        with self._lock:
+            if self._stopped:
+                raise RuntimeError("the client is closed")
+            return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def stop(self, wait: bool) -> None:
         """Close the connections and end the thread, and wait for that if asked to. A second call does nothing."""

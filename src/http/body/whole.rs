@@ -114,7 +114,7 @@ impl Whole {
 /// body unchanged.
 fn at_once(mut body: Body, known: Option<usize>) -> Result<Bytes, Body> {
     let Some(bytes) = known.filter(|&bytes| bytes <= LONG_BYTES_MIN) else { return Err(body) };
-    // Nobody has to be woken: if the body has not arrived, it is given to a reader, who polls it with a real waker.
+    // The waker does nothing. If the body has not arrived, a reader polls it again, with a waker of its own.
     let mut nobody = Context::from_waker(Waker::noop());
     let frame = match Pin::new(&mut body).poll_frame(&mut nobody) {
         Poll::Ready(Some(frame)) => frame.map(Frame::into_data),

@@ -13,6 +13,13 @@ pub(in crate::store) struct Checkpointed {
     pub(in crate::store) checkpointed_frames: u64,
 }
 
+impl Checkpointed {
+    /// SQLite says -1 frames if there is no log.
+    fn new(busy: bool, frames: c_int, checkpointed: c_int) -> Self {
+        Self { busy, frames: frames.max(0) as u64, checkpointed_frames: checkpointed.max(0) as u64 }
+    }
+}
+
 /// How much a checkpoint does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Mode {
@@ -32,12 +39,8 @@ pub(in crate::store) fn run(connection: &Connection, mode: Mode) -> rusqlite::Re
         Mode::Truncate => "PRAGMA main.wal_checkpoint(truncate)",
     })?;
     statement.query_row([], |row| {
-        let (frames, checkpointed): (i64, i64) = (row.get(1)?, row.get(2)?);
-        Ok(Checkpointed {
-            busy: row.get::<_, i64>(0)? != 0,
-            frames: frames.max(0) as u64,
-            checkpointed_frames: checkpointed.max(0) as u64,
-        })
+        let busy: c_int = row.get(0)?;
+        Ok(Checkpointed::new(busy != 0, row.get(1)?, row.get(2)?))
     })
 }
 
@@ -53,5 +56,5 @@ pub(in crate::store) fn state(connection: &Connection) -> rusqlite::Result<Check
     if code != ffi::SQLITE_OK {
         return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
     }
-    Ok(Checkpointed { busy: false, frames: frames.max(0) as u64, checkpointed_frames: checkpointed.max(0) as u64 })
+    Ok(Checkpointed::new(false, frames, checkpointed))
 }
