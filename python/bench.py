@@ -1,4 +1,4 @@
-"""Speed and memory of pyhapax, as ratios within one run: next to rensa, datasketch, the core in Rust and processes.
+"""Measures speed and memory of pyhapax, as ratios within one run to rensa, datasketch, the core in Rust and processes.
 
 make bench-python builds the wheel and runs this with `python -P`, because a slower build for development may be in
 the folder of this file. Rates are documents a second. Libraries take turns, and a ratio is that of two neighbours

@@ -65,7 +65,7 @@ impl Server {
     /// Starts a server on a free port and an empty directory, and waits for its ready line.
     pub(crate) fn start(launch: Launch) -> Result<Self> {
         let dir = tempfile::tempdir_in(&launch.parent).context("cannot make a directory")?;
-        // From here on, the process is ended even if a later step fails.
+        // `Started` ends the process if it is dropped, so also if a later step fails.
         let mut started = Started { child: launch.start(dir.path())?, dir, launch };
         let (address, pid) = (started.address()?, Some(started.child.id()));
         Ok(Self { address, pid, own: Own::Process(Box::new(started)) })

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 /// Whole lines, one after another, and the number of lines that were dropped.
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Woken when more than half of the room is taken, and at the end.
+    /// Notified when more than half of the room is taken, and when the log ends.
     due: Condvar,
     bytes_max: usize,
 }

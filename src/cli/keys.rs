@@ -52,7 +52,7 @@ struct Place {
 
 #[derive(Debug, clap::Args)]
 struct Add {
-    /// Its name, for logs and metrics. Two keys may have one name, while one replaces the other
+    /// Its name, for logs and metrics. Two keys may have the same name, so that a new one can replace an old one
     name: String,
     #[command(flatten)]
     place: Place,
@@ -66,7 +66,7 @@ struct Add {
     /// When it ends: 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z [default: never]
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// How much of a verdict it sees: full or verdict. By default as much as the key that it replaces, or full
+    /// How much of a verdict it sees: full or verdict. [default: as much as the key that it replaces, or full]
     #[arg(long, value_name = "SCORES")]
     scores: Option<String>,
     /// The most requests a second. If no limit is given, it gets those of the key that it replaces, or none

@@ -288,7 +288,7 @@ async fn open(
 ) -> Result<Collections> {
     let (data_dir, lock_wait) = (config.data_dir.clone(), config.lock_wait);
     if let Some(audit) = audit {
-        // Another server that stops releases this directory after its data.
+        // A server that stops closes its data first, and this directory afterwards.
         let started = tokio::task::spawn_blocking(move || audit.start(lock_wait)).await;
         started.context("opening the audit log failed")??;
     }

@@ -56,7 +56,7 @@ impl ServiceManager {
         self.tell(&[NotifyState::Status("stopping: closing the data"), more_time(MORE_TIME)]);
     }
 
-    /// Reports the progress of the start, until dropped. As long as there is progress, the start may take any time.
+    /// Reports the progress of the start, until the future is dropped. As long as there is progress, the start may take any time.
     pub(super) async fn report(&self, opening: &Opening) {
         let (mut looks, mut told) = (tokio::time::interval(LOOK), 0.0);
         loop {

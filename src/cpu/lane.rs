@@ -103,7 +103,8 @@ impl Lane {
 }
 
 impl Queue {
-    /// Refuses work if it would wait too long behind all other work, including work on its way.
+    /// Refuses new work if it would wait longer than `wait_max` behind other new work. This includes admitted work whose
+    /// job has not come yet.
     fn admits(&mut self, now: Instant, wait_max: Duration) -> Result<(), Refused> {
         let ahead = self.new.len() + self.coming.count(now, wait_max);
         self.is_in_time(now, ahead, wait_max)

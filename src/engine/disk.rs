@@ -1,6 +1,7 @@
 //! Watches whether the data directory accepts writes, and how much room its disk has. In: commits that the disk
-//! refused. Out: `"writable"` in `/readyz`, and `hapax_data_free_bytes`. After a refusal, or while the disk is nearly
-//! full, a test file is written every few seconds. It shows whether there is room again before a request has to try.
+//! refused. Out: the error for a document if the disk is full (507), `"writable"` in `/readyz`, and
+//! `hapax_data_free_bytes`. After a refusal, or while the disk is nearly full, a test file is written every few
+//! seconds. It shows whether there is room again before a request has to try.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

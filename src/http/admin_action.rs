@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use super::caller::Caller;
 use super::notes::caller_of;
 use super::query;
-use super::requires::Requires;
+use super::required_scopes::Requires;
 use super::routes::Route;
 use crate::keys::Scope;
 use crate::telemetry::AUDIT;

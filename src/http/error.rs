@@ -54,7 +54,7 @@ pub enum Code {
     SpecMismatch,
     /// The collection exists: with other settings than the request has, or the request is a load.
     CollectionExists,
-    /// The two collections do not take the same contents.
+    /// The settings of the two collections differ, or a merge of them with other options is running.
     NotMergeable,
     /// A limit on bytes, lines or documents was exceeded.
     TooLarge,

@@ -20,14 +20,14 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
-use super::admit;
 use super::answer::Answers;
+use super::authentication;
 use super::client_address;
-use super::gate;
 use super::kept_body::Keeping;
 use super::limiting;
 use super::observe;
 use super::pace::PacedBody;
+use super::route_checks;
 use super::routes::Route;
 use super::served::Served;
 use super::state::AppState;
@@ -126,7 +126,7 @@ async fn call<S: Handler>(handler: S, request: Request) -> Response {
 /// Answers the request if it may come in.
 async fn let_in<S: Handler>(state: &AppState, route: Option<&'static Route>, request: Request, handler: S) -> Response {
     client_address::look_behind_proxies(state, &request);
-    if let Err(problem) = gate::refuse_foreign(state, &request) {
+    if let Err(problem) = authentication::refuse_foreign(state, &request) {
         return problem.into_response();
     }
     match state.access().cors() {
@@ -148,7 +148,7 @@ async fn ask<S: Handler>(
     mut request: Request,
     handler: S,
 ) -> Response {
-    if let Err((reason, problem)) = gate::ask_key(state, &mut request) {
+    if let Err((reason, problem)) = authentication::ask_key(state, &mut request) {
         return limiting::refused(state, &request, reason, problem);
     }
     let held = match limiting::begin(state, &mut request) {
@@ -156,7 +156,7 @@ async fn ask<S: Handler>(
         Err(refusal) => return *refusal,
     };
     let answer = match route {
-        Some(route) => admit::admit(state, route, request, |request| call(handler, request)).await,
+        Some(route) => route_checks::admit(state, route, request, |request| call(handler, request)).await,
         None => call(handler, request).await,
     };
     limiting::end(held, answer)
@@ -226,7 +226,7 @@ pub(super) mod tests {
     use crate::cpu::{CpuConfig, CpuPool};
     use crate::http::boot::Boot;
     use crate::http::foreign::Access;
-    use crate::http::requires::Requires;
+    use crate::http::required_scopes::Requires;
     use crate::http::state::Wiring;
     use crate::keys::KeyRing;
 

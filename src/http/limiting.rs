@@ -9,7 +9,7 @@ use super::error::Problem;
 use super::notes::Notes;
 use super::quota::{Place, Quota, Share, write_fields};
 use super::refusals::{Reason, network};
-use super::requires::OPEN_PATHS;
+use super::required_scopes::OPEN_PATHS;
 use super::state::AppState;
 
 /// The place of a request whose answer is on its way, and the quota against which the rest of its body counts. Both are

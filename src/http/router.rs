@@ -5,7 +5,7 @@ use axum::extract::Request;
 
 use super::error::{Code, Problem};
 use super::front::Front;
-use super::requires::OPEN_PATHS;
+use super::required_scopes::OPEN_PATHS;
 use super::routes::{ROUTES, Route};
 use super::served::Served;
 use super::state::AppState;

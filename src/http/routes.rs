@@ -6,7 +6,7 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::admission::Class;
 use super::handlers::{backups, batch, bulk, clusters, collections, documents, golden, jobs, loads, ops, tools};
-use super::requires::Requires::{self, Key, Nothing, OneOf, Operation, Scope, ScopeForAll};
+use super::required_scopes::Requires::{self, Key, Nothing, OneOf, Operation, Scope, ScopeForAll};
 use super::state::AppState;
 use crate::keys::Scope::{Admin, Check, Delete, Insert, Load, Metrics, Read, Sign};
 

@@ -211,7 +211,7 @@ impl BandTables {
     /// the memory of one band is on its way, other bands are worked on. All locks are held to the end, so that a lookup
     /// that locks all shards finds the place in all of its bands or in none.
     fn post(&self, arena: &Arena, place: Place, keys: &[u64]) {
-        // How many bands later each stage follows the first one.
+        // Each stage works on the band that is this many bands behind that of the first stage.
         const HOME_AFTER: usize = 4;
         const OVERFLOW_AFTER: usize = 12;
         const INSERT_AFTER: usize = 16;

@@ -81,7 +81,7 @@ struct HeldLabel {
 /// The sets of labels that a scope includes.
 pub struct InScope<'a> {
     all: &'a AllLabels,
-    /// The numbers of labels, and whether documents must lack them.
+    /// For each term: the number that stands for the label, and whether documents must lack the label.
     terms: [(u64, bool); SCOPE_TERMS_MAX],
     count: usize,
     /// No document has a label that the scope requires.

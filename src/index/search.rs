@@ -1,6 +1,6 @@
-//! Signature -> the documents similar to it, best first.
-//! Probes all bands, verifies every candidate, and ranks them by equal slots. The [`View`] decides which documents a
-//! search may see. Knows nothing of ids, of the store, or of how its findings are used.
+//! Signature -> the documents similar to it, best first. `bucket_reads.rs` probes all bands, and `verifier.rs` counts
+//! the equal slots of each candidate. This file ranks the candidates at or above the threshold. The [`View`] decides
+//! which documents a search may see. Knows nothing of ids, of the store, or of how its findings are used.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;

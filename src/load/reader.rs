@@ -12,7 +12,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::columns::{COLUMNS, Column};
 use super::error::LoadError;
-use super::opening::{self, catching, pairs};
+use super::parquet_file::{self, catching, pairs};
 use super::row::{Row, Wrong, rows};
 use super::settings::FileSettings;
 
@@ -48,7 +48,7 @@ impl LoadFile {
     pub fn open(source: FileSource) -> Result<Self, LoadError> {
         let FileSource { label, mut file } = source;
         let broken = |detail: String| LoadError::File { file: label.clone(), detail };
-        let builder = opening::open(&mut file, is_known)
+        let builder = parquet_file::open(&mut file, is_known)
             .map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
         let metadata = builder.metadata().file_metadata();
         let settings = FileSettings::read(&pairs(metadata)).map_err(broken)?;

@@ -2,7 +2,7 @@
 //! library reads a field by its number alone and does not look at its type, so a value is refused if a field that the
 //! library knows has another type or comes twice. Otherwise the two would read different values.
 
-/// The most elements of all lists of a value together.
+/// The largest number of elements in all lists of a value together.
 const ELEMENTS_MAX: usize = 2_000_000;
 /// The deepest nesting of a value.
 const DEPTH_MAX: usize = 32;

@@ -3,6 +3,7 @@
 //! its name in one step.
 
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use hapax_core::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
@@ -128,16 +129,23 @@ impl Building {
         let Self { connection, readers, meta, ledger, last_seq, mut buffer, file, .. } = self;
         let collection = meta.name.as_str();
         let sqlite = |error| StoreError::from_sqlite(collection, BUILDING, error);
+        let io = |error| StoreError::from_io(collection, BUILDING, error);
         Batch::new(&connection, &readers, meta.keep, ledger, &mut buffer).finish(&Ledger::default(), last_seq)?;
         connection.execute_batch("COMMIT").map_err(sqlite)?;
         // Before the file has a log: a reader of the log would leave files next to it.
         let made = files::loading(&file.path);
-        if let Some(Finding { place, detail, .. }) = inspect_as(&made, collection, progress)?.findings.first() {
+        // Most of the file goes to the disk while its rows are read again.
+        let (inspection, synced) = thread::scope(|scope| {
+            let syncing = scope.spawn(|| files::sync(&made));
+            (inspect_as(&made, collection, progress), syncing.join().expect("a sync does not panic"))
+        });
+        synced.map_err(io)?;
+        if let Some(Finding { place, detail, .. }) = inspection?.findings.first() {
             let detail = format!("its new file is damaged: {place}: {detail}");
             return Err(StoreError::damaged(collection, None, detail));
         }
         finish_new(connection).map_err(sqlite)?;
-        files::sync(&made).map_err(|error| StoreError::from_io(collection, BUILDING, error))?;
+        files::sync(&made).map_err(io)?;
         Ok(Built(file))
     }
 

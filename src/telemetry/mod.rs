@@ -3,12 +3,13 @@
 //! that is measured, or the text of any document.
 
 mod bounded;
+pub mod buckets;
 pub mod logs;
 pub mod memory;
 pub mod names;
 pub mod recorder;
 pub mod request;
-mod spread;
+mod striped;
 pub mod trace;
 
 pub(crate) use bounded::{AUDIT, REFUSED};

@@ -1,4 +1,5 @@
 //! The Prometheus recorder: series that appear and disappear, histograms with fixed buckets, and rendering.
+//! `buckets.rs` has the bounds of the buckets.
 //! In: the values that the macros of `metrics` record. Out: the text of `/metrics`. It must not know about routes or
 //! collections, or about the code that asks for the text.
 //!
@@ -19,8 +20,9 @@ use metrics_process::Collector;
 use metrics_util::registry::{AtomicStorage, Registry, Storage};
 use parking_lot::{Mutex, RwLock};
 
+use super::buckets;
 use super::names::{self, Kind, label};
-use super::spread::{OneCopy, Spread, SpreadCounter};
+use super::striped::{OneCopy, Striped, StripedCounter};
 
 /// The series of the process's recorder; empty if none is installed, as in unit tests.
 static INSTALLED: OnceLock<Arc<Series>> = OnceLock::new();
@@ -197,11 +199,11 @@ impl Recorder for Series {
 struct Stored;
 
 impl Storage<Key> for Stored {
-    type Counter = Arc<SpreadCounter>;
+    type Counter = Arc<StripedCounter>;
     type Gauge = Arc<AtomicU64>;
     type Histogram = Arc<Buckets>;
 
-    fn counter(&self, _: &Key) -> Arc<SpreadCounter> {
+    fn counter(&self, _: &Key) -> Arc<StripedCounter> {
         Arc::default()
     }
 
@@ -213,7 +215,7 @@ impl Storage<Key> for Stored {
         let metric = names::all().find(|metric| metric.name == key.name());
         let bounds = match metric.map(|metric| metric.kind) {
             Some(Kind::Histogram(bounds)) => bounds,
-            _ => names::SECONDS,
+            _ => buckets::SECONDS,
         };
         Arc::new(Buckets::new(bounds))
     }
@@ -223,12 +225,12 @@ impl Storage<Key> for Stored {
 struct Buckets {
     bounds: &'static [f64],
     /// One count for each bound, one for values above all bounds, and the sum of the values as the bits of an `f64`.
-    numbers: Spread,
+    numbers: Striped,
 }
 
 impl Buckets {
     fn new(bounds: &'static [f64]) -> Self {
-        Self { bounds, numbers: Spread::new(bounds.len() + 2) }
+        Self { bounds, numbers: Striped::new(bounds.len() + 2) }
     }
 
     fn sum(&self) -> f64 {

@@ -133,8 +133,8 @@ pub enum CollectionError {
     NoRoomForBanding { needed: u64, max: u64 },
     /// The collection already has the allowed number of different labels. Nothing was stored.
     #[error(
-        "documents of this collection have {max} different labels, the most that `limits.labels_max` allows; use labels \
-         again, delete documents with labels that are no longer needed, or raise the limit"
+        "documents of this collection have {max} different labels, the most that `limits.labels_max` allows; use \
+         these, delete documents with labels that are no longer needed, or raise the limit"
     )]
     LabelsFull { max: usize },
     /// The collection already has the allowed number of different sets of labels. Nothing was stored.

@@ -11,13 +11,13 @@ use pyo3::types::{PyList, PyString, PyType};
 
 use crate::arguments::{share, text_of, threads_of};
 use crate::documents::{Documents, Judged, OnDuplicate, Query};
-use crate::jobs::{Outcome, SignedRows, sign_all};
 use crate::judged::{Match, Verdict};
 use crate::near::{Found, Near};
 use crate::signature::Signature;
 use crate::signer::Signing;
 use crate::spec::{Parts, SharedSpec};
 use crate::texts::Source;
+use crate::threads::{Outcome, SignedRows, sign_all};
 
 const LIMIT_MAX: usize = 1000;
 /// The module that reads and writes files.

@@ -10,12 +10,10 @@
 //! interpreter is free. Memory of others is handled in `boundary` alone. A panic becomes a Python exception.
 
 mod arguments;
-mod batch;
 mod boundary;
 mod column;
 mod documents;
 mod index;
-mod jobs;
 mod judged;
 mod keys;
 mod near;
@@ -23,9 +21,11 @@ mod rank_sketch;
 mod rows;
 mod saved;
 mod signature;
+mod signed_batch;
 mod signer;
 mod spec;
 mod texts;
+mod threads;
 mod tuning;
 
 use pyo3::prelude::*;
@@ -33,8 +33,6 @@ use pyo3::prelude::*;
 /// The native part of pyhapax. Import from `pyhapax` instead.
 #[pymodule]
 mod _native {
-    #[pymodule_export]
-    use crate::batch::Batch;
     #[pymodule_export]
     use crate::column::Column;
     #[pymodule_export]
@@ -47,6 +45,8 @@ mod _native {
     use crate::saved::{append_rows, index_rows, restore_index};
     #[pymodule_export]
     use crate::signature::{Signature, restore_signature};
+    #[pymodule_export]
+    use crate::signed_batch::Batch;
     #[pymodule_export]
     use crate::signer::{Signer, restore_signer};
     #[pymodule_export]

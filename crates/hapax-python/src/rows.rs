@@ -7,9 +7,9 @@ use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::batch::Batch;
 use crate::boundary::{Given, arrow_of, bytes_of, no_panic, refused};
 use crate::signature::Signature;
+use crate::signed_batch::Batch;
 use crate::spec::SharedSpec;
 
 /// Packed signatures, one after another.

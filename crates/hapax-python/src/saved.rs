@@ -14,11 +14,11 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::batch::{CONTENT_BYTES, struct_field};
 use crate::boundary::{Given, arrow_of, capsules_of, no_panic, refused};
 use crate::documents::{Documents, Place};
 use crate::index::Index;
 use crate::near::{Compared, Doc};
+use crate::signed_batch::{CONTENT_BYTES, struct_field};
 use crate::signer::Signing;
 use crate::spec::Parts;
 

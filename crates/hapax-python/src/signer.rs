@@ -13,15 +13,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arguments::{text_of, threads_of};
-use crate::batch::Batch;
 use crate::boundary::no_panic;
 use crate::column::Column;
-use crate::jobs::{Outcome, Signals, SignedRows, sign_all, sign_text};
 use crate::keys::{KeyArguments, KeySource};
 use crate::rows::SignatureRows;
 use crate::signature::Signature;
+use crate::signed_batch::Batch;
 use crate::spec::{Parts, SharedSpec, text_spec};
 use crate::texts::{Source, Text};
+use crate::threads::{Outcome, Signals, SignedRows, sign_all, sign_text};
 
 /// A text that is longer is signed while other threads have the interpreter. Shorter ones take microseconds.
 const SHORT_BYTES: usize = 64 << 10;

@@ -12,7 +12,7 @@ const LONGEST_US: u64 = 120_000_000;
 /// The number of different errors whose text is kept.
 const ERRORS_MAX: usize = 20;
 
-/// Latencies in microseconds, with three digits.
+/// A histogram of latencies in microseconds, with three significant digits.
 pub(crate) type Latencies = Histogram<u64>;
 
 pub(crate) fn latencies() -> Latencies {

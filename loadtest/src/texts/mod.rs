@@ -50,7 +50,7 @@ impl Texts {
         if Self::is_original(n) { n } else { n - n % 10 + NEAR_OF_TEN + random.below(10 - NEAR_OF_TEN) }
     }
 
-    /// Returns the random numbers of draw `n` for a purpose.
+    /// Returns the random number generator for item `n` of a purpose.
     pub(crate) fn random(&self, purpose: u8, n: u64) -> Random {
         Random::of(self.seed, u64::from(purpose) << PURPOSE_SHIFT | n)
     }

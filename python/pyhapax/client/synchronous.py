@@ -81,7 +81,7 @@ class Bulk:
             raise
 
     def close(self) -> None:
-        """End the request. Documents that were sent without an answer may have been stored."""
+        """End the request. Documents that were sent but not yet answered may have been stored."""
         self._ready.clear()
         self._thread.run(self._stream.close())
 

@@ -35,7 +35,7 @@ pub(in crate::cli) struct FrozenArgs {
     /// Stored part of each document: signature, shingles or text
     #[arg(long, value_name = "KEEP")]
     keep: Option<String>,
-    /// Text of a page of HTML that is compared: article or visible
+    /// Which text of an HTML page is compared: article (the main text) or visible (all visible text)
     #[arg(long, value_name = "EXTRACT")]
     extract: Option<String>,
 }

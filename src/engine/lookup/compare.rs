@@ -96,8 +96,8 @@ async fn given_side(lookup: &Arc<Lookup>, content: Content, field: &'static str,
 /// Loads the signature and the shingles of a stored document.
 async fn stored_side(lookup: &Arc<Lookup>, id: DocId) -> Result<Side> {
     beside(lookup, move |lookup| {
-        // If the document was replaced since its id was looked up, the id has other content now. If the document was
-        // deleted, the id has none.
+        // If the document is replaced or deleted after its id was looked up, its shingles are gone. Each attempt looks
+        // the id up again.
         for attempt in 0..ATTEMPTS {
             let (_reading, view) = lookup.read();
             let Some(existing) = Existing::find(lookup, &id, view)? else {

@@ -1,5 +1,7 @@
 //! Turns the index's findings into the facts that a verdict rests on: the matches, best first, and counts.
-//! Knows nothing of the text of ids, of the disk, or of how the verdict is used.
+//! `index/search.rs` compares each match with the threshold; if matches are verified exactly, `survivors.rs` does.
+//! `verdicts/verdict.rs` makes the verdict. Knows nothing of the text of ids, of the disk, or of how the verdict is
+//! used.
 
 use hapax_core::ContentHash;
 

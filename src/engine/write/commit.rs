@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::commit_window::CommitPace;
+use super::commit_window::CommitWindow;
 use super::order::{Alone, LastSeenTimes, QueuedWrite, Step, Work};
 use super::undo::{alone_failed, refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
@@ -36,7 +36,7 @@ const ALONE: usize = 1024;
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
 pub(crate) fn start(writes: &Arc<Writes>, collection: &CollectionName, writer: Writer) {
-    let pace = CommitPace::new(writes.lookup().limits().commit_window);
+    let pace = CommitWindow::new(writes.lookup().limits().commit_window);
     let committer = Committer { writes: Arc::clone(writes), collection: collection.clone(), writer, pace, alone: 0 };
     let thread = std::thread::Builder::new().name(format!("commit {collection}")).spawn(move || committer.run());
     writes.set_committer(thread.expect("the system can start one more thread"));
@@ -46,7 +46,7 @@ struct Committer {
     writes: Arc<Writes>,
     collection: CollectionName,
     writer: Writer,
-    pace: CommitPace,
+    pace: CommitWindow,
     /// How many of the next transactions have only one decision each, because a transaction met damage. This shows
     /// which decision met the damage, and the other decisions are stored.
     alone: usize,

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(4);
 const COMING_MIN: usize = 8;
 
 #[derive(Debug)]
-pub(super) struct CommitPace {
+pub(super) struct CommitWindow {
     window: Duration,
     patience: Duration,
     /// When the last transaction began.
@@ -37,8 +37,8 @@ pub(super) struct Wait {
     pub is_patient: bool,
 }
 
-impl CommitPace {
-    /// Makes a pace at which a crowd's transactions begin at least `window` apart.
+impl CommitWindow {
+    /// Makes the window of a collection: a crowd's transactions begin at least `window` apart.
     pub(super) fn new(window: Duration) -> Self {
         Self { window, patience: PATIENCE, last: None, patient_until: None, waited: 0, crowd: 0 }
     }
@@ -85,7 +85,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
     const ALL: usize = usize::MAX;
 
-    impl CommitPace {
+    impl CommitWindow {
         /// Lets some windows pass.
         fn pass(&mut self, windows: u32) {
             let earlier = |time: Option<Instant>| time.map(|time| time - windows * self.window);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_lone_writer_does_not_wait() {
-        let mut pace = CommitPace::new(HOUR);
+        let mut pace = CommitWindow::new(HOUR);
         for _ in 0..10 {
             assert_eq!(pace.waits(1, false), None);
             pace.begin(1, ALL);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_crowd_waits_for_all_of_it_or_for_the_window() {
-        let mut pace = CommitPace::new(HOUR);
+        let mut pace = CommitWindow::new(HOUR);
         pace.begin(64, ALL);
         assert!(pace.waits(63, false).is_some_and(|wait| wait.time <= HOUR && !wait.is_patient));
         assert_eq!(pace.waits(64, false), None, "all are back");
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn patient_writes_wait_while_many_come_and_not_for_long() {
-        let mut pace = CommitPace { patience: 4 * HOUR, ..CommitPace::new(HOUR) };
+        let mut pace = CommitWindow { patience: 4 * HOUR, ..CommitWindow::new(HOUR) };
         let patient = Some(Wait { time: HOUR, entries: ALL, is_patient: true });
-        let after = |pace: &mut CommitPace, windows, waiting, are_patient| {
+        let after = |pace: &mut CommitWindow, windows, waiting, are_patient| {
             pace.begin(1000, ALL);
             pace.pass(windows);
             pace.waits(waiting, are_patient)
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_waits_for_each_answer_does_not_wait_for_others_and_one_that_flows_does() {
-        let mut pace = CommitPace::new(HOUR);
+        let mut pace = CommitWindow::new(HOUR);
         pace.begin(COMING_MIN - 1, ALL);
         assert_eq!(pace.waits(COMING_MIN - 1, true), None);
         pace.begin(20, ALL);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn writes_that_were_left_over_have_not_just_come() {
-        let mut pace = CommitPace { patience: 4 * HOUR, ..CommitPace::new(HOUR) };
+        let mut pace = CommitWindow { patience: 4 * HOUR, ..CommitWindow::new(HOUR) };
         pace.begin(1000, 100);
         assert_eq!(pace.wait(100, 100, || true), None, "as many as a transaction takes");
         pace.pass(1);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_smaller_crowd_is_learned_slowly_and_one_that_has_gone_is_soon_forgotten() {
-        let mut pace = CommitPace::new(HOUR);
+        let mut pace = CommitWindow::new(HOUR);
         pace.begin(64, ALL);
         pace.begin(40, ALL);
         assert_eq!(pace.crowd, 56);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn without_a_window_no_transaction_waits() {
-        let mut pace = CommitPace::new(Duration::ZERO);
+        let mut pace = CommitWindow::new(Duration::ZERO);
         pace.begin(64, ALL);
         assert_eq!(pace.waits(50, true), None);
     }

@@ -101,10 +101,7 @@ fn named(
         })?;
     }
     let Spec::Text(mut spec) = spec else {
-        return Err(Problem::invalid(
-            "spec",
-            "cannot be external if parts of it are given as fields: give the whole spec instead",
-        ));
+        unreachable!("parts were replaced in the spec of texts");
     };
     let Some(key) = key else { return Ok(spec) };
     match KeyAsked::named(key) {

@@ -313,7 +313,7 @@ pub async fn delete_many(
     let audited = Audited::of(&state, &caller, &collection);
     let (mut answers, mut refused) = (Vec::new(), None);
     for id in ids(&state, &quota, body).await? {
-        // Lets other tasks run: a thousand deletions may never have to wait.
+        // Lets other tasks run. Without this, a thousand deletions that do not have to wait would keep the thread.
         tokio::task::consume_budget().await;
         match collection.delete(id.clone()).await {
             Ok(ticket) => answers.push(audited.deleted(ticket, &id)),

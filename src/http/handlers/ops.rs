@@ -5,8 +5,8 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderName};
 use serde::Serialize;
 
+use crate::http::authentication;
 use crate::http::error::{Code, CollectionProgress, Problem};
-use crate::http::gate;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
 
@@ -51,7 +51,7 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "the server is shutting down and finishes open requests"));
     }
-    let caller = gate::admitted(&state, &request);
+    let caller = authentication::admitted(&state, &request);
     let collections = state.boot().ready().map_err(|mut problem| {
         // Probes show no key and may use any host name, so they must not reveal the names of collections.
         if let Some(caller) = caller {

@@ -5,7 +5,7 @@ use crate::http::caller::Caller;
 use crate::http::error::Problem;
 use crate::http::options::{InsertAsked, check_options, insert_options, is_default};
 use crate::http::query::Query;
-use crate::http::requires::OPERATIONS;
+use crate::http::required_scopes::OPERATIONS;
 use crate::keys::Scope;
 use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Revisit, Verdict};
 

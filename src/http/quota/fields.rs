@@ -9,7 +9,7 @@ use std::fmt::Write;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::bucket::Nanos;
-use super::limit::Limit;
+use super::limit_names::Limit;
 use super::share::Share;
 use crate::types::retry_after;
 

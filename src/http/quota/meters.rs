@@ -2,7 +2,7 @@
 
 use metrics::{Counter, counter};
 
-use super::limit::Limit;
+use super::limit_names::Limit;
 use crate::telemetry::names::{self, label};
 
 /// Counts the work of one key name. Addresses have no such metrics, because a client can choose its address.

@@ -7,7 +7,7 @@ mod bounded;
 mod bucket;
 mod fields;
 mod key_shares;
-mod limit;
+mod limit_names;
 mod meters;
 #[expect(clippy::module_inception, reason = "the handle is the module's main item")]
 mod quota;

@@ -9,7 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use super::limit::Limit;
+use super::limit_names::Limit;
 use super::share::Share;
 use crate::http::error::Problem;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::bucket::{Bucket, Nanos};
-use super::limit::Limit;
+use super::limit_names::Limit;
 use super::meters::Meters;
 use crate::http::error::{Code, Problem};
 use crate::keys::KeyLimits;

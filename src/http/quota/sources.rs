@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bounded::Bounded;
-use super::limit::Limit;
+use super::limit_names::Limit;
 use super::meters::Meters;
 use super::share::{Owner, Share};
 use crate::http::error::Problem;

@@ -13,8 +13,9 @@ use crate::index::pool::{BUCKET_ENTRIES, PAGE_BUCKETS, Page};
 /// The range of loads, in percent, of a shard that has grown or shrunk. Each shard uses a different load in this range, so
 /// that they do not all grow at the same time.
 pub(super) const LOAD_GROWN: [usize; 2] = [52, 66];
-/// The range of loads for a shard that gets all its entries at once. Such a shard must not take more than the memory
-/// budget counts: a collection that has reached the budget must be able to replace its documents after a restart.
+/// The range of loads for a shard that gets all its entries at once. Such a shard must not take more memory
+/// than the budget counts for its entries. Otherwise a collection that has reached the budget could not replace its
+/// documents after a restart.
 pub(super) const LOAD_FILLED: [usize; 2] = [58, 72];
 /// The number of pages of a shard is rounded to the nearest whole number, but the load must not exceed this.
 const LOAD_ROUNDED: usize = 80;

@@ -1,5 +1,5 @@
-//! The bytes of a text -> its characters. The label may be wrong or absent, but this never causes an error. Knows
-//! nothing of records.
+//! The bytes of a text -> its characters. The charset that its sender names may be wrong or missing. This
+//! never causes an error. Knows nothing of records.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 

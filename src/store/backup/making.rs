@@ -11,7 +11,7 @@ use super::folder::{PARTIAL, WRITING, entries, is_ours};
 use super::manifest::{self, Manifest, ManifestEntry};
 use super::pace::Pace;
 use super::progress::Progress;
-use super::{check, copy, series};
+use super::{check_copy, copy, series};
 use crate::store::data_dir::files::{self, make_dir, name_of, sync_dir};
 use crate::store::error::StoreError;
 use crate::store::settings::Opened;
@@ -104,7 +104,7 @@ impl Backup {
         let pace = Pace::new(self.limits.bytes_per_second_max, self.progress.clone());
         // This comes before the other checks, which then find the file in the system's page cache.
         let (bytes, sum) = manifest::sum_of(&target, &pace).map_err(failed("reading it"))?;
-        let Opened { meta, last_seq, documents } = check::every_row(&target, bytes, &stage, &pace)?;
+        let Opened { meta, last_seq, documents } = check_copy::every_row(&target, bytes, &stage, &pace)?;
         if let Some(detail) = meta.other_than(&label) {
             return Err(StoreError::Damaged { collection: label, record: None, detail }.into());
         }

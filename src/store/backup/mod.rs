@@ -8,7 +8,7 @@
 //! DIR/manifest.json           last, by a rename: without it the backup is not valid
 //! ```
 
-mod check;
+mod check_copy;
 mod copy;
 mod error;
 mod folder;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::check;
+use super::check_copy;
 use super::error::{BackupError, Result};
 use super::folder::entries;
 use super::manifest::{self, Manifest, ManifestEntry};
@@ -79,7 +79,7 @@ fn restore_one(dir: &Path, restoring: &Path, entry: &ManifestEntry, progress: &A
     entry.compare(&from, &copied)?;
     progress.copied(entry.bytes);
     // A file of an older format is upgraded when a server opens it. The rows were checked when the backup was made.
-    let held = check::head(&to)?;
+    let held = check_copy::head(&to)?;
     let held = held.as_ref().map(|opened| (opened.meta.name.as_str(), opened.documents, opened.last_seq.0));
     if held.is_some_and(|held| held != (entry.name.as_str(), entry.documents, entry.last_seq)) {
         let detail =

@@ -158,7 +158,6 @@ pub(in crate::store) fn loading(path: &Path) -> PathBuf {
 /// Returns an empty file without a name, on the disk of `path`. Only one is made at a time.
 pub fn spool(path: &Path) -> io::Result<File> {
     let path = with_suffix(path, SPOOL);
-    // A crash between the two steps leaves the name, which the next start removes.
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
     #[cfg(unix)]

@@ -84,7 +84,7 @@ impl GoldenRows {
         let mut complaints: Vec<String> =
             self.flaws.iter().map(|(pair, flaw)| format!("pair {pair}: {flaw}")).collect();
         if self.differs {
-            complaints.push("the intact pairs are not those that the ledger counts".to_owned());
+            complaints.push("the ledger does not match the intact pairs".to_owned());
         }
         match self.broken.map(|error| StoreError::from_sqlite(collection, "reading its golden set", error)) {
             None => {}

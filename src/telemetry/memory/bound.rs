@@ -128,7 +128,7 @@ impl Bound {
             tracing::warn!(
                 anonymous_bytes = taken,
                 max_bytes = max,
-                "the process has reached memory.max_bytes; new documents and large bodies are refused until it takes less"
+                "the process has reached memory.max_bytes; new documents and large bodies are refused until it takes 5 % less"
             );
         } else if was_short && !short {
             tracing::info!(

@@ -164,7 +164,7 @@ unsafe fn gather(text: &[u8], places: __m256i) -> __m512i {
     }
 }
 
-/// Moves the lanes whose bits are set to the front.
+/// Moves the lanes that `kept` selects to the front, in order. The other lanes become 0.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pack_64(kept: __mmask8, numbers: __m512i) -> __m512i {

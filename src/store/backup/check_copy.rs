@@ -1,4 +1,5 @@
-//! Reads every row of a file that has no writer, and checks it against its checksum, the ledger and its neighbours.
+//! Reads every row of a file that has no writer, and checks it against its checksum, the ledger and its neighbours. A
+//! backup does this with each of its copies. A restore compares the checksums of whole files (`restore.rs`).
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;

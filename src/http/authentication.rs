@@ -1,6 +1,6 @@
 //! Decides which requests may come in: those that show a valid key, or, if no key is configured, those that
-//! [`Access`](super::foreign::Access) accepts. Probes are always accepted. Later, each route decides whether the key
-//! allows the request.
+//! [`Access`](super::foreign::Access) accepts. Probes are always accepted. Later, `required_scopes.rs` decides
+//! whether the key allows the route, and `request/path.rs` and `request/targets.rs` whether it allows the collection.
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -10,7 +10,7 @@ use super::caller::Caller;
 use super::error::{Code, Problem};
 use super::notes::Notes;
 use super::refusals::Reason;
-use super::requires::OPEN_PATHS;
+use super::required_scopes::OPEN_PATHS;
 use super::state::AppState;
 use crate::keys::Shown;
 

@@ -12,9 +12,9 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::boundary::{self, refused};
 use crate::column::{Column, fill_view, numpy_array, row_of};
-use crate::jobs::{Outcome, SignedRows};
 use crate::signature::Signature;
 use crate::spec::SharedSpec;
+use crate::threads::{Outcome, SignedRows};
 
 pub(crate) const CONTENT_BYTES: i32 = 16;
 

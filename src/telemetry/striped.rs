@@ -18,7 +18,7 @@ const NUMBERS_EACH: usize = 16;
 struct Lines([AtomicU64; NUMBERS_EACH]);
 
 /// Some numbers, each in several copies.
-pub(super) struct Spread {
+pub(super) struct Striped {
     lines: Box<[Lines]>,
     lines_each: usize,
 }
@@ -27,7 +27,7 @@ pub(super) struct Spread {
 #[derive(Clone, Copy)]
 pub(super) struct OneCopy<'a>(&'a [Lines]);
 
-impl Spread {
+impl Striped {
     pub(super) fn new(numbers: usize) -> Self {
         let lines_each = numbers.div_ceil(NUMBERS_EACH);
         Self { lines: (0..lines_each * copies()).map(|_| Lines::default()).collect(), lines_each }
@@ -58,21 +58,21 @@ impl<'a> OneCopy<'a> {
 }
 
 /// A counter of events.
-pub(super) struct SpreadCounter(Spread);
+pub(super) struct StripedCounter(Striped);
 
-impl Default for SpreadCounter {
+impl Default for StripedCounter {
     fn default() -> Self {
-        Self(Spread::new(1))
+        Self(Striped::new(1))
     }
 }
 
-impl SpreadCounter {
+impl StripedCounter {
     pub(super) fn get(&self) -> u64 {
         self.0.sum(0)
     }
 }
 
-impl CounterFn for SpreadCounter {
+impl CounterFn for StripedCounter {
     fn increment(&self, value: u64) {
         if value > 0 {
             self.0.here().at(0).fetch_add(value, Ordering::Relaxed);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_threads_add_is_added_up() {
-        let (numbers, counter) = (Spread::new(40), SpreadCounter::default());
+        let (numbers, counter) = (Striped::new(40), StripedCounter::default());
         std::thread::scope(|scope| {
             for _ in 0..20 {
                 scope.spawn(|| {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_is_set_never_falls() {
-        let counter = SpreadCounter::default();
+        let counter = StripedCounter::default();
         [5, 9, 7].into_iter().for_each(|value| counter.absolute(value));
         assert_eq!(counter.get(), 9);
     }

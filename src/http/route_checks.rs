@@ -17,7 +17,7 @@ use super::error::{Code, Problem};
 use super::notes::{Notes, caller_of};
 use super::query::{self, Query};
 use super::refusals::Reason;
-use super::requires::Requires;
+use super::required_scopes::Requires;
 use super::routes::Route;
 use super::sending::AnyProgress;
 use super::state::AppState;
