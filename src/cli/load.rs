@@ -39,7 +39,7 @@ const STEPS: u64 = 1000;
 The files need the columns \"id\" and \"signature\"; docs/load.md describes the others. Several files become one
 collection, in their order.
 
-Exit status: 0 the collection is there, 2 the load failed.")]
+Exit status: 0 the collection is there; 2 the load failed; with --data-dir, 130 stopped by a second signal.")]
 pub struct Args {
     /// Parquet files of signatures
     #[arg(value_name = "FILE", required = true)]

@@ -13,7 +13,6 @@ use super::columns::Column;
 use super::error::LoadError;
 use super::reader::LoadFile;
 use super::row::{Row, Wrong};
-use super::settings::check_same;
 use super::stored_verdict;
 use crate::store::{
     Additions, Building, Built, Earlier, Meta, Record, StoreError, StoredMatch, StoredVerdict, id_fingerprint,
@@ -103,6 +102,18 @@ pub fn build(
     }
     let file = building.complete(&|share| progress(LoadProgress::Checked(share)))?;
     if stop() { Err(LoadError::Cancelled) } else { Ok(Made { file, loaded }) }
+}
+
+/// Refuses files that do not have the same spec and settings.
+pub fn check_same(files: &[LoadFile]) -> Result<(), LoadError> {
+    let [first, others @ ..] = files else { return Ok(()) };
+    match others.iter().find(|file| file.settings() != first.settings()) {
+        None => Ok(()),
+        Some(other) => Err(LoadError::File {
+            file: other.label().to_owned(),
+            detail: format!("its spec or its settings are not those of {}", first.label()),
+        }),
+    }
 }
 
 /// The reason why a row was not added.

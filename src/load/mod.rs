@@ -17,13 +17,13 @@ mod stored_verdict;
 mod thrift;
 mod writer;
 
-pub use builder::{LoadProgress, Loaded, Made, build};
+pub use builder::{LoadProgress, Loaded, Made, build, check_same};
 pub use columns::{COLUMNS, Column, ColumnDoc};
 pub use error::LoadError;
 pub(crate) use integer::integer;
 pub(crate) use parquet_file::{catching, open as open_parquet, pairs};
 pub use reader::{FileSource, LoadFile};
 pub(crate) use settings::FINGERPRINT;
-pub use settings::{FileSettings, check_same};
+pub use settings::FileSettings;
 pub use splice::Splice;
 pub use writer::{ExportedRow, ParquetWriter};

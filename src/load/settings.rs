@@ -1,5 +1,5 @@
 //! The settings of a collection in the metadata of a file: its spec, the spec's fingerprint, and the rest as JSON.
-//! Files of one load must have the same ([`check_same`]).
+//! Files of one load must have the same (`builder.rs`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,8 +7,6 @@ use std::time::Duration;
 use hapax_core::{Banding, Spec};
 use serde::{Deserialize, Serialize};
 
-use super::error::LoadError;
-use super::reader::LoadFile;
 use crate::extract::EXTRACTOR_VERSION;
 use crate::types::{Extract, Keep, Verify};
 use crate::verdicts::{Settings, SettingsAsked};
@@ -65,18 +63,6 @@ fn extractor_now() -> u32 {
 
 fn verify_estimate() -> String {
     Verify::Estimate.as_str().to_owned()
-}
-
-/// Refuses files that do not have the same spec and settings.
-pub fn check_same(files: &[LoadFile]) -> Result<(), LoadError> {
-    let [first, others @ ..] = files else { return Ok(()) };
-    match others.iter().find(|file| file.settings() != first.settings()) {
-        None => Ok(()),
-        Some(other) => Err(LoadError::File {
-            file: other.label().to_owned(),
-            detail: format!("its spec or its settings are not those of {}", first.label()),
-        }),
-    }
 }
 
 impl FileSettings {

@@ -58,7 +58,7 @@ pub mod label {
     pub const RESULT: &str = "result";
     /// A sketch, as in the spec, such as `fss256x8`.
     pub const SKETCH: &str = "sketch";
-    /// `postings`, `signatures`, `ids`, `clusters`, `seen_times` or `id_cache`.
+    /// `postings`, `signatures`, `ids`, `labels`, `clusters`, `seen_times` or `id_cache`.
     pub const PART: &str = "part";
     /// `single`, `bulk` or `admin`.
     pub const CLASS: &str = "class";
@@ -183,8 +183,9 @@ pub mod value {
     pub const PART_IDS: &str = "ids";
     /// [`super::label::PART`]: ids that are held in memory so that answers can name documents without reading the disk.
     pub const PART_ID_CACHE: &str = "id_cache";
-    /// [`super::label::PART`]: the last-seen times, if documents expire.
+    /// [`super::label::PART`]: the labels of documents.
     pub const PART_LABELS: &str = "labels";
+    /// [`super::label::PART`]: the last-seen times, if documents expire.
     pub const PART_SEEN_TIMES: &str = "seen_times";
     /// [`super::label::PART`]: which document is in which cluster.
     pub const PART_CLUSTERS: &str = "clusters";
@@ -410,7 +411,7 @@ metrics_table! {
     "overload" => {
     HTTP_SHED = "hapax_http_shed_total", Kind::Counter, None, [label::CLASS],
         "Requests refused with 503 before any work was done for them: `single` (checks, insertions, batches, pages), \
-         `bulk`, `admin` (collections, backups, version).",
+         `bulk`, `admin` (collections, loads, jobs, backups, version).",
         "See [Overload](overload.md).";
     HTTP_QUEUE_WAIT = "hapax_http_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
         "How long a request about documents waited for a thread, of `server.queue_delay_max_ms`.",

@@ -200,7 +200,7 @@ fn refuse_if_missing(missing: &[CollectionName]) -> Result<()> {
         None => Ok(()),
         Some(name) => Err(CollectionError::Store(format!(
             "the file of collection `{name}` is missing, so the backup would lack it; restore it from an earlier backup, or \
-             accept the loss with DELETE /v1/collections/{name}"
+             accept the loss with DELETE /v1/collections/{name}?confirm={name}"
         ))),
     }
 }

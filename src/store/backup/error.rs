@@ -39,6 +39,12 @@ pub enum BackupError {
         grown: u64,
         max: u64,
     },
+    /// A collection is listed and has no file. A backup without it might replace the last one that has it.
+    #[error(
+        "the file of collection `{collection}` is missing, so the backup would lack it; restore it from an earlier backup, \
+         or start the server and accept the loss with DELETE /v1/collections/{collection}?confirm={collection}"
+    )]
+    CollectionMissing { collection: String },
     /// The backup was cancelled.
     #[error("the backup was cancelled")]
     Cancelled,

@@ -10,8 +10,8 @@ use super::making::{Backup, units};
 use super::manifest::Manifest;
 use super::progress::Progress;
 use super::restore::refuse_half_restored;
-use crate::store::data_dir::files;
 use crate::store::data_dir::lock::DataDirLock;
+use crate::store::data_dir::{Inventory, files};
 use crate::store::handle::Store;
 use crate::types::TimestampMs;
 
@@ -36,6 +36,10 @@ pub fn offline(
     let listing = |source| BackupError::Io { path: collections.clone(), doing: "listing it", source };
     files::clean_leftovers(&collections).map_err(listing)?;
     let names = files::list(&collections).map_err(listing)?;
+    let missing = Inventory::missing_of(data_dir, &names).map_err(listing)?;
+    if let Some(name) = missing.first() {
+        return Err(BackupError::CollectionMissing { collection: name.to_string() });
+    }
     let paths: Vec<_> = names.iter().map(|name| files::path_of(&collections, name)).collect();
     let mut backup = Backup::begin(dir, CopyLimits::default(), Arc::clone(&progress))?;
     if let Some(series) = series {

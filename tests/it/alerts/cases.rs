@@ -25,7 +25,11 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         alert: "HapaxShedsLoad",
-        fires: &[("hapax_http_shed_total{class='single'}", "0+10x40"), ("hapax_http_requests_total", "0+100x40")],
+        fires: &[
+            ("hapax_http_shed_total{class='single'}", "0+0.6x40"),
+            ("hapax_cpu_refused_total", "0+0.6x40"),
+            ("hapax_http_requests_total", "0+100x40"),
+        ],
         quiet: &[("hapax_http_shed_total{class='single'}", "0+1x40"), ("hapax_http_requests_total", "0+1000x40")],
         at: "30m",
     },

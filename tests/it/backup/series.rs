@@ -112,6 +112,24 @@ fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
     assert_eq!(whole_in(target.parent().unwrap()), there(&[first[2].clone(), path]));
 }
 
+/// `hapax backup --data-dir --keep 1` once replaced the last backup that had a collection whose file had vanished.
+#[test]
+fn a_vanished_collection_is_never_left_out_of_a_series() {
+    let dir = dir();
+    let (data, _, _) = offline(&dir, 1);
+    let target = dir.path().join("series/nightly");
+    let back_up = || run(&["backup", utf8(&target), "--keep", "1", "--data-dir", utf8(&data)]);
+    assert_eq!(back_up().0, 0);
+    let before = whole_in(target.parent().unwrap());
+    let [file, kept] = ["collections/news.sqlite", "news.sqlite"].map(|name| data.join(name));
+    fs::rename(&file, &kept).unwrap();
+    let (status, path, said) = back_up();
+    assert!(status == 2 && path.is_empty() && said.contains("the file of collection `news` is missing"), "{said}");
+    assert_eq!(whole_in(target.parent().unwrap()), before);
+    fs::rename(&kept, &file).unwrap();
+    assert_eq!(back_up().0, 0);
+}
+
 /// After a run that is killed at any moment, there may be one more whole backup, or fewer, but there is always at least
 /// one.
 #[test]
