@@ -235,7 +235,7 @@ impl Rows {
     }
 
     /// Returns the earlier row with this id.
-    fn row_of(&self, id: &DocId) -> Result<Option<(KnownRow, Earlier)>, Failed> {
+    fn row_of(&mut self, id: &DocId) -> Result<Option<(KnownRow, Earlier)>, Failed> {
         for known in self.known.of(id) {
             let earlier = self.building.earlier(known.seq)?;
             if earlier.id == *id {
@@ -245,7 +245,7 @@ impl Rows {
         Ok(None)
     }
 
-    fn representative(&self, id: &DocId) -> Result<(Seq, Earlier), Failed> {
+    fn representative(&mut self, id: &DocId) -> Result<(Seq, Earlier), Failed> {
         let shown = id.as_str();
         match self.row_of(id)? {
             Some((KnownRow { seq, stands: true }, earlier)) => Ok((seq, earlier)),
@@ -254,7 +254,7 @@ impl Rows {
         }
     }
 
-    fn verdict(&self, json: &str, ours: &Ours<'_>) -> Result<StoredVerdict, Failed> {
+    fn verdict(&mut self, json: &str, ours: &Ours<'_>) -> Result<StoredVerdict, Failed> {
         let mut failed = None;
         let verdict = stored_verdict::from_json(json, |(id, overlap)| match self.row_of(&id) {
             Ok(Some((known, earlier))) => Ok(self.judged(ours, known.seq, &earlier, overlap)),

@@ -2,6 +2,7 @@
 //! opened as a collection. In: records, in order of `seq`. Out: a file that is complete, checked and on disk, and gets
 //! its name in one step.
 
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,21 +12,20 @@ use rusqlite::{Connection, OptionalExtension};
 use super::data_dir::files;
 use super::error::{Result, StoreError};
 use super::format::creation::{begin_new, finish_new, refuse_orphan};
-use super::format::ledger::Ledger;
 use super::format::rows::is_given;
+use super::group_writer::{GroupWriter, OpenFile};
 use super::integrity::inspection::{Finding, inspect_as};
 use super::read::readers::Readers;
 use super::record::Record;
 use super::settings::Meta;
-use super::write::batch::Batch;
-use super::write::documents::insert_all;
 use crate::types::{DocId, Seq};
 
 /// The operation in errors.
 const BUILDING: &str = "building its file";
 
-/// The number of documents that are written together.
-const WAITING_MAX: usize = 256;
+/// A group of documents is written when it has this many, or when this many bytes of payloads and metadata are in it.
+const GROUP_MAX: usize = 256;
+const GROUP_BYTES_MAX: usize = 1 << 20;
 
 /// The parts of a record that was added, with which later ones are compared.
 pub struct Earlier {
@@ -37,15 +37,12 @@ pub struct Earlier {
 
 /// A file that is being made. It is removed if this is dropped.
 pub struct Building {
-    connection: Connection,
-    /// A batch reads the payloads that it removes through these. Here nothing is removed, so only the name is used.
-    readers: Readers,
-    meta: Meta,
-    ledger: Ledger,
+    writer: GroupWriter,
+    collection: String,
     last_seq: Seq,
-    /// The last documents added, which are not in the file yet.
-    waiting: Vec<Record>,
-    buffer: Vec<u8>,
+    /// The last documents added, which the writer does not have yet, and the bytes of their payloads and metadata.
+    group: Vec<Record>,
+    group_bytes: usize,
     file: Unfinished,
 }
 
@@ -78,80 +75,81 @@ impl Building {
             .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384; BEGIN")
             .map_err(sqlite)?;
         let readers = Readers::new(&made, collection);
-        let (ledger, last_seq, waiting, buffer) = Default::default();
-        Ok(Self { connection, readers, meta: meta.clone(), ledger, last_seq, waiting, buffer, file })
+        let writer = GroupWriter::start(OpenFile::new(connection, readers, meta.keep));
+        let (last_seq, group, group_bytes) = Default::default();
+        Ok(Self { writer, collection: collection.to_owned(), last_seq, group, group_bytes, file })
     }
 
-    /// Adds a document. Its `seq` is higher than that of the last one.
+    /// Adds a document. Its `seq` is higher than that of the last one. The error may be that of an earlier document.
     pub fn push(&mut self, record: Record) -> Result<()> {
         self.last_seq = record.seq;
-        self.waiting.push(record);
-        if self.waiting.len() < WAITING_MAX { Ok(()) } else { self.write() }
+        let payload = record.payload.as_ref().map_or(0, |payload| payload.bytes.len());
+        self.group_bytes += payload + record.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        self.group.push(record);
+        if self.group.len() < GROUP_MAX && self.group_bytes < GROUP_BYTES_MAX { Ok(()) } else { self.write() }
     }
 
-    /// Writes the documents that wait.
+    /// Gives the last documents to the writer.
     fn write(&mut self) -> Result<()> {
-        let (keep, ledger) = (self.meta.keep, self.ledger);
-        let mut batch = Batch::new(&self.connection, &self.readers, keep, ledger, &mut self.buffer);
-        insert_all(&mut batch, &self.waiting.iter().collect::<Vec<_>>())?;
-        self.ledger = *batch.ledger();
-        self.waiting.clear();
-        Ok(())
+        self.group_bytes = 0;
+        self.writer.give(mem::replace(&mut self.group, Vec::with_capacity(GROUP_MAX)))
     }
 
     /// Returns a document that was added.
-    pub fn earlier(&self, seq: Seq) -> Result<Earlier> {
-        if let Ok(at) = self.waiting.binary_search_by_key(&seq, |record| record.seq) {
-            let Record { id, signature, content, given, .. } = &self.waiting[at];
+    pub fn earlier(&mut self, seq: Seq) -> Result<Earlier> {
+        if let Ok(at) = self.group.binary_search_by_key(&seq, |record| record.seq) {
+            let Record { id, signature, content, given, .. } = &self.group[at];
             let content = (!given).then_some(*content);
             return Ok(Earlier { id: id.clone(), signature: signature.clone(), content });
         }
-        let sql = "SELECT d.id, s.bytes, d.content_hash, d.flags FROM document d JOIN signature s ON s.seq = d.seq
-                   WHERE d.seq = ?1";
-        let read = |row: &rusqlite::Row<'_>| {
-            let (id, signature): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
-            let content: [u8; 16] = row.get(2)?;
-            Ok((id, signature, u128::from_be_bytes(content), row.get::<_, u8>(3)?))
-        };
-        let found = self.connection.prepare_cached(sql);
-        let found = found.and_then(|mut statement| statement.query_row([seq.0 as i64], read).optional());
-        let found = found.map_err(|error| StoreError::from_sqlite(self.collection(), BUILDING, error))?;
-        let lost = |detail| StoreError::damaged(self.collection(), seq, detail);
-        let (id, signature, content, flags) = found.ok_or_else(|| lost("a row that was just written is gone"))?;
-        let id = DocId::new(id).map_err(|_| lost("its id is invalid"))?;
-        let content = (!is_given(flags)).then_some(ContentHash(content));
-        Ok(Earlier { id, signature, content })
+        let collection = &self.collection;
+        self.writer.read(|file| read_earlier(file.connection(), collection, seq))
     }
 
     /// Completes the file, reads all of it again, and syncs it. `progress` is called with the share that was read.
     pub fn complete(mut self, progress: &dyn Fn(f64)) -> Result<Built> {
         self.write()?;
-        let Self { connection, readers, meta, ledger, last_seq, mut buffer, file, .. } = self;
-        let collection = meta.name.as_str();
-        let sqlite = |error| StoreError::from_sqlite(collection, BUILDING, error);
-        let io = |error| StoreError::from_io(collection, BUILDING, error);
-        Batch::new(&connection, &readers, meta.keep, ledger, &mut buffer).finish(&Ledger::default(), last_seq)?;
-        connection.execute_batch("COMMIT").map_err(sqlite)?;
+        let Self { writer, collection, last_seq, file, .. } = self;
+        let sqlite = |error| StoreError::from_sqlite(&collection, BUILDING, error);
+        let io = |error| StoreError::from_io(&collection, BUILDING, error);
+        let mut open = writer.finish()?;
+        open.write_ledger(last_seq)?;
+        let connection = open.commit().map_err(sqlite)?;
         // Before the file has a log: a reader of the log would leave files next to it.
         let made = files::loading(&file.path);
         // Most of the file goes to the disk while its rows are read again.
         let (inspection, synced) = thread::scope(|scope| {
             let syncing = scope.spawn(|| files::sync(&made));
-            (inspect_as(&made, collection, progress), syncing.join().expect("a sync does not panic"))
+            (inspect_as(&made, &collection, progress), syncing.join().expect("a sync does not panic"))
         });
         synced.map_err(io)?;
         if let Some(Finding { place, detail, .. }) = inspection?.findings.first() {
             let detail = format!("its new file is damaged: {place}: {detail}");
-            return Err(StoreError::damaged(collection, None, detail));
+            return Err(StoreError::damaged(&collection, None, detail));
         }
         finish_new(connection).map_err(sqlite)?;
         files::sync(&made).map_err(io)?;
         Ok(Built(file))
     }
+}
 
-    fn collection(&self) -> &str {
-        self.meta.name.as_str()
-    }
+/// Reads a document that was written.
+fn read_earlier(connection: &Connection, collection: &str, seq: Seq) -> Result<Earlier> {
+    let sql = "SELECT d.id, s.bytes, d.content_hash, d.flags FROM document d JOIN signature s ON s.seq = d.seq
+               WHERE d.seq = ?1";
+    let read = |row: &rusqlite::Row<'_>| {
+        let (id, signature): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        let content: [u8; 16] = row.get(2)?;
+        Ok((id, signature, u128::from_be_bytes(content), row.get::<_, u8>(3)?))
+    };
+    let found = connection.prepare_cached(sql);
+    let found = found.and_then(|mut statement| statement.query_row([seq.0 as i64], read).optional());
+    let found = found.map_err(|error| StoreError::from_sqlite(collection, BUILDING, error))?;
+    let lost = |detail| StoreError::damaged(collection, seq, detail);
+    let (id, signature, content, flags) = found.ok_or_else(|| lost("a row that was just written is gone"))?;
+    let id = DocId::new(id).map_err(|_| lost("its id is invalid"))?;
+    let content = (!is_given(flags)).then_some(ContentHash(content));
+    Ok(Earlier { id, signature, content })
 }
 
 impl Built {

@@ -35,6 +35,7 @@ mod descriptors;
 mod error;
 mod fingerprint;
 mod format;
+mod group_writer;
 mod handle;
 mod integrity;
 mod log;

@@ -1,0 +1,178 @@
+//! Writes groups of documents into a file that is being made, in a thread of its own, while the caller prepares the
+//! next group. In: groups, in order of `seq`. Out: their rows in the open transaction, and the ledger.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+
+use super::error::{Result, StoreError};
+use super::format::ledger::Ledger;
+use super::read::readers::Readers;
+use super::record::Record;
+use super::write::batch::Batch;
+use super::write::documents::insert_all;
+use crate::types::{Keep, Seq};
+
+/// The number of groups that may wait while another one is written.
+const WAITING_MAX: usize = 1;
+
+/// The file, with an open transaction.
+pub(super) struct OpenFile {
+    connection: Connection,
+    /// A batch reads the payloads that it removes through these. Here nothing is removed, so only the name is used.
+    readers: Readers,
+    keep: Keep,
+    ledger: Ledger,
+    buffer: Vec<u8>,
+}
+
+impl OpenFile {
+    pub(super) fn new(connection: Connection, readers: Readers, keep: Keep) -> Self {
+        Self { connection, readers, keep, ledger: Ledger::default(), buffer: Vec::new() }
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Commits the transaction, and returns the connection.
+    pub(super) fn commit(self) -> rusqlite::Result<Connection> {
+        self.connection.execute_batch("COMMIT")?;
+        Ok(self.connection)
+    }
+
+    fn write(&mut self, group: &[Record]) -> Result<()> {
+        let mut batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut self.buffer);
+        insert_all(&mut batch, &group.iter().collect::<Vec<_>>())?;
+        self.ledger = *batch.ledger();
+        Ok(())
+    }
+
+    /// Writes the ledger, after the last group.
+    pub(super) fn write_ledger(&mut self, last_seq: Seq) -> Result<()> {
+        let batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut self.buffer);
+        self.ledger = batch.finish(&Ledger::default(), last_seq)?;
+        Ok(())
+    }
+}
+
+/// The thread and its file.
+pub(super) struct GroupWriter {
+    shared: Arc<Shared>,
+    /// `None`: no more groups will come.
+    groups: Option<SyncSender<Vec<Record>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    file: Mutex<OpenFile>,
+    progress: Mutex<Progress>,
+    /// Notified when a group was written, and when the thread ends.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// The number of groups that were given and are not written yet.
+    unwritten: usize,
+    /// The first error. Later groups are dropped.
+    failed: Option<StoreError>,
+    ended: bool,
+}
+
+impl GroupWriter {
+    /// Starts the thread.
+    pub(super) fn start(file: OpenFile) -> Self {
+        let (progress, changed) = Default::default();
+        let shared = Arc::new(Shared { file: Mutex::new(file), progress, changed });
+        let (groups, given) = sync_channel(WAITING_MAX);
+        let of_thread = Arc::clone(&shared);
+        let named = thread::Builder::new().name("hapax-load-rows".to_owned());
+        let thread = named.spawn(move || of_thread.write_all(&given)).expect("the system can start one more thread");
+        Self { shared, groups: Some(groups), thread: Some(thread) }
+    }
+
+    /// Gives the thread a group. Returns an error if an earlier group could not be written.
+    pub(super) fn give(&mut self, group: Vec<Record>) -> Result<()> {
+        let mut progress = self.shared.progress.lock();
+        progress.failed.take().map_or(Ok(()), Err)?;
+        progress.unwritten += 1;
+        drop(progress);
+        let groups = self.groups.as_ref().expect("groups come before the end");
+        if groups.send(group).is_err() {
+            self.join();
+        }
+        Ok(())
+    }
+
+    /// Calls `read` with the file after all given groups were written.
+    pub(super) fn read<T>(&mut self, read: impl FnOnce(&OpenFile) -> Result<T>) -> Result<T> {
+        let mut progress = self.shared.progress.lock();
+        while progress.unwritten > 0 && !progress.ended {
+            self.shared.changed.wait(&mut progress);
+        }
+        progress.failed.take().map_or(Ok(()), Err)?;
+        drop(progress);
+        read(&self.shared.file.lock())
+    }
+
+    /// Waits until all groups are written, ends the thread, and returns the file.
+    pub(super) fn finish(mut self) -> Result<OpenFile> {
+        self.join();
+        self.shared.progress.lock().failed.take().map_or(Ok(()), Err)?;
+        let shared = Arc::clone(&self.shared);
+        drop(self);
+        Ok(Arc::into_inner(shared).expect("the thread has ended").file.into_inner())
+    }
+
+    /// Waits for the end of the thread. A panic of the thread continues here.
+    fn join(&mut self) {
+        self.groups = None;
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for GroupWriter {
+    /// Waits for the end of the thread, so that nothing is written after this.
+    fn drop(&mut self) {
+        self.groups = None;
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, this thread is ending for the same reason, or has no use for the file.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Shared {
+    fn write_all(&self, groups: &Receiver<Vec<Record>>) {
+        let _ended = Ended(self);
+        let mut failed = false;
+        for group in groups {
+            let written = if failed { Ok(()) } else { self.file.lock().write(&group) };
+            // Outside of the locks: a group may have many megabytes.
+            drop(group);
+            let mut progress = self.progress.lock();
+            progress.unwritten -= 1;
+            if let Err(error) = written {
+                (failed, progress.failed) = (true, Some(error));
+            }
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// Tells others that the thread ends, even if it panics.
+struct Ended<'a>(&'a Shared);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.progress.lock().ended = true;
+        self.0.changed.notify_all();
+    }
+}
