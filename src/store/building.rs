@@ -75,7 +75,7 @@ impl Building {
             .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384; BEGIN")
             .map_err(sqlite)?;
         let readers = Readers::new(&made, collection);
-        let writer = GroupWriter::start(OpenFile::new(connection, readers, meta.keep));
+        let writer = GroupWriter::start(OpenFile::new(connection, readers, meta.keep)).map_err(io)?;
         let (last_seq, group, group_bytes) = Default::default();
         Ok(Self { writer, collection: collection.to_owned(), last_seq, group, group_bytes, file })
     }
@@ -117,10 +117,12 @@ impl Building {
         let connection = open.commit().map_err(sqlite)?;
         // Before the file has a log: a reader of the log would leave files next to it.
         let made = files::loading(&file.path);
-        // Most of the file goes to the disk while its rows are read again.
+        // Most of the file goes to the disk while its rows are read again. Without a thread for this, the last sync does
+        // it.
         let (inspection, synced) = thread::scope(|scope| {
-            let syncing = scope.spawn(|| files::sync(&made));
-            (inspect_as(&made, &collection, progress), syncing.join().expect("a sync does not panic"))
+            let syncing = thread::Builder::new().spawn_scoped(scope, || files::sync(&made));
+            let inspection = inspect_as(&made, &collection, progress);
+            (inspection, syncing.map_or(Ok(()), |syncing| syncing.join().expect("a sync does not panic")))
         });
         synced.map_err(io)?;
         if let Some(Finding { place, detail, .. }) = inspection?.findings.first() {

@@ -1,6 +1,7 @@
 //! Writes groups of documents into a file that is being made, in a thread of its own, while the caller prepares the
 //! next group. In: groups, in order of `seq`. Out: their rows in the open transaction, and the ledger.
 
+use std::io;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -81,19 +82,21 @@ struct Progress {
     unwritten: usize,
     /// The first error. Later groups are dropped.
     failed: Option<StoreError>,
+    /// Nobody needs the file any more, so later groups are dropped.
+    abandoned: bool,
     ended: bool,
 }
 
 impl GroupWriter {
     /// Starts the thread.
-    pub(super) fn start(file: OpenFile) -> Self {
+    pub(super) fn start(file: OpenFile) -> io::Result<Self> {
         let (progress, changed) = Default::default();
         let shared = Arc::new(Shared { file: Mutex::new(file), progress, changed });
         let (groups, given) = sync_channel(WAITING_MAX);
         let of_thread = Arc::clone(&shared);
         let named = thread::Builder::new().name("hapax-load-rows".to_owned());
-        let thread = named.spawn(move || of_thread.write_all(&given)).expect("the system can start one more thread");
-        Self { shared, groups: Some(groups), thread: Some(thread) }
+        let thread = named.spawn(move || of_thread.write_all(&given))?;
+        Ok(Self { shared, groups: Some(groups), thread: Some(thread) })
     }
 
     /// Gives the thread a group. Returns an error if an earlier group could not be written.
@@ -116,7 +119,11 @@ impl GroupWriter {
             self.shared.changed.wait(&mut progress);
         }
         progress.failed.take().map_or(Ok(()), Err)?;
+        let is_lost = progress.unwritten > 0;
         drop(progress);
+        if is_lost {
+            self.join();
+        }
         read(&self.shared.file.lock())
     }
 
@@ -141,6 +148,7 @@ impl GroupWriter {
 impl Drop for GroupWriter {
     /// Waits for the end of the thread, so that nothing is written after this.
     fn drop(&mut self) {
+        self.shared.progress.lock().abandoned = true;
         self.groups = None;
         if let Some(thread) = self.thread.take() {
             // If it panicked, this thread is ending for the same reason, or has no use for the file.
@@ -152,15 +160,16 @@ impl Drop for GroupWriter {
 impl Shared {
     fn write_all(&self, groups: &Receiver<Vec<Record>>) {
         let _ended = Ended(self);
-        let mut failed = false;
+        let mut is_over = false;
         for group in groups {
-            let written = if failed { Ok(()) } else { self.file.lock().write(&group) };
+            let written = if is_over { Ok(()) } else { self.file.lock().write(&group) };
             // Outside of the locks: a group may have many megabytes.
             drop(group);
             let mut progress = self.progress.lock();
             progress.unwritten -= 1;
+            is_over |= written.is_err() || progress.abandoned;
             if let Err(error) = written {
-                (failed, progress.failed) = (true, Some(error));
+                progress.failed = Some(error);
             }
             self.changed.notify_all();
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::store::data_dir::lock::LockError;
 use crate::store::error::{StoreError, in_one_line};
+use crate::types::CollectionName;
 
 pub type Result<T, E = BackupError> = std::result::Result<T, E>;
 
@@ -42,7 +43,8 @@ pub enum BackupError {
     /// A collection is listed and has no file. A backup without it might replace the last one that has it.
     #[error(
         "the file of collection `{collection}` is missing, so the backup would lack it; restore it from an earlier backup, \
-         or start the server and accept the loss with DELETE /v1/collections/{collection}?confirm={collection}"
+         or start the server, {}",
+        accepting(collection)
     )]
     CollectionMissing { collection: String },
     /// The backup was cancelled.
@@ -99,6 +101,14 @@ pub enum BackupError {
         /// The error of the system.
         source: std::io::Error,
     },
+}
+
+/// Says how a server accepts the loss of a collection.
+fn accepting(collection: &str) -> String {
+    match collection == CollectionName::default_collection().as_str() {
+        true => format!("which makes an empty `{collection}`"),
+        false => format!("and accept the loss with DELETE /v1/collections/{collection}?confirm={collection}"),
+    }
 }
 
 impl BackupError {

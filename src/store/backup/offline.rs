@@ -34,10 +34,17 @@ pub fn offline(
     refuse_half_restored(data_dir)?;
     let collections = data_dir.join("collections");
     let listing = |source| BackupError::Io { path: collections.clone(), doing: "listing it", source };
+    // A drop that was interrupted is completed by the cleaning, and leaves no trace then.
+    let listed = Inventory::listed_of(data_dir).map_err(|source| BackupError::Io {
+        path: Inventory::path_in(data_dir),
+        doing: "reading it",
+        source,
+    })?;
+    let wanted: Vec<_> =
+        listed.into_iter().filter(|name| !files::is_being_dropped(&files::path_of(&collections, name))).collect();
     files::clean_leftovers(&collections).map_err(listing)?;
     let names = files::list(&collections).map_err(listing)?;
-    let missing = Inventory::missing_of(data_dir, &names).map_err(listing)?;
-    if let Some(name) = missing.first() {
+    if let Some(name) = wanted.into_iter().find(|name| !names.contains(name)) {
         return Err(BackupError::CollectionMissing { collection: name.to_string() });
     }
     let paths: Vec<_> = names.iter().map(|name| files::path_of(&collections, name)).collect();

@@ -24,7 +24,7 @@ pub struct Inventory {
 impl Inventory {
     /// Reads the list, finds the missing collections, and adds the new ones.
     pub fn open(data_dir: &Path, present: &[CollectionName]) -> io::Result<Self> {
-        let path = data_dir.join(FILE);
+        let path = Self::path_in(data_dir);
         let mut listed = read(&path)?;
         let missing = absent(&listed, present);
         let before = listed.len();
@@ -36,9 +36,19 @@ impl Inventory {
         Ok(inventory)
     }
 
+    /// Returns the listed collections, and changes nothing.
+    pub fn listed_of(data_dir: &Path) -> io::Result<BTreeSet<CollectionName>> {
+        read(&Self::path_in(data_dir))
+    }
+
+    /// Returns the path of the list.
+    pub fn path_in(data_dir: &Path) -> PathBuf {
+        data_dir.join(FILE)
+    }
+
     /// Returns the listed collections whose file is missing, and changes nothing.
     pub fn missing_of(data_dir: &Path, present: &[CollectionName]) -> io::Result<BTreeSet<CollectionName>> {
-        Ok(absent(&read(&data_dir.join(FILE))?, present))
+        Ok(absent(&Self::listed_of(data_dir)?, present))
     }
 
     /// Returns the collections whose file is missing.

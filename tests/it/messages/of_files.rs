@@ -19,6 +19,11 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("input/line.rs", "name", "id"),
     ("cli/import/outputs.rs", "input.display()", "news.jsonl"),
     ("cli/import/outputs.rs", "path.display()", "kept.jsonl"),
+    (
+        "store/backup/error.rs",
+        "accepting(collection)",
+        "and accept the loss with DELETE /v1/collections/news?confirm=news",
+    ),
     ("cli/collection/mod.rs", "name", "poems"),
     ("cli/collection/mod.rs", "setting", "shingle"),
     ("cli/collection/jobs.rs", "label", "crawl:2026-48"),
