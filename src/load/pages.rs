@@ -38,7 +38,12 @@ pub(super) fn check(
         for column in columns {
             let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
             let range = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
-            let wrong = || format!("the pages of column `{}` have impossible sizes", column.column_path().string());
+            let wrong = || {
+                let column = column.column_path().string();
+                format!(
+                    "the pages of column `{column}` have impossible sizes, or more than 64 MiB; write smaller pages"
+                )
+            };
             let (begin, bytes) = range.ok_or_else(wrong)?;
             let is_list = column.column_descr().max_rep_level() > 0;
             let page = longest_page(file, begin, bytes, is_list).ok_or_else(wrong)?;
