@@ -1,4 +1,5 @@
 //! A rate -> the times at which requests are due. They depend only on the seed, and not on how fast answers come.
+//! `client/drive.rs` sends at these times, and counts each latency from them.
 
 use std::time::Duration;
 

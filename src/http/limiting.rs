@@ -1,4 +1,5 @@
-//! Enforces the limits of each client, and adds to the client's answers how much of each limit is left.
+//! Enforces the limits of each client, and adds to the client's answers how much of each limit is left. A request
+//! counts here as one request. The code that works on its documents and bytes charges them, through `quota/quota.rs`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! The columns of a file of signatures: their names, their types, their meanings, and what a load does without them.
 //! `docs/load.md` shows this table. A test compares the two, and this table with the tables of a collection's file.
+//! `reader.rs` refuses a file whose columns are missing or have other types.
 
 use std::sync::Arc;
 

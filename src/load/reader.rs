@@ -1,5 +1,5 @@
-//! A Parquet file -> rows with the columns of the format, read in a thread. The types of the columns are checked before
-//! the first row is read. A file that lies about itself is an error, even if the library panics.
+//! A Parquet file -> rows with the columns of the format, read in a thread. Missing, doubled and wrongly typed columns
+//! are refused before the first row is read. A file that lies about itself is an error, even if the library panics.
 
 use std::fs::File;
 use std::io::{self, Seek};

@@ -9,11 +9,11 @@ use std::thread;
 use hapax_core::ContentHash;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::building_writer::{BuildingWriter, OpenFile};
 use super::data_dir::files;
 use super::error::{Result, StoreError};
 use super::format::creation::{begin_new, finish_new, refuse_orphan};
 use super::format::rows::is_given;
-use super::group_writer::{GroupWriter, OpenFile};
 use super::integrity::inspection::{Finding, inspect_as};
 use super::read::readers::Readers;
 use super::record::Record;
@@ -37,7 +37,7 @@ pub struct Earlier {
 
 /// A file that is being made. It is removed if this is dropped.
 pub struct Building {
-    writer: GroupWriter,
+    writer: BuildingWriter,
     collection: String,
     last_seq: Seq,
     /// The last documents added, which the writer does not have yet, and the bytes of their payloads and metadata.
@@ -75,7 +75,7 @@ impl Building {
             .execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16384; BEGIN")
             .map_err(sqlite)?;
         let readers = Readers::new(&made, collection);
-        let writer = GroupWriter::start(OpenFile::new(connection, readers, meta.keep)).map_err(io)?;
+        let writer = BuildingWriter::start(OpenFile::new(connection, readers, meta.keep)).map_err(io)?;
         let (last_seq, group, group_bytes) = Default::default();
         Ok(Self { writer, collection: collection.to_owned(), last_seq, group, group_bytes, file })
     }

@@ -29,13 +29,13 @@
 mod additions;
 pub mod backup;
 mod building;
+mod building_writer;
 mod change;
 mod data_dir;
 mod descriptors;
 mod error;
 mod fingerprint;
 mod format;
-mod group_writer;
 mod handle;
 mod integrity;
 mod log;

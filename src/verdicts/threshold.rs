@@ -1,4 +1,5 @@
-//! The only place that decides which numbers are valid thresholds.
+//! The only place that decides which numbers are valid thresholds. `index/search.rs` compares matches with the
+//! threshold.
 
 use super::{CollectionError, Result};
 

@@ -1,4 +1,4 @@
-//! The collection in a request's path.
+//! The collection in a request's path. The request is refused if the key may not use that collection (`caller.rs`).
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;

@@ -1,5 +1,5 @@
 //! Decides by the length of the write-ahead log when to wake the checkpoint thread, and when the writer itself must
-//! finish a checkpoint. This file only counts, and touches no file.
+//! finish a checkpoint. This file only counts, and touches no file. `writer.rs` finishes it before a commit.
 
 use super::checkpoint::Checkpointed;
 use crate::store::format::connection::LOG_BYTES_MAX;

@@ -62,7 +62,7 @@ impl OpenFile {
 }
 
 /// The thread and its file.
-pub(super) struct GroupWriter {
+pub(super) struct BuildingWriter {
     shared: Arc<Shared>,
     /// `None`: no more groups will come.
     groups: Option<SyncSender<Vec<Record>>>,
@@ -87,7 +87,7 @@ struct Progress {
     ended: bool,
 }
 
-impl GroupWriter {
+impl BuildingWriter {
     /// Starts the thread.
     pub(super) fn start(file: OpenFile) -> io::Result<Self> {
         let (progress, changed) = Default::default();
@@ -145,7 +145,7 @@ impl GroupWriter {
     }
 }
 
-impl Drop for GroupWriter {
+impl Drop for BuildingWriter {
     /// Waits for the end of the thread, so that nothing is written after this.
     fn drop(&mut self) {
         self.shared.progress.lock().abandoned = true;
