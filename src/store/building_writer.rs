@@ -82,9 +82,16 @@ struct Progress {
     unwritten: usize,
     /// The first error. Later groups are dropped.
     failed: Option<StoreError>,
-    /// Nobody needs the file any more, so later groups are dropped.
+    /// The file is no longer needed. Later groups are dropped.
     abandoned: bool,
     ended: bool,
+}
+
+impl Progress {
+    /// Returns the error of an earlier group, if it was not returned before.
+    fn check(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
 }
 
 impl BuildingWriter {
@@ -102,7 +109,7 @@ impl BuildingWriter {
     /// Gives the thread a group. Returns an error if an earlier group could not be written.
     pub(super) fn give(&mut self, group: Vec<Record>) -> Result<()> {
         let mut progress = self.shared.progress.lock();
-        progress.failed.take().map_or(Ok(()), Err)?;
+        progress.check()?;
         progress.unwritten += 1;
         drop(progress);
         let groups = self.groups.as_ref().expect("groups come before the end");
@@ -118,7 +125,7 @@ impl BuildingWriter {
         while progress.unwritten > 0 && !progress.ended {
             self.shared.changed.wait(&mut progress);
         }
-        progress.failed.take().map_or(Ok(()), Err)?;
+        progress.check()?;
         let is_lost = progress.unwritten > 0;
         drop(progress);
         if is_lost {
@@ -130,7 +137,7 @@ impl BuildingWriter {
     /// Waits until all groups are written, ends the thread, and returns the file.
     pub(super) fn finish(mut self) -> Result<OpenFile> {
         self.join();
-        self.shared.progress.lock().failed.take().map_or(Ok(()), Err)?;
+        self.shared.progress.lock().check()?;
         let shared = Arc::clone(&self.shared);
         drop(self);
         Ok(Arc::into_inner(shared).expect("the thread has ended").file.into_inner())
@@ -138,10 +145,15 @@ impl BuildingWriter {
 
     /// Waits for the end of the thread. A panic of the thread continues here.
     fn join(&mut self) {
-        self.groups = None;
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+        if let Err(panic) = self.end() {
             resume_unwind(panic);
         }
+    }
+
+    /// Ends the thread after the last group, and returns its panic, if any.
+    fn end(&mut self) -> thread::Result<()> {
+        self.groups = None;
+        self.thread.take().map_or(Ok(()), JoinHandle::join)
     }
 }
 
@@ -149,11 +161,8 @@ impl Drop for BuildingWriter {
     /// Waits for the end of the thread, so that nothing is written after this.
     fn drop(&mut self) {
         self.shared.progress.lock().abandoned = true;
-        self.groups = None;
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, this thread is ending for the same reason, or has no use for the file.
-            drop(thread.join());
-        }
+        // After a panic of the thread, this one is ending too, or has no use for the file.
+        drop(self.end());
     }
 }
 

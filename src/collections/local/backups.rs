@@ -198,10 +198,7 @@ impl BackupRun {
 fn refuse_if_missing(missing: &[CollectionName]) -> Result<()> {
     match missing.first() {
         None => Ok(()),
-        Some(name) => Err(CollectionError::Store(format!(
-            "the file of collection `{name}` is missing, so the backup would lack it; restore it from an earlier backup, or \
-             accept the loss with DELETE /v1/collections/{name}?confirm={name}"
-        ))),
+        Some(name) => Err(failed(BackupError::CollectionMissing { collection: name.to_string() })),
     }
 }
 

@@ -42,8 +42,8 @@ pub enum BackupError {
     },
     /// A collection is listed and has no file. A backup without it might replace the last one that has it.
     #[error(
-        "the file of collection `{collection}` is missing, so the backup would lack it; restore it from an earlier backup, \
-         or start the server, {}",
+        "the file of collection `{collection}` is missing, so the backup would lack it; restore it from an earlier \
+         backup{}",
         accepting(collection)
     )]
     CollectionMissing { collection: String },
@@ -106,8 +106,10 @@ pub enum BackupError {
 /// Says how a server accepts the loss of a collection.
 fn accepting(collection: &str) -> String {
     match collection == CollectionName::default_collection().as_str() {
-        true => format!("which makes an empty `{collection}`"),
-        false => format!("and accept the loss with DELETE /v1/collections/{collection}?confirm={collection}"),
+        true => "; a server that starts would make an empty one".to_owned(),
+        false => {
+            format!(", or accept the loss with DELETE /v1/collections/{collection}?confirm={collection} on a server")
+        }
     }
 }
 

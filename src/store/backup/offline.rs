@@ -13,7 +13,7 @@ use super::restore::refuse_half_restored;
 use crate::store::data_dir::lock::DataDirLock;
 use crate::store::data_dir::{Inventory, files};
 use crate::store::handle::Store;
-use crate::types::TimestampMs;
+use crate::types::{CollectionName, TimestampMs};
 
 /// Prepares a file for copying: upgrades it to this version's format, checks its log, and moves the log into it.
 /// Nothing else may have the file open.
@@ -34,19 +34,17 @@ pub fn offline(
     refuse_half_restored(data_dir)?;
     let collections = data_dir.join("collections");
     let listing = |source| BackupError::Io { path: collections.clone(), doing: "listing it", source };
-    // A drop that was interrupted is completed by the cleaning, and leaves no trace then.
-    let listed = Inventory::listed_of(data_dir).map_err(|source| BackupError::Io {
-        path: Inventory::path_in(data_dir),
-        doing: "reading it",
-        source,
-    })?;
-    let wanted: Vec<_> =
-        listed.into_iter().filter(|name| !files::is_being_dropped(&files::path_of(&collections, name))).collect();
-    files::clean_leftovers(&collections).map_err(listing)?;
-    let names = files::list(&collections).map_err(listing)?;
-    if let Some(name) = wanted.into_iter().find(|name| !names.contains(name)) {
+    files::finish_repairs(&collections).map_err(listing)?;
+    let present = files::list(&collections).map_err(listing)?;
+    let reading = |source| BackupError::Io { path: Inventory::path_in(data_dir), doing: "reading it", source };
+    let missing = Inventory::missing_of(data_dir, &present).map_err(reading)?;
+    // Before the cleaning, because it completes interrupted drops, which leave no trace then.
+    let is_lost = |name: &&CollectionName| !files::is_being_dropped(&files::path_of(&collections, name));
+    if let Some(name) = missing.iter().find(is_lost) {
         return Err(BackupError::CollectionMissing { collection: name.to_string() });
     }
+    files::clean_leftovers(&collections).map_err(listing)?;
+    let names = files::list(&collections).map_err(listing)?;
     let paths: Vec<_> = names.iter().map(|name| files::path_of(&collections, name)).collect();
     let mut backup = Backup::begin(dir, CopyLimits::default(), Arc::clone(&progress))?;
     if let Some(series) = series {

@@ -36,11 +36,6 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Returns the listed collections, and changes nothing.
-    pub fn listed_of(data_dir: &Path) -> io::Result<BTreeSet<CollectionName>> {
-        read(&Self::path_in(data_dir))
-    }
-
     /// Returns the path of the list.
     pub fn path_in(data_dir: &Path) -> PathBuf {
         data_dir.join(FILE)
@@ -48,7 +43,7 @@ impl Inventory {
 
     /// Returns the listed collections whose file is missing, and changes nothing.
     pub fn missing_of(data_dir: &Path, present: &[CollectionName]) -> io::Result<BTreeSet<CollectionName>> {
-        Ok(absent(&Self::listed_of(data_dir)?, present))
+        Ok(absent(&read(&Self::path_in(data_dir))?, present))
     }
 
     /// Returns the collections whose file is missing.

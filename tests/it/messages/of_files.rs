@@ -22,7 +22,7 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     (
         "store/backup/error.rs",
         "accepting(collection)",
-        "and accept the loss with DELETE /v1/collections/news?confirm=news",
+        ", or accept the loss with DELETE /v1/collections/news?confirm=news on a server",
     ),
     ("cli/collection/mod.rs", "name", "poems"),
     ("cli/collection/mod.rs", "setting", "shingle"),
