@@ -21,7 +21,7 @@ use super::line;
 use super::lines::refuse_without_field;
 use super::reason::InputError;
 use super::wanted::Wanted;
-use crate::load::{FINGERPRINT, catching, integer, open_parquet, pairs};
+use crate::load::{FINGERPRINT, PageSource, catching, integer, open_parquet, pairs};
 use crate::types::DOCUMENT_FIELDS;
 use crate::types::strict_json::compact_object;
 
@@ -72,7 +72,7 @@ pub(super) fn look_at(file: File, wanted: &Wanted) -> Result<(), InputError> {
 }
 
 struct Opened {
-    builder: ParquetRecordBatchReaderBuilder<File>,
+    builder: ParquetRecordBatchReaderBuilder<PageSource>,
     rows: u64,
     /// The fingerprint of the spec of the signatures in the file.
     fingerprint: Option<String>,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,8 +21,10 @@ use crate::store::{
 use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
 use crate::verdicts::{Settings, is_of_nothing, is_packed_text};
 
-/// How many rows are added between two calls of `stop`.
-const STOP_ROWS: u64 = 64;
+/// How many rows are looked up together. Between them, `stop` is called.
+const TOGETHER: usize = 64;
+/// A row of a file has at least as many bytes, unless the file compresses well.
+const ROW_BYTES: u64 = 128;
 
 /// What a load took from its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,17 +83,24 @@ pub fn build(
         known: KnownRows::default(),
         loaded: Loaded::default(),
     };
+    rows.known.reserve(files.iter().map(rows_at_most).sum());
     let mut read = 0;
     for file in files {
         let label = file.label().to_owned();
         file.read(|first, batch| {
             read += batch.len() as u64;
-            for (at, row) in (first..).zip(batch) {
-                if at.is_multiple_of(STOP_ROWS) && stop() {
+            let mut batch = batch.into_iter();
+            let mut first = first;
+            while !batch.as_slice().is_empty() {
+                if stop() {
                     return Err(LoadError::Cancelled);
                 }
-                let added = row.map_err(Failed::from).and_then(|row| rows.add(row));
-                added.map_err(|failed| failed.at(&label, at))?;
+                rows.known.prefetch(batch.as_slice().iter().take(TOGETHER).flatten().map(|row| &row.id));
+                for (at, row) in (first..).zip(batch.by_ref().take(TOGETHER)) {
+                    let added = row.map_err(Failed::from).and_then(|row| rows.add(row));
+                    added.map_err(|failed| failed.at(&label, at))?;
+                }
+                first += TOGETHER as u64;
             }
             progress(LoadProgress::Rows(read));
             Ok(())
@@ -102,6 +112,11 @@ pub fn build(
     }
     let file = building.complete(&|share| progress(LoadProgress::Checked(share)))?;
     if stop() { Err(LoadError::Cancelled) } else { Ok(Made { file, loaded }) }
+}
+
+/// Returns how many rows a file has, if its metadata and its size agree about that.
+fn rows_at_most(file: &LoadFile) -> usize {
+    usize::try_from(file.rows().min(file.bytes() / ROW_BYTES)).unwrap_or(0)
 }
 
 /// Refuses files that do not have the same spec and settings.
@@ -168,7 +183,8 @@ impl Rows {
             return Ok(());
         };
         let seq = Seq(self.loaded.documents + 1);
-        if self.row_of(&row.id)?.is_some() {
+        let hash = self.known.hash(&row.id);
+        if self.row_with(hash, &row.id)?.is_some() {
             return Err(wrong(Column::Id, format!("an earlier row has the same id {:?}", row.id.as_str())));
         }
         check_parts(&row)?;
@@ -208,7 +224,7 @@ impl Rows {
             payload,
         };
         let stands = !linked && record.cluster == Seq(0);
-        self.known.add(&record.id, KnownRow { seq, stands });
+        self.known.add(hash, KnownRow { seq, stands });
         self.building.push(record)?;
         self.loaded.documents += 1;
         self.loaded.links += u64::from(linked);
@@ -236,7 +252,11 @@ impl Rows {
 
     /// Returns the earlier row with this id.
     fn row_of(&mut self, id: &DocId) -> Result<Option<(KnownRow, Earlier)>, Failed> {
-        for known in self.known.of(id) {
+        self.row_with(self.known.hash(id), id)
+    }
+
+    fn row_with(&mut self, hash: u64, id: &DocId) -> Result<Option<(KnownRow, Earlier)>, Failed> {
+        for known in self.known.of(hash) {
             let earlier = self.building.earlier(known.seq)?;
             if earlier.id == *id {
                 return Ok(Some((known, earlier)));
@@ -317,8 +337,24 @@ struct KnownRows {
 }
 
 impl KnownRows {
-    fn add(&mut self, id: &DocId, row: KnownRow) {
-        let hash = self.key.hash_one(id);
+    /// Makes room for this many more rows, so that the table is not built again and again while it grows.
+    fn reserve(&mut self, rows: usize) {
+        self.first.reserve(rows);
+    }
+
+    fn hash(&self, id: &DocId) -> u64 {
+        self.key.hash_one(id)
+    }
+
+    /// Brings the places of these ids into the cache. In a large table, each lookup waits for memory, but lookups that
+    /// follow each other closely wait together.
+    fn prefetch<'a>(&self, ids: impl Iterator<Item = &'a DocId>) {
+        for id in ids {
+            black_box(self.first.get(&self.hash(id)));
+        }
+    }
+
+    fn add(&mut self, hash: u64, row: KnownRow) {
         let packed = row.seq.0 << 1 | u64::from(row.stands);
         let first = *self.first.entry(hash).or_insert(packed);
         if first != packed {
@@ -326,8 +362,7 @@ impl KnownRows {
         }
     }
 
-    fn of(&self, id: &DocId) -> impl Iterator<Item = KnownRow> {
-        let hash = self.key.hash_one(id);
+    fn of(&self, hash: u64) -> impl Iterator<Item = KnownRow> {
         let first = self.first.get(&hash).copied();
         // `more` is nearly always empty. If no row has the hash, it is not searched.
         let more = self.more.iter().filter(move |(other, _)| first.is_some() && *other == hash);

@@ -8,6 +8,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderB
 use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
 
+use super::page_source::PageSource;
 use super::{footer, pages};
 use crate::telemetry::logs::without_panic_logs;
 
@@ -22,12 +23,13 @@ const EXPANDED_BYTES: i64 = 64 << 20;
 pub(crate) fn open(
     file: &mut File,
     is_read: impl Fn(&str) -> bool,
-) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
+) -> Result<ParquetRecordBatchReaderBuilder<PageSource>, String> {
     footer::check(file)?;
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let copy = file.try_clone().map_err(|error| error.to_string())?;
     let builder = catching(|| {
-        ParquetRecordBatchReaderBuilder::try_new_with_options(copy, options).map_err(|error| error.to_string())
+        ParquetRecordBatchReaderBuilder::try_new_with_options(PageSource::new(copy), options)
+            .map_err(|error| error.to_string())
     })?;
     let metadata = builder.metadata();
     let counted: i64 = metadata.row_groups().iter().map(RowGroupMetaData::num_rows).fold(0, i64::saturating_add);

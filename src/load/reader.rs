@@ -12,6 +12,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::columns::{COLUMNS, Column};
 use super::error::LoadError;
+use super::page_source::PageSource;
 use super::parquet_file::{self, catching, pairs};
 use super::row::{Row, Wrong, rows};
 use super::settings::FileSettings;
@@ -37,7 +38,7 @@ pub struct FileSource {
 pub struct LoadFile {
     label: String,
     file: File,
-    builder: ParquetRecordBatchReaderBuilder<File>,
+    builder: ParquetRecordBatchReaderBuilder<PageSource>,
     settings: FileSettings,
     rows: u64,
     /// Columns that are not of the format.

@@ -211,6 +211,15 @@ impl<'a> DocumentRow<'a> {
 
     /// Reads the row that starts at column `first` and verifies it.
     pub(in crate::store) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<Self, Flaw> {
+        Self::read_summed(row, first, buffer).map(|(this, _)| this)
+    }
+
+    /// The same, with its checksum.
+    pub(in crate::store) fn read_summed(
+        row: &'a Row<'_>,
+        first: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Self, u64), Flaw> {
         let this = Self {
             seq: Seq(integer(row, first)? as u64),
             id: bytes(row, first + 1)?,
@@ -226,7 +235,19 @@ impl<'a> DocumentRow<'a> {
             payload_digest: if is_null(row, first + 12)? { None } else { Some(bytes(row, first + 12)?) },
         };
         let sum = integer(row, first + 13)? as u64;
-        if this.sum(buffer) == sum { Ok(this) } else { Err(WRONG_SUM) }
+        if this.sum(buffer) == sum { Ok((this, sum)) } else { Err(WRONG_SUM) }
+    }
+
+    /// Checks that all parts can be read. `readable` is a verdict that can be, or nothing; it becomes that of this row.
+    pub(in crate::store) fn check(&self, readable: &mut Vec<u8>) -> Result<(), Flaw> {
+        if readable != self.verdict {
+            self.verdict()?;
+            readable.clear();
+            readable.extend_from_slice(self.verdict);
+        }
+        self.id()?;
+        self.metadata()?;
+        self.capture().map(drop)
     }
 
     pub(in crate::store) fn head(&self, with_metadata: bool) -> Result<Head, Flaw> {
@@ -331,7 +352,7 @@ impl<'a> DocumentRow<'a> {
         TimestampMs(self.id_first_seen_ms.unwrap_or(self.first_seen_ms))
     }
 
-    fn content(&self) -> ContentHash {
+    pub(in crate::store) fn content(&self) -> ContentHash {
         ContentHash(u128::from_be_bytes(self.content))
     }
 
@@ -339,7 +360,7 @@ impl<'a> DocumentRow<'a> {
         self.flags & LINKED != 0
     }
 
-    fn given(&self) -> bool {
+    pub(in crate::store) fn given(&self) -> bool {
         self.flags & GIVEN != 0
     }
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, ToSql};
 use serde_json::{Map, Value, json};
 
 use super::inspection::{Finding, inspect_as};
-use super::walk::{RecordTable, WalkRange, read, walk};
+use super::walk::{RecordTable, Scratch, WalkRange, read, walk};
 use crate::store::data_dir::files;
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
@@ -242,7 +242,7 @@ fn shown(value: ValueRef<'_>) -> Value {
 /// Copies the intact rows of a table from its beginning. If the table cannot be read to its end, continues from the end
 /// backwards.
 fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Aside<'_>) -> Result<(), Stopped> {
-    let mut buffer = Vec::new();
+    let mut scratch = Scratch::default();
     let mut reached = i64::MIN;
     for direction in ["ASC", "DESC"] {
         let prefix = &table.as_str()[..1];
@@ -270,7 +270,7 @@ fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Asid
                 break;
             }
             last = Some(seq);
-            match read(table, row, &mut buffer) {
+            match read(table, row, &mut scratch) {
                 Ok(_) => {
                     let values: Vec<_> = (0..columns.len()).map(|at| row.get_ref(at)).collect::<Result<_, _>>()?;
                     let values: Vec<_> = values.into_iter().map(rusqlite::types::ToSqlOutput::Borrowed).collect();

@@ -66,25 +66,30 @@ struct Shared {
     content_prefix: Option<u64>,
 }
 
+/// Memory that is used again for the next row.
+#[derive(Default)]
+pub(in crate::store) struct Scratch {
+    sum: Vec<u8>,
+    /// The last verdict, which could be read. Most rows have the same verdict as the row before.
+    verdict: Vec<u8>,
+}
+
 /// Reads a row of [`RecordTable::select`].
-pub(in crate::store) fn read(table: RecordTable, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<Sound, Flaw> {
+pub(in crate::store) fn read(table: RecordTable, row: &Row<'_>, scratch: &mut Scratch) -> Result<Sound, Flaw> {
     match table {
         RecordTable::Signature => {
-            let (row, sum) = SignatureRow::read(row, 0, buffer)?;
+            let (row, sum) = SignatureRow::read(row, 0, &mut scratch.sum)?;
             let content_prefix = (!row.given).then_some(row.content_prefix);
             let shared = Some(Shared { flags: row.flags(), content_prefix });
             Ok(Sound { sum, cluster: row.cluster, bytes: 64 + row.bytes.len() as u64, shared })
         }
         RecordTable::Document => {
-            let row = DocumentRow::read(row, 0, buffer)?;
-            let document = row.head(true)?;
-            row.document()?;
-            let shared = Some(Shared {
-                flags: row.flags,
-                content_prefix: (!document.given).then(|| content_prefix(document.content)),
-            });
+            let (row, sum) = DocumentRow::read_summed(row, 0, &mut scratch.sum)?;
+            row.check(&mut scratch.verdict)?;
+            let content_prefix = (!row.given()).then(|| content_prefix(row.content()));
+            let shared = Some(Shared { flags: row.flags, content_prefix });
             let bytes = row.id.len() + row.metadata.map_or(0, <[u8]>::len) + row.verdict.len();
-            Ok(Sound { sum: row.sum(buffer), cluster: Seq(0), bytes: 64 + bytes as u64, shared })
+            Ok(Sound { sum, cluster: Seq(0), bytes: 64 + bytes as u64, shared })
         }
         RecordTable::Payload => {
             let (sum, bytes) = payload::read_row(row)?;
@@ -154,8 +159,8 @@ pub(in crate::store) fn walk(
         let rows = statement.query([after, through])?;
         sides.push(Side { table, rows, last: after, through, head: None, broken: None });
     }
-    let mut buffer = Vec::new();
-    sides.iter_mut().for_each(|side| side.advance(&mut buffer));
+    let mut scratch = Scratch::default();
+    sides.iter_mut().for_each(|side| side.advance(&mut scratch));
     while let Some(seq) = sides.iter().filter_map(|side| side.head.as_ref().map(|(seq, _)| *seq)).min() {
         let mut seen = Visit { seq: Seq(seq as u64), rows: [None; 3], flaws: Vec::new() };
         for (side, row) in sides.iter_mut().zip(&mut seen.rows) {
@@ -178,7 +183,7 @@ pub(in crate::store) fn walk(
         if !visit(seen) {
             break;
         }
-        sides.iter_mut().filter(|side| side.head.is_none()).for_each(|side| side.advance(&mut buffer));
+        sides.iter_mut().filter(|side| side.head.is_none()).for_each(|side| side.advance(&mut scratch));
     }
     let broken = |side: Side<'_>| {
         side.broken.map(|detail| Broken { table: side.table, behind: Seq(side.last.max(0) as u64), detail })
@@ -198,7 +203,7 @@ struct Side<'s> {
 
 impl Side<'_> {
     /// Reads the next row, if there is one.
-    fn advance(&mut self, buffer: &mut Vec<u8>) {
+    fn advance(&mut self, scratch: &mut Scratch) {
         if self.broken.is_some() {
             return;
         }
@@ -207,7 +212,7 @@ impl Side<'_> {
             Ok(Some(row)) => match integer(row, 0) {
                 Ok(seq) if seq > self.last && seq <= self.through => {
                     self.last = seq;
-                    self.head = Some((seq, read(self.table, row, buffer)));
+                    self.head = Some((seq, read(self.table, row, scratch)));
                 }
                 _ => self.broken = Some(OUT_OF_ORDER.to_owned()),
             },
