@@ -10,7 +10,7 @@ use crate::texts::{Held, held};
 
 const THREADS_MAX: usize = 1024;
 
-/// Returns how many threads to use: as many as the process may use processors, unless it is said.
+/// Returns how many threads to use. The default is the number of processors that the process may use.
 pub(crate) fn threads_of(threads: Option<usize>) -> PyResult<usize> {
     match threads {
         None => Ok(thread::available_parallelism().map_or(1, usize::from)),

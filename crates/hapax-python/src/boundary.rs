@@ -1,6 +1,6 @@
 //! The two protocols that hand over memory: Arrow's PyCapsules and Python's buffers. All unsafe code of this crate is
-//! here, and in the methods of classes with a buffer, which call it. Memory is never copied: an Arrow array keeps its
-//! owner alive, and so does a view.
+//! here, and in the buffer methods of classes, which call this file. Arrow data and views are not copied: they keep the
+//! owner of the memory alive. Only [`bytes_of`] copies.
 
 use std::any::Any;
 use std::ffi::{CStr, c_int, c_void};
@@ -53,7 +53,7 @@ pub(crate) fn no_panic<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    PyRuntimeError::new_err(format!("a bug of pyhapax, or data that is not as its producer says: {text}"))
+    PyRuntimeError::new_err(format!("this is a bug in pyhapax, or data that its producer described wrongly: {text}"))
 }
 
 pub(crate) fn refused(error: ArrowError) -> PyErr {
@@ -63,7 +63,7 @@ pub(crate) fn refused(error: ArrowError) -> PyErr {
 fn stream_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrayStreamReader> {
     let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: the protocol says that a capsule of this name points to a stream, and the capsule is alive. `from_raw`
-    // moves the stream out and marks the capsule's one as released, so it is released once.
+    // moves the stream out and marks the stream in the capsule as released, so it is released once.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     ArrayStreamReader::try_new(stream).map_err(refused)
 }
@@ -74,7 +74,7 @@ fn array_of(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyRe
     // SAFETY: the protocol says that a capsule of this name points to a schema, and the capsule is alive.
     let schema = unsafe { schema.as_ref() };
     // SAFETY: the protocol says that a capsule of this name points to an array. `from_raw` moves it out and marks the
-    // capsule's one as released, so it is released once.
+    // array in the capsule as released, so it is released once.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
     if array.is_released() {
         return Err(PyValueError::new_err("the Arrow array was used already"));
@@ -172,7 +172,7 @@ pub(crate) unsafe fn fill_view(
         None => ([items as isize, 0], false),
     };
     if rows && asks(ffi::PyBUF_F_CONTIGUOUS) && !asks(ffi::PyBUF_ANY_CONTIGUOUS) {
-        return Err(PyBufferError::new_err("rows are contiguous, and columns are not"));
+        return Err(PyBufferError::new_err("only the rows of this memory are contiguous, not its columns"));
     }
     let of_row = if rows { shape[1] * size as isize } else { size as isize };
     let dimensions = Box::new(Dimensions { shape, strides: [of_row, size as isize] });
@@ -203,8 +203,8 @@ pub(crate) unsafe fn release_view(view: *mut ffi::Py_buffer) {
     drop(unsafe { Box::from_raw((*view).internal.cast::<Dimensions>()) });
 }
 
-/// Returns the bytes of an object with the buffer protocol, whatever its elements are: rows one after another. `None` if it
-/// has no such memory.
+/// Returns a copy of the bytes of an object with the buffer protocol, row after row, and the shape. `None` if the
+/// object has no buffer. Elements that are not bytes are an error.
 pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Option<(Vec<u8>, Vec<usize>)>> {
     let Ok(buffer) = pyo3::buffer::PyUntypedBuffer::get(object) else { return Ok(None) };
     let shape = buffer.shape().to_vec();

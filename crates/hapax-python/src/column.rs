@@ -15,8 +15,8 @@ use crate::boundary::{self, Item, Shown};
 
 /// A column of results: numbers, rows of bytes, or rows of numbers.
 ///
-/// It is an Arrow array for every library that knows Arrow (`pyarrow.array(column)`, `polars.Series(column)`), and
-/// memory for NumPy (`numpy.asarray(column)`), unless rows are null.
+/// Libraries that support Arrow read it as an Arrow array (`pyarrow.array(column)`, `polars.Series(column)`). NumPy
+/// reads its memory (`numpy.asarray(column)`), if no row is null.
 #[pyclass(frozen, module = "pyhapax")]
 pub(crate) struct Column {
     array: ArrayRef,
@@ -36,7 +36,7 @@ impl Column {
 pub(crate) fn row_of(row: isize, rows: usize) -> PyResult<usize> {
     let from_start = if row < 0 { row.checked_add_unsigned(rows) } else { Some(row) };
     let found = from_start.and_then(|row| usize::try_from(row).ok()).filter(|row| *row < rows);
-    found.ok_or_else(|| PyIndexError::new_err(format!("row {row} of {rows} rows")))
+    found.ok_or_else(|| PyIndexError::new_err(format!("there is no row {row}; there are {rows} rows")))
 }
 
 /// Returns the memory of an array that has no nulls.
@@ -88,8 +88,8 @@ pub(crate) unsafe fn fill_view(
     unsafe { boundary::fill_view(view, flags, owner, &shown) }
 }
 
-/// Returns what NumPy makes of an object's memory. Without this method NumPy would take an object whose memory has gaps
-/// for a list, and make an array of Python objects.
+/// Returns the NumPy array of an object's memory. Without this method, NumPy would treat an object with null rows as a
+/// list, and make an array of Python objects.
 pub(crate) fn numpy_array<'py>(
     owner: &Bound<'py, PyAny>,
     dtype: Option<Bound<'py, PyAny>>,

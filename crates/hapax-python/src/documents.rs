@@ -1,5 +1,5 @@
-//! The documents of an index: their ids, and what an insert does. In: signatures. Out: judgements that name documents by
-//! their ids.
+//! The documents of an index and their ids. Decides whether an insert stores a document. In: signatures. Out:
+//! judgements that name documents by their ids.
 
 use std::num::NonZeroU64;
 
@@ -83,7 +83,7 @@ impl Documents {
         Ok(Judged::of(&looked, &self.ids, outcome, limit))
     }
 
-    /// Stores a document with a new id. Returns whether it had room.
+    /// Stores a document with a new id. Returns whether there was room for it.
     pub(crate) fn store(&mut self, id: &str, compared: Compared<'_>, shingles: Option<u64>, place: Place) -> bool {
         if self.near.is_full() {
             return false;
@@ -98,13 +98,13 @@ impl Documents {
         self.stored[doc as usize]
     }
 
-    /// Returns the document that represents the cluster of a document. A representative has none itself.
+    /// Returns the document that represents the cluster of a document. A representative has no representative itself.
     fn representative(&self, doc: Doc) -> Doc {
         self.stored(doc).place.representative().unwrap_or(doc)
     }
 }
 
-/// What to do with a duplicate.
+/// The treatment of a duplicate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnDuplicate {
     Skip,
@@ -125,7 +125,7 @@ impl OnDuplicate {
     }
 }
 
-/// What a text is, before it is looked up.
+/// A text that will be looked up: its signature and, if they are known, its content hash and its number of shingles.
 pub(crate) struct Query {
     pub(crate) signature: Box<[u8]>,
     pub(crate) made: Option<(u128, u64)>,
@@ -178,14 +178,14 @@ impl Refused {
     pub(crate) fn exception(&self, id: &str, place: &str) -> PyErr {
         match self {
             Self::Taken => PyValueError::new_err(format!(
-                "{place}the id {id:?} has another text already; give this one another id"
+                "{place}the id {id:?} already has another text; give this text another id"
             )),
             Self::Full => PyOverflowError::new_err("the index is full"),
         }
     }
 }
 
-/// The ids of documents, by their numbers and back.
+/// The ids of documents. Finds the id of a document's number, and the number of an id.
 #[derive(Default)]
 pub(crate) struct Ids {
     text: String,

@@ -23,13 +23,13 @@ const LIMIT_MAX: usize = 1000;
 /// The module that reads and writes files.
 const FILES: &str = "pyhapax._files";
 
-/// An index of documents in memory that answers as the service does: the same texts, bands and threshold give the same
-/// verdicts.
+/// An index of documents in memory that answers as the service does: the same texts, bands and threshold lead to the
+/// same verdicts.
 ///
-/// It is not the service's own index but a smaller one for one process, with the same rule: a document is a match if it
-/// shares a band with the text and the estimated similarity of their signatures reaches the threshold. It has no labels, no
-/// expiry and no exact verification. Of each bucket it reads the newest 256 documents, and a verdict's `complete` says if there
-/// were more. save() writes it to a file that load() and a server read.
+/// It is smaller than the service's own index, and is for one process. The rule is the same: a document is a match if
+/// it shares a band with the text and the estimated similarity of their signatures reaches the threshold. It has no
+/// labels, no expiry and no exact verification. It reads the newest 256 documents of each bucket. If a bucket has more,
+/// the verdict's `complete` is False. save() writes the index to a file that load() and a server can read.
 ///
 /// spec and key are those of Signer. bands and rows are chosen for the threshold unless they are given.
 #[pyclass(frozen, module = "pyhapax")]
@@ -78,7 +78,7 @@ impl Index {
         self.documents.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Calls `work` with the documents. Threads that wait for them let others run Python.
+    /// Calls `work` with the documents. While a thread waits for the documents, other threads can run Python.
     pub(crate) fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Documents) -> T + Send) -> T {
         py.detach(|| work(&mut self.lock()))
     }
@@ -222,9 +222,9 @@ impl Index {
 
     /// Inserts texts in their order, and returns the row that each duplicates: None for a text that is unique, empty or null.
     ///
-    /// A row is compared with the rows before it that are kept. ids are by default the numbers of the rows, so the index must
-    /// then be empty. A text that duplicates a document from before this call has that document's id. After an exception,
-    /// texts before the row that it names may have been inserted.
+    /// A row is compared with the rows before it that are kept. ids are by default the numbers of the rows, so the
+    /// index must then be empty. For a text that duplicates a document of an earlier call, returns the id of that
+    /// document. After an exception, texts before the row that the exception names may have been inserted.
     #[pyo3(signature = (texts, ids=None, *, threads=None))]
     fn deduplicate<'py>(
         &self,
@@ -258,7 +258,7 @@ impl Index {
         if let Some(ids) = &mut ids
             && ids.next().is_some()
         {
-            return Err(PyValueError::new_err(format!("there are more ids than texts, which are {row}")));
+            return Err(PyValueError::new_err(format!("there are more ids than texts; there are {row} texts")));
         }
         Ok(list)
     }
@@ -270,11 +270,11 @@ impl Index {
         slf.py().import(FILES)?.call_method1("save", (slf, path)).map(drop)
     }
 
-    /// Returns the index of a file of save(), of `hapax export --parquet`, or of signatures with an `id` column. It needs
-    /// pyarrow.
+    /// Returns the index from a file that save() or `hapax export --parquet` wrote, or from a file of signatures with
+    /// an `id` column. It needs pyarrow.
     ///
-    /// Threshold and banding are those of the file, unless they are given. Documents keep their order, and nothing is looked
-    /// up. A keyed spec needs its key, as in the constructor.
+    /// Threshold and banding are those of the file, unless they are given. Documents keep their order, and are not
+    /// compared with each other. A keyed spec needs its key, as in the constructor.
     #[classmethod]
     #[pyo3(signature = (path, *, threshold=None, bands=None, rows=None, key=None, key_file=None, key_env=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments
@@ -335,7 +335,7 @@ fn names_of(ids: &mut Option<Bound<'_, pyo3::types::PyIterator>>, first: usize, 
 }
 
 impl Documents {
-    /// Inserts rows, and returns what each duplicates.
+    /// Inserts rows, and returns the document that each row duplicates.
     fn insert_all(&mut self, names: &Names, rows: &SignedRows, first: usize) -> PyResult<Vec<Option<Cited>>> {
         let width = rows.signatures.len().checked_div(rows.outcomes.len()).unwrap_or_default();
         let mut all = Vec::with_capacity(rows.outcomes.len());

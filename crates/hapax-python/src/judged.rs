@@ -27,10 +27,10 @@ impl Match {
 /// The answer about one text.
 #[pyclass(frozen, module = "pyhapax")]
 pub(crate) struct Verdict {
-    /// "unique", "near_duplicate", "exact_duplicate", "empty" or "null".
+    /// "unique", "near_duplicate", "exact_duplicate" or "empty".
     #[pyo3(get)]
     pub verdict: &'static str,
-    /// What an insert did: "inserted", "linked", "skipped" or "unchanged". "checked" for a check.
+    /// The result of an insert: "inserted", "linked", "skipped" or "unchanged". For a check, it is "checked".
     #[pyo3(get)]
     pub outcome: &'static str,
     pub matches: Vec<Py<Match>>,
@@ -60,7 +60,7 @@ impl Verdict {
         self.matches.first().map(|found| found.get().id.clone())
     }
 
-    /// The estimated similarity to it. None if there is no match.
+    /// The estimated similarity to the most similar document. None if there is no match.
     #[getter]
     fn similarity(&self) -> Option<f64> {
         self.matches.first().map(|found| found.get().similarity)

@@ -1,5 +1,6 @@
-//! The secret of keyed hashing: from an argument, a file or an environment variable. Its digits are in no message, no
-//! `repr` and no pickle. A pickle names the file or the variable, and the worker process reads it again.
+//! The secret of keyed hashing: from an argument, a file or an environment variable. The digits of the secret are in no
+//! message, no `repr` and no pickle. A pickle names the file or the variable, and the worker process reads the secret
+//! again.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +22,7 @@ pub(crate) type KeyArguments<'a, 'py> = (Option<&'a Bound<'py, PyAny>>, Option<P
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum KeySource {
     None,
-    /// An argument. It is not kept, so a pickle cannot have it.
+    /// An argument. It is not stored, so a pickle cannot contain it.
     Argument,
     File(String),
     Variable(String),
@@ -63,7 +64,8 @@ impl KeySource {
 
 fn of_argument(key: &Bound<'_, PyAny>) -> PyResult<SecretKey> {
     if let Ok(hex) = key.cast::<PyString>() {
-        // A lone surrogate is no digit either, and the error of its conversion would have the whole text.
+        // A text with a lone surrogate is not a key either. The error of its conversion is dropped, because it would
+        // contain the whole text.
         return of_hex(hex.to_str().unwrap_or_default(), "key");
     }
     if let Ok(bytes) = key.cast::<PyBytes>() {
@@ -87,8 +89,8 @@ fn of_file(path: &str) -> PyResult<SecretKey> {
 }
 
 fn of_variable(name: &str) -> PyResult<SecretKey> {
-    // Not `std::env`: a program may have set it in `os.environ`, which writes the environment of the process too, but
-    // `os.environ` is what Python programs test and patch.
+    // This reads `os.environ`, not `std::env`. A program that sets a variable in `os.environ` changes both, but Python
+    // programs test and patch `os.environ` itself.
     Python::attach(|py| {
         let value = py.import("os")?.getattr("environ")?.call_method1("get", (name,))?;
         match value.extract::<Option<String>>() {

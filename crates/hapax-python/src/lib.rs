@@ -6,8 +6,8 @@
 //!                                   └ saved ─▶ rows of a file, and back
 //! ```
 //!
-//! This crate turns Python's objects into the core's and back, and runs the core on several threads while the
-//! interpreter is free. Memory of others is handled in `boundary` alone. A panic becomes a Python exception.
+//! This crate turns Python's objects into the core's and back, and runs the core on several threads while other threads
+//! can run Python. Only `boundary` handles memory of other libraries. A panic becomes a Python exception.
 
 mod arguments;
 mod boundary;

@@ -1,8 +1,9 @@
-//! Signatures in memory -> those similar to another, best first: the service's judgement, for one process.
+//! Signatures in memory -> the documents similar to a signature, best first. Judges as the service does, for one
+//! process.
 //!
-//! A pair is a match if it shares a band and at least [`matching_min`] slots are equal, as in the server. Documents with equal
-//! signatures are one candidate, so that boilerplate stays cheap. Bands hold document numbers and no keys: a key is
-//! computed again from the signature when a table grows. Knows nothing of Python, ids or texts.
+//! A pair is a match if it shares a band and at least [`matching_min`] slots are equal, as in the server. Documents
+//! with equal signatures are one candidate, so that boilerplate stays cheap. Bands store document numbers and no keys:
+//! a key is computed again from the signature when a table grows. Knows nothing of Python, ids or texts.
 
 use std::cmp::Reverse;
 
@@ -15,9 +16,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) const BUCKET_READ_MAX: usize = 256;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
-/// The most documents of one signature that a check names. All of them are equally similar.
+/// The most documents with the same signature that a check names. All of them are equally similar.
 const MEMBERS_MAX: usize = 1024;
-/// Signatures are in pieces of this many, so that growing never copies them.
+/// Signatures are stored in pieces of this many, so that growth copies at most one piece.
 const PIECE: usize = 4096;
 
 /// The number of a document, in the order of insertion.
@@ -36,7 +37,7 @@ pub(crate) struct Compared<'a> {
 pub(crate) struct Found {
     pub doc: Doc,
     pub matching: u32,
-    /// Whether its text has the same words.
+    /// Whether the canonical texts of both are equal.
     pub same_content: bool,
 }
 
@@ -71,12 +72,14 @@ impl Arena {
     }
 }
 
-/// Lists of documents. All documents of a list have something in common, from which its hash is computed.
+/// Lists of documents. All documents of a list have a property in common, and the hash of the list is computed from
+/// this property.
 #[derive(Default)]
 struct Lists {
     /// The newest document of each list.
     newest: HashTable<Doc>,
-    /// The next older document of the same list, for each document; [`NONE`] for documents that are in no list.
+    /// For each document, the next older document of the same list; [`NONE`] if there is none, or if the document is in
+    /// no list.
     older: Vec<Doc>,
 }
 
@@ -98,7 +101,7 @@ impl Lists {
         }
     }
 
-    /// Adds the next document to no list.
+    /// Adds the next document without putting it into a list.
     fn skip(&mut self) {
         self.older.push(NONE);
     }
@@ -112,11 +115,12 @@ pub(crate) struct Near {
     arena: Arena,
     /// The content hashes; 0 for documents whose text is not known.
     contents: Vec<u128>,
-    /// The documents with equal rows, for each band. Of documents with equal signatures only the first is in them.
+    /// For each band, lists of the documents with equal rows. Of documents with equal signatures, only the first is in
+    /// a list.
     bands: Vec<Lists>,
     /// The documents with equal signatures, without links.
     equal: Lists,
-    /// The documents with equal contents, links too.
+    /// The documents with equal contents, including links.
     exact: Lists,
     candidates: Vec<Doc>,
 }
@@ -148,7 +152,7 @@ impl Near {
         self.shape.bytes()
     }
 
-    /// Returns whether no further document has room.
+    /// Returns whether there is no room for another document.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= NONE as usize
     }
@@ -164,7 +168,7 @@ impl Near {
         let mut looked = Looked::default();
         let mut candidates = std::mem::take(&mut self.candidates);
         looked.is_cut = self.propose(query.signature, &mut candidates);
-        // Documents with the query's own signature are found whatever the buckets have.
+        // Documents with the query's own signature are always found, even if a bucket has too many documents.
         self.members(query.signature, self.shape.k, query, &mut looked);
         for signature in candidates.iter().map(|doc| self.arena.get(*doc)).filter(|found| *found != query.signature) {
             looked.candidates += 1;
@@ -180,7 +184,8 @@ impl Near {
         looked
     }
 
-    /// Collects the documents that share a band with a signature. Returns whether a bucket had more than are read.
+    /// Collects the documents that share a band with a signature. Returns whether a bucket had more documents than are
+    /// read.
     fn propose(&self, signature: &[u8], candidates: &mut Vec<Doc>) -> bool {
         candidates.clear();
         let mut is_cut = false;
@@ -249,7 +254,7 @@ impl Near {
         looked.found.extend(others.map(|doc| Found { doc, matching, same_content: false }));
     }
 
-    /// Adds the exact copies of the query, links too.
+    /// Adds the exact copies of the query, including links.
     fn copies(&self, query: Compared<'_>, looked: &mut Looked) {
         let Some(content) = query.content else { return };
         let copies = self.exact.list(content as u64, |doc| self.contents[doc as usize] == content);

@@ -9,14 +9,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::boundary::bytes_of;
 
-/// The most slots that the core's sketch has. Further slots are those of other hashes.
+/// The most slots of one block, which is a sketch of the core. Further slots are in further blocks, which use other
+/// hashes.
 const BLOCK_MAX: usize = 1024;
 const BLOCK_MIN: usize = 64;
 const SLOTS_MAX: usize = 1 << 16;
 const EMPTY: u64 = u64::MAX;
 /// The core's ranks of this kind have 56 bits.
 const RANKS: f64 = (1u64 << 56) as f64;
-/// Keeps the blocks apart: 2^64 divided by the golden ratio.
+/// Makes the hashes of the blocks differ: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Minimum ranks of a set of hashes. For pyhapax.compat.
@@ -35,7 +36,7 @@ impl RankSketch {
         if !(1..=SLOTS_MAX).contains(&slots) {
             return Err(PyValueError::new_err(format!("num_perm must be between 1 and {SLOTS_MAX}, not {slots}")));
         }
-        // A slot's constants do not depend on the number of slots, so the first ones of a larger sketch are these.
+        // A slot's constants do not depend on the number of slots, so the first slots of a larger sketch are the same.
         let block = slots.next_power_of_two().clamp(BLOCK_MIN, BLOCK_MAX);
         let sketcher = Sketcher::new(SketchKind::Classic, block as u32);
         Ok(Self { seed, ranks, sketcher, state: SketchState::default(), hashes: Vec::new() })
@@ -43,7 +44,7 @@ impl RankSketch {
 
     fn add(&mut self, elements: &[u64]) {
         let Self { seed, ranks, sketcher, state, hashes } = self;
-        // The default seed of datasketch changes nothing.
+        // The default seed of datasketch does not change the hashes.
         let seed = if *seed == 1 { 0 } else { fmix64(*seed) };
         for (block, ranks) in (0u64..).zip(ranks.chunks_mut(BLOCK_MAX)) {
             hashes.clear();
@@ -89,7 +90,7 @@ fn hash_of(element: &Bound<'_, PyAny>) -> PyResult<u64> {
 impl RankSketch {
     #[new]
     fn new(slots: usize, seed: u64) -> PyResult<Self> {
-        // Far too many slots become one more than the maximum, so that they are refused without their memory.
+        // A number above the maximum becomes the maximum plus one, so that it is refused without a large allocation.
         let slots = if slots <= SLOTS_MAX { slots } else { SLOTS_MAX + 1 };
         Self::with_ranks(seed, vec![EMPTY; slots])
     }

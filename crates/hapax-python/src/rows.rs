@@ -1,4 +1,4 @@
-//! Signatures of an argument, in whatever form -> rows of bytes.
+//! The signatures of an argument, in any of several forms -> rows of bytes.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, FixedSizeBinaryArray};
@@ -23,8 +23,8 @@ pub(crate) struct SignatureRows {
 }
 
 impl SignatureRows {
-    /// Reads a Signature, a Batch, a list of signatures, an Arrow column of fixed-size binary, or memory of `uint8`, in a
-    /// row or in rows. `name` is that of the argument.
+    /// Reads a Signature, a Batch, a list of signatures, an Arrow column of fixed-size binary, or memory of `uint8`
+    /// with one or two dimensions. `name` is the name of the argument.
     pub(crate) fn of(object: &Bound<'_, PyAny>, spec: &SharedSpec, name: &str) -> PyResult<Self> {
         let width = spec.shape().bytes();
         if let Ok(signature) = object.cast::<Signature>() {

@@ -33,8 +33,8 @@ const LINKED: &str = "linked";
 const BATCH_ROWS_MAX: usize = 65_536;
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Returns the next documents of an index from number `first` on, as the capsules of a table. Without documents, the table
-/// is empty.
+/// Returns the next documents of an index from number `first` on, as the capsules of a table. If there are no further
+/// documents, the table is empty.
 #[pyfunction]
 pub(crate) fn index_rows<'py>(
     py: Python<'py>,
@@ -109,8 +109,8 @@ fn columns_from(documents: &Documents, first: usize, width: i32) -> Result<Vec<A
     ])
 }
 
-/// Makes an empty index with the settings of a file. An error of the key is that of the constructor; the others name the
-/// file.
+/// Makes an empty index with the settings of a file. Errors about the key are those of the constructor. Other errors
+/// name the file.
 #[pyfunction]
 #[pyo3(signature = (
     file, spec, fingerprint, threshold, bands, rows, banding_by_hand, key, key_file, key_env
@@ -139,10 +139,10 @@ pub(crate) fn restore_index(
         .map_err(|error| wrong(error.value(py).to_string()))
 }
 
-/// Stores rows, of which the first has the number `first` in `file`.
+/// Stores rows. The first of them has the number `first` in `file`.
 ///
-/// The columns are `id`, `signature`, `content_hash` and `representative` of binary, `shingles` of int64 or uint64, and
-/// `linked` of bool.
+/// The columns `id`, `signature`, `content_hash` and `representative` are binary, `shingles` is int64 or uint64, and
+/// `linked` is bool.
 #[pyfunction]
 pub(crate) fn append_rows(
     py: Python<'_>,
@@ -280,7 +280,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Returns the text of a row. Parquet only says that it is UTF-8.
+/// Returns the text of a row. Parquet only claims that the text is UTF-8, so this is checked.
 fn text<'a>(column: &'a BinaryArray, name: &'static str, at: usize) -> Result<Option<&'a str>, Failed> {
     if column.is_null(at) {
         return Ok(None);

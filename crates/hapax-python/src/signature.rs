@@ -15,9 +15,10 @@ use crate::spec::SharedSpec;
 
 /// The signature of a text: a few hundred bytes by which it is compared.
 ///
-/// Signers make signatures. Signature(data, spec) is one that was made elsewhere, or stored.
+/// Signers make signatures. Signature(data, spec) makes one from the bytes of a signature that was made elsewhere, or
+/// stored.
 ///
-/// It has the buffer protocol: bytes(signature) is what the server's API and files have.
+/// It supports the buffer protocol. bytes(signature) returns the bytes that the server's API and files use.
 #[pyclass(frozen, module = "pyhapax")]
 pub(crate) struct Signature {
     spec: Arc<SharedSpec>,
@@ -126,8 +127,8 @@ impl Signature {
         format!("<pyhapax.Signature {begins}…, {}{shingles}>", self.spec.sketch_name())
     }
 
-    /// A pickle has the spec, the bytes, the content hash and the number of shingles. The spec is in it once, whatever the
-    /// number of signatures.
+    /// A pickle has the spec, the bytes, the content hash and the number of shingles. A pickle of many signatures has
+    /// the spec only once.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, this) = (slf.py(), slf.get());
         let restore = py.import("pyhapax._native")?.getattr("restore_signature")?;

@@ -20,9 +20,9 @@ pub(crate) const CONTENT_BYTES: i32 = 16;
 
 /// The signatures of many texts, one row for each.
 ///
-/// It is a table for every library that knows Arrow (`pyarrow.table(batch)`, `polars.DataFrame(batch)`), with the columns
-/// `signature`, `content_hash` and `shingles`. A row whose text is empty has no signature and 0 shingles; a row whose text is
-/// null has no signature and no number of shingles. `numpy.asarray(batch)` is `uint8[rows, bytes]`.
+/// Libraries that support Arrow read it as a table (`pyarrow.table(batch)`, `polars.DataFrame(batch)`) with the columns
+/// `signature`, `content_hash` and `shingles`. A row whose text is empty has no signature and 0 shingles. A row whose
+/// text is null has no signature and no number of shingles. `numpy.asarray(batch)` is `uint8[rows, bytes]`.
 #[pyclass(frozen, sequence, module = "pyhapax")]
 pub(crate) struct Batch {
     spec: Arc<SharedSpec>,
@@ -90,7 +90,7 @@ impl Batch {
     }
 }
 
-/// Returns the field of a table as an array of structs.
+/// Returns the field of an array of structs that has the columns of a table.
 pub(crate) fn struct_field(table: &RecordBatch) -> Field {
     let schema = table.schema();
     Field::new("", DataType::Struct(schema.fields().clone()), false).with_metadata(schema.metadata().clone())
@@ -130,13 +130,13 @@ impl Batch {
         Column::new(Arc::new(self.signatures.clone()))
     }
 
-    /// The content hashes, 16 bytes each. Texts with the same words have the same hash.
+    /// The content hashes, 16 bytes each. Texts whose canonical texts are equal have the same hash.
     #[getter]
     fn content_hashes(&self) -> Column {
         Column::new(Arc::new(self.contents.clone()))
     }
 
-    /// The number of shingles of each text: 0 if it is empty, null if it is null.
+    /// The number of shingles of each text: 0 for an empty text, null for a null text.
     #[getter]
     fn shingles(&self) -> Column {
         Column::new(Arc::new(self.shingles.clone()))

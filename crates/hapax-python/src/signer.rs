@@ -23,7 +23,7 @@ use crate::spec::{Parts, SharedSpec, text_spec};
 use crate::texts::{Source, Text};
 use crate::threads::{Outcome, Signals, SignedRows, sign_all, sign_text};
 
-/// A text that is longer is signed while other threads have the interpreter. Shorter ones take microseconds.
+/// A longer text is signed while other threads can run Python. Signing a shorter text takes microseconds.
 const SHORT_BYTES: usize = 64 << 10;
 
 /// A pipeline with the place that its secret came from.
@@ -62,7 +62,8 @@ impl Signing {
         &self.pipeline
     }
 
-    /// Calls `work` with buffers: those of the call before, unless another thread has them, or had them at a fork.
+    /// Calls `work` with the buffers of the call before. If another thread uses these buffers, or used them at a fork,
+    /// makes new buffers.
     fn with_scratch<T>(&self, work: impl FnOnce(&mut SignScratch) -> T) -> T {
         match self.scratch.try_lock() {
             Ok(mut scratch) => work(&mut scratch),
@@ -118,10 +119,10 @@ fn check_key(spec: &TextSpec, fingerprint: Option<u64>) -> PyResult<()> {
 
 /// Makes signatures of texts, equal to those of a server whose collection has the same spec.
 ///
-/// Without arguments the spec is the server's default. Give the whole line as spec, or parts of it: fold, marks, digits,
-/// shingle ("word5") and sketch ("fss256x8"). A key makes it keyed: key (32 hexadecimal digits or 16 bytes), key_file, or
-/// key_env, the name of an environment variable. Signers with key_file or key_env can be sent to worker processes, which read
-/// the key again.
+/// Without arguments the spec is the server's default. Give the whole line as spec, or parts of it: fold, marks,
+/// digits, shingle ("word5") and sketch ("fss256x8"). A key makes the spec keyed. Give it as key (32 hexadecimal digits
+/// or 16 bytes), as key_file, or as key_env, the name of an environment variable. Signers with key_file or key_env can
+/// be sent to worker processes, which read the key again.
 #[pyclass(frozen, module = "pyhapax")]
 pub(crate) struct Signer {
     signing: Arc<Signing>,
@@ -167,7 +168,7 @@ impl Signer {
         self.signing.spec.shape().bytes()
     }
 
-    /// Returns the signature of a text. None if the text is empty: if it has no word.
+    /// Returns the signature of a text. None if the text is empty, which means that it has no word.
     fn sign(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Option<Signature>> {
         let text = text_of(text)?;
         let signed = self.signing.sign(py, text.as_str())?;
@@ -191,7 +192,7 @@ impl Signer {
 
     /// Returns the band keys of signatures: documents with an equal key are candidates for each other.
     ///
-    /// They are a list of int for a single signature, else a column with a row of uint64 for each signature.
+    /// The result is a list of int for a single signature, otherwise a column with a row of uint64 for each signature.
     fn band_keys<'py>(
         &self,
         py: Python<'py>,
@@ -222,7 +223,8 @@ impl Signer {
 
     /// Returns how many slots of two signatures are equal.
     ///
-    /// If a or b has many signatures, the result is a column: of their pairs, row by row, or of one with each of the others.
+    /// If a and b both have many signatures, they are compared row by row. If only one of them has many, each of these
+    /// is compared with the single signature. In both cases the result is a column.
     fn matching<'py>(
         &self,
         py: Python<'py>,
@@ -238,7 +240,7 @@ impl Signer {
             _ => {
                 let (a, b) = (a.len(), b.len());
                 return Err(PyValueError::new_err(format!(
-                    "a has {a} signatures and b has {b}; they must have as many"
+                    "a has {a} signatures and b has {b}; they must have the same number"
                 )));
             }
         };
@@ -258,8 +260,8 @@ impl Signer {
         Ok(Column::new(array).into_pyobject(py)?.into_any())
     }
 
-    /// Returns the ranks of a text, a column of uint64: the sketch before it is packed. The smaller rank of each slot makes
-    /// the ranks of both texts together. None if the text is empty.
+    /// Returns the ranks of a text, a column of uint64: the sketch before it is packed. The smaller ranks of two texts,
+    /// slot by slot, are the ranks of both texts together. None if the text is empty.
     fn ranks(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Option<Column>> {
         let text = text_of(text)?;
         let pipeline = &self.signing.pipeline;

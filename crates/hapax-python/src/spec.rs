@@ -1,4 +1,5 @@
-//! A spec with everything that is asked of it for every signature. Specs are shared: a signature costs a pointer.
+//! A spec, with its text and its fingerprint computed once. Specs are shared: each signature has only a pointer to its
+//! spec.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-/// The specs that pickles have named lately. Programs use few.
+/// The specs that were named lately, by pickles or callers. A program uses few specs.
 static NAMED: Mutex<Vec<Arc<SharedSpec>>> = Mutex::new(Vec::new());
 const NAMED_MAX: usize = 64;
 
@@ -17,7 +18,7 @@ pub(crate) struct SharedSpec {
     spec: Spec,
     text: String,
     fingerprint: Fingerprint,
-    /// One object, so that a pickle of many signatures has the text once.
+    /// One object, so that a pickle of many signatures contains the text only once.
     object: PyOnceLock<Py<PyString>>,
 }
 
@@ -27,7 +28,7 @@ impl SharedSpec {
         Arc::new(Self { spec, text, fingerprint, object: PyOnceLock::new() })
     }
 
-    /// Returns the spec with this text. Those of the last few texts are kept.
+    /// Returns the spec with this text. The last few specs are cached.
     pub(crate) fn named(text: &str) -> PyResult<Arc<Self>> {
         let mut named = NAMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(known) = named.iter().find(|known| known.text == text) {
@@ -69,7 +70,7 @@ impl SharedSpec {
         format!("{}{k}x{bits}", self.sketch().map_or("external", SketchKind::name))
     }
 
-    /// Fails unless signatures of both specs can be compared.
+    /// Fails if signatures of the two specs cannot be compared.
     pub(crate) fn check_same(&self, other: &Self) -> PyResult<()> {
         if self.fingerprint == other.fingerprint {
             return Ok(());
@@ -97,7 +98,7 @@ impl Parts<'_> {
         [fold, marks, digits, shingle, sketch].iter().all(|part| part.is_none())
     }
 
-    /// Returns the spec of these parts, with the defaults in place of absent ones, under the key with this fingerprint.
+    /// Returns the spec of these parts, with the key of this fingerprint. Absent parts have their default.
     pub(crate) fn spec(&self, key: Option<u64>) -> PyResult<TextSpec> {
         let Self { fold, marks, digits, shingle, sketch } = self;
         let named = TextSpec::default().to_string();

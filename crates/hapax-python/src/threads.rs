@@ -1,8 +1,8 @@
-//! Jobs -> signatures in the order of the rows, on one thread or several, while the interpreter is free.
+//! Jobs -> signatures in the order of the rows, on one thread or several, while other threads can run Python.
 //!
-//! The threads of a call end with the call: nothing is left that a fork could find without its threads. The calling thread
-//! takes the texts from Python, hands them to the others, and looks for signals at least ten times a second. With one
-//! thread it signs, too.
+//! The threads of a call end with the call. So a fork after the call copies nothing that needs these threads. The
+//! calling thread takes the texts from Python, hands them to the others, and looks for signals at least ten times a
+//! second. If there is only one thread, or little text, the calling thread signs by itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,22 +17,23 @@ use pyo3::prelude::*;
 use crate::boundary::panicked;
 use crate::texts::{Fault, Job, Source, Text};
 
-/// About how much text is taken from Python before threads sign it. A thread that wants the interpreter back may wait for
-/// 5 ms if others run, so it asks seldom.
+/// About how many bytes of text are taken from Python at a time. A thread that wants to run Python again may wait for 5
+/// ms if other threads run Python, so it does this seldom.
 const WINDOW_BYTES: usize = 16 << 20;
-/// Starting threads for less takes longer than signing.
+/// For fewer bytes than this, starting threads takes longer than signing.
 const ALONE_BYTES: usize = 256 << 10;
 /// The longest time between two looks for signals.
 const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 /// A long text is signed in pieces of this size, with a look for signals between them.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Asking whether to stop reads a clock, which takes as long as signing a hundred bytes.
+/// The number of rows between two calls of `stop`. A call reads a clock, which takes as long as signing a hundred
+/// bytes.
 const STOP_EVERY: usize = 16;
 
 const NOT_UTF8: Fault = Fault("the column is damaged: the text is not UTF-8");
 
-/// What a text turned out to be.
+/// The result of signing a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Signed,
@@ -98,7 +99,7 @@ type Result<T> = std::result::Result<T, Stop>;
 /// Takes results in the order of the rows.
 pub(crate) type Sink<'a> = dyn FnMut(Python<'_>, SignedRows) -> PyResult<()> + 'a;
 
-/// Signs a text; `stop` is asked between pieces.
+/// Signs a text. Calls `stop` between pieces, and returns `None` if `stop` returns true.
 pub(crate) fn sign_text(
     pipeline: &Pipeline,
     scratch: &mut SignScratch,
@@ -154,6 +155,7 @@ fn sign_job(
             return Err(Stop::Cancelled);
         }
         let at = |fault| Stop::Row(job.first + row, fault);
+        job.prefetch(row + 1);
         let outcome = match job.text(row).map_err(at)? {
             None => Outcome::Null,
             Some(text) => sign_text(pipeline, scratch, text, &mut signed, stop)
@@ -187,7 +189,8 @@ pub(crate) fn sign_all(
     sink: &mut Sink<'_>,
 ) -> PyResult<()> {
     let mut jobs = VecDeque::new();
-    let (bytes, ends) = fill(py, source, &mut jobs)?;
+    // Other threads begin as soon as there is enough for them, and more is taken while they sign.
+    let (bytes, ends) = fill(py, source, &mut jobs, if threads == 1 { WINDOW_BYTES } else { ALONE_BYTES })?;
     if threads == 1 || ends && bytes < ALONE_BYTES {
         alone(py, pipeline, source, jobs, sink)
     } else {
@@ -195,10 +198,10 @@ pub(crate) fn sign_all(
     }
 }
 
-/// Takes jobs from a source until they fill a window. Returns their bytes, and whether the source has ended.
-fn fill(py: Python<'_>, source: &mut Source, jobs: &mut VecDeque<Job>) -> PyResult<(usize, bool)> {
+/// Takes jobs from a source until they have this many bytes. Returns their bytes, and whether the source has ended.
+fn fill(py: Python<'_>, source: &mut Source, jobs: &mut VecDeque<Job>, bytes_min: usize) -> PyResult<(usize, bool)> {
     let mut bytes = 0;
-    while bytes < WINDOW_BYTES {
+    while bytes < bytes_min {
         let Some(job) = source.next(py)? else { return Ok((bytes, true)) };
         bytes += job.bytes;
         jobs.push_back(job);
@@ -206,7 +209,7 @@ fn fill(py: Python<'_>, source: &mut Source, jobs: &mut VecDeque<Job>) -> PyResu
     Ok((bytes, false))
 }
 
-/// Looks for signals now and then, on a thread that has given up the interpreter.
+/// Checks for signals from time to time, on a thread that is detached from the interpreter.
 #[derive(Default)]
 pub(crate) struct Signals {
     looked: Option<Instant>,
@@ -254,7 +257,7 @@ fn alone(
         }
         jobs.clear();
         py.check_signals()?;
-        fill(py, source, &mut jobs)?;
+        fill(py, source, &mut jobs, WINDOW_BYTES)?;
         if jobs.is_empty() {
             return Ok(());
         }
@@ -265,7 +268,7 @@ fn exception(stop: Stop, source: &Source) -> PyErr {
     match stop {
         Stop::Row(row, fault) => source.refused(row, &fault),
         Stop::Panicked(error) => error,
-        // Only a call that raises something else cancels its jobs.
+        // A call cancels its jobs only if it raises another exception.
         Stop::Cancelled => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
     }
 }
@@ -274,9 +277,9 @@ fn exception(stop: Stop, source: &Source) -> PyErr {
 #[derive(Default)]
 struct Desk {
     state: Mutex<State>,
-    /// There are jobs, or there will be none.
+    /// Notified if there are jobs, or if no further jobs will come.
     work: Condvar,
-    /// A job is done.
+    /// Notified if a job is done.
     news: Condvar,
     cancelled: AtomicBool,
 }
@@ -316,7 +319,8 @@ impl Desk {
         self.work.notify_all();
     }
 
-    /// Waits until half of the jobs are taken or, if there will be no further ones, until all are done; or for a moment.
+    /// Waits until at least half of the window is taken. If `is_last`, no further jobs will come, and it waits until
+    /// all jobs are done. It waits for at most [`SIGNALS_EVERY`].
     fn wait(&self, is_last: bool) {
         let busy = |state: &mut State| match is_last {
             true => state.running > 0 || !state.waiting.is_empty(),
@@ -325,7 +329,7 @@ impl Desk {
         drop(self.news.wait_timeout_while(self.state(), SIGNALS_EVERY, busy));
     }
 
-    /// Does jobs until there will be none.
+    /// Does jobs until no further jobs will come.
     fn serve(&self, pipeline: &Pipeline) {
         let mut scratch = SignScratch::default();
         let mut stop = || self.cancelled.load(Ordering::Relaxed);
@@ -389,7 +393,7 @@ fn conduct(py: Python<'_>, desk: &Desk, mut handed: u64, source: &mut Source, si
                 None => ends = true,
             }
         }
-        // The jobs are dropped here, because this thread has the interpreter that owns their texts.
+        // The jobs are dropped here, because this thread is attached to the interpreter that owns their texts.
         ready.extend(desk.take_done().into_iter().map(|(number, _, rows)| (number, rows)));
         while let Some(rows) = ready.remove(&given) {
             sink(py, rows.map_err(|stop| exception(stop, source))?)?;

@@ -19,7 +19,7 @@ pub(crate) struct Tuning {
     /// The threshold.
     #[pyo3(get)]
     threshold: f64,
-    /// How many documents of the background similarity a lookup compares, on average.
+    /// How many documents of the similarity s_bg a lookup compares, on average.
     #[pyo3(get)]
     background_candidates: f64,
 }
@@ -38,7 +38,7 @@ impl Tuning {
         self.banding.rows()
     }
 
-    /// Returns the share of the pairs of this similarity that share a band, so that they are compared.
+    /// Returns the share of the pairs of this similarity that agree in a band, and so are compared.
     fn proposed(&self, similarity: f64) -> PyResult<f64> {
         Ok(candidate_probability(share("similarity", similarity)?, self.banding, self.shape))
     }
@@ -49,7 +49,8 @@ impl Tuning {
         Ok(verdict_probability(similarity, self.banding, self.shape, self.threshold, self.pair))
     }
 
-    /// Returns the S-curve: points from 0 to 1, each with its similarity, proposed and reported.
+    /// Returns the S-curve: points with similarities from 0 to 1. Each point has the similarity and the values of
+    /// proposed() and reported() for it.
     #[pyo3(signature = (points=21))]
     fn curve(&self, points: u32) -> PyResult<Vec<(f64, f64, f64)>> {
         if !(2..=10_001).contains(&points) {
@@ -82,8 +83,9 @@ impl Tuning {
 
 /// Returns the banding that a server chooses for a threshold and these targets, with its S-curve.
 ///
-/// The targets are those of `hapax tune`: recall at the similarity s_hi, candidates at s_lo, bands_wanted, candidates_max among
-/// documents of similarity s_bg. shingles is the number of distinct shingles in two documents together.
+/// The targets are those of `hapax tune`: recall at the similarity s_hi, few candidates at s_lo, bands_wanted, and
+/// candidates_max among documents of the similarity s_bg. shingles is the number of distinct shingles in two documents
+/// together.
 #[pyfunction]
 #[pyo3(signature = (
     threshold=0.8, *, sketch="fss256x8", shingles=1000, recall=None, s_hi=None, s_lo=None, bands_wanted=None,

@@ -19,7 +19,7 @@ use super::{Fault, JOB_BYTES, JOB_ROWS_MAX, Texts};
 use crate::boundary::{Given, no_panic, refused};
 
 const OUTSIDE: Fault = Fault("the column is damaged: the text is outside its data");
-/// The longest text that a view holds itself (Arrow columnar format, variable-size binary view).
+/// The longest text that a view itself contains (Arrow columnar format, variable-size binary view).
 const IN_VIEW_MAX: usize = 12;
 
 /// A column of strings, of any layout.
@@ -34,7 +34,7 @@ enum Layout {
     Offsets64(ScalarBuffer<i64>, Buffer),
     Views(ScalarBuffer<u128>, Arc<[Buffer]>),
     Dictionary(Vec<usize>, Box<TextColumn>),
-    /// Nothing but nulls.
+    /// All rows are null.
     Null,
 }
 
@@ -96,7 +96,7 @@ fn between(data: &Buffer, start: impl ArrowNativeType, end: impl ArrowNativeType
     data.as_slice().get(start..end).ok_or(OUTSIDE)
 }
 
-/// Reads a view: its length, and the text itself or a buffer and an offset.
+/// Returns the text of a view. A view has a length, and then either the text itself or a buffer and an offset.
 fn of_view<'a>(view: &'a u128, buffers: &'a [Buffer]) -> Result<&'a [u8], Fault> {
     let part = |at: u32| (view >> (32 * at)) as u32 as usize;
     let len = part(0);
@@ -123,7 +123,7 @@ fn dictionary(array: &ArrayRef, name: &str) -> PyResult<Layout> {
     Ok(Layout::Dictionary(keys, Box::new(TextColumn::of(any.values(), name)?)))
 }
 
-/// Returns the keys as indexes. A negative one becomes an index that no dictionary has.
+/// Returns the keys as indexes. A negative key becomes an index that no dictionary has.
 fn keys<K: ArrowDictionaryKeyType>(keys: &dyn Array) -> Vec<usize> {
     keys.as_primitive::<K>().values().iter().map(|key| key.to_usize().unwrap_or(usize::MAX)).collect()
 }
@@ -138,7 +138,7 @@ pub(super) struct ArrowTexts {
 }
 
 impl ArrowTexts {
-    /// Returns the column and how exceptions name it.
+    /// Returns the column, and the name that exceptions use for it.
     pub(super) fn of(given: Given) -> PyResult<(Self, String)> {
         let (field, array, stream) = match given {
             Given::Array(array, field) => (field, Some(array), None),
@@ -164,7 +164,7 @@ impl ArrowTexts {
                 }
             }
             let Some(stream) = &mut self.stream else { return Ok(None) };
-            // The producer may run queries for it, on threads that need the interpreter.
+            // To make the next chunk, the producer may run queries on threads that need the interpreter.
             let Some(array) = py.detach(|| no_panic(|| Ok(stream.next())))? else { return Ok(None) };
             self.chunk = Some(column_of(&array.map_err(refused)?, &self.name)?);
             self.next = 0;

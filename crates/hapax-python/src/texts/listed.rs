@@ -12,7 +12,8 @@ use super::{JOB_BYTES, JOB_ROWS_MAX, Texts};
 pub(crate) enum Held {
     /// The object itself, which is ASCII.
     Ascii(PyBackedStr),
-    /// Its UTF-8. `str` would keep such a copy for as long as it lives, and a corpus would be in memory twice.
+    /// A copy in UTF-8. If the `str` made this copy, it would keep the copy until it is freed itself, and a corpus
+    /// would be in memory twice.
     Encoded(PyBackedBytes),
 }
 
@@ -25,7 +26,7 @@ impl Held {
     }
 }
 
-/// Holds a text. If it has a lone surrogate, the exception names `place` as its position.
+/// Returns a text that stays alive. If it has a lone surrogate, the exception names `place` as its position.
 pub(crate) fn held(text: &Bound<'_, PyString>, place: impl FnOnce() -> String) -> PyResult<Held> {
     let py = text.py();
     let is_ascii = text.call_method0(intern!(py, "isascii"))?.is_truthy()?;
@@ -78,7 +79,7 @@ fn text_of(item: &Bound<'_, PyAny>, row: usize) -> PyResult<Option<Held>> {
         return held(text, || format!("texts, row {row}")).map(Some);
     }
     let kind = item.get_type().name()?;
-    // The second one is a missing value of pandas.
+    // `NAType` is the type of a missing value of pandas.
     if item.is_none() || kind == "NAType" {
         return Ok(None);
     }

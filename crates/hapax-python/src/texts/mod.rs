@@ -1,5 +1,5 @@
-//! Texts of a Python object -> jobs for threads that know no Python. Texts are not copied, except those of `str` objects
-//! that are not ASCII: Python keeps no UTF-8 of these.
+//! Texts of a Python object -> jobs for threads that do not use Python. Texts are not copied, except those of `str`
+//! objects that are not ASCII: Python does not store these as UTF-8.
 
 mod arrow;
 mod listed;
@@ -18,17 +18,21 @@ pub(crate) use listed::{Held, held};
 
 /// The most rows and about the most bytes of a job. Threads take jobs one by one, so they end at nearly the same time.
 const JOB_ROWS_MAX: usize = 1024;
-const JOB_BYTES: usize = 512 << 10;
+const JOB_BYTES: usize = 128 << 10;
+/// How many bytes of the next text are fetched from memory while one is signed. The processor itself fetches the rest.
+const FETCHED_BYTES: usize = 2 << 10;
+/// The bytes that one hint fetches.
+const LINE_BYTES: usize = 64;
 
 /// A reason why the text of a row cannot be signed.
 #[derive(Debug)]
 pub(crate) struct Fault(pub &'static str);
 
-/// Some rows in a row.
+/// Consecutive rows.
 pub(crate) struct Job {
     /// The number of the first row.
     pub first: usize,
-    /// About how long the texts are.
+    /// The approximate number of bytes of the texts.
     pub bytes: usize,
     texts: Texts,
 }
@@ -60,9 +64,20 @@ impl Job {
             Texts::Listed(texts) => Ok(texts[row].as_ref().map(|text| Text::WellFormed(text.as_str()))),
         }
     }
+
+    /// Fetches the beginning of a text from memory, if there is such a row. Texts of a list lie anywhere, so the processor
+    /// cannot guess where the next one begins. Those of a column follow each other.
+    pub(crate) fn prefetch(&self, row: usize) {
+        if let Texts::Listed(texts) = &self.texts
+            && let Some(Some(text)) = texts.get(row)
+        {
+            let bytes = text.as_str().as_bytes();
+            bytes.iter().take(FETCHED_BYTES).step_by(LINE_BYTES).for_each(hapax_core::prefetch);
+        }
+    }
 }
 
-/// Texts that are given, job by job.
+/// The texts of an argument, as a sequence of jobs.
 pub(crate) struct Source {
     name: String,
     kind: Kind,
