@@ -162,7 +162,7 @@ bench-server: ## measure checks of a real server, at a fixed rate, against 100,0
 
 # The server and the load get processors of their own, if there are enough.
 PIN = $(shell [ $$(nproc) -ge 2 ] && echo --pin)
-loadtest: ## go through all load scenarios in about a minute; the report is in target/loadtest
+loadtest: ## go through the short load scenarios in about a minute; the report is in target/loadtest
 	cargo build --release --locked --workspace
 	./target/release/hapax-loadtest tour $(PIN) --seconds 2 --documents 10000 --binary ./target/release/hapax \
 		--json target/loadtest/report.json --svg target/loadtest/report.svg

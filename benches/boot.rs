@@ -1,7 +1,7 @@
 //! The speed of a restart: `make bench-boot` writes a collection of many documents and times its opening.
 //!
 //! A restart reads every signature, checks every checksum, and rebuilds the index. The file has just been written, so
-//! as much of it as fits is in the system's cache. All other work is timed.
+//! the system's cache contains as much of it as fits. Therefore hardly any wait for the disk is measured.
 
 #![allow(clippy::print_stdout)]
 
@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let config = config(dir.path(), settings, 0);
 
-    // The service makes the file. Then documents are written to it directly, because this takes only seconds in
-    // transactions of thousands.
+    // The service makes the file. Then documents are written to it directly, in transactions of thousands of documents,
+    // because this takes only seconds.
     open(&config)?.close();
     let path = store::path_of(&dir.path().join("collections"), &CollectionName::default_collection());
     let (_store, mut writer, _) = Store::open(&path)?;

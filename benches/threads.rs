@@ -112,8 +112,8 @@ impl Drop for Worker {
     }
 }
 
-/// Fills a collection, and prints a line when this is done. Then it answers each line of threads and seconds with the
-/// number of checks per second.
+/// Fills a collection, and prints a line when this is done. Then it answers each line `THREADS SECONDS` with the number
+/// of checks per second.
 fn work(documents: u64) -> Result<(), Box<dyn Error>> {
     let _metrics = Metrics::install()?;
     let spec = Spec::parse(SPEC)?;

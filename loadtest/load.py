@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +75,15 @@ class Server:
         )  # fmt: skip
         self.url = self.process.stdout.readline().split("ready on ")[1].split()[0]
 
+    def wait_until_ready(self):
+        for _ in range(6_000):
+            try:
+                with urllib.request.urlopen(f"{self.url}/readyz"):
+                    return
+            except urllib.error.HTTPError:
+                time.sleep(0.1)
+        sys.exit("the server was not ready within ten minutes")
+
     def resident(self):
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * 1024
@@ -119,6 +130,8 @@ def compare(binary, folder, count, rounds):
 def report(binary, folder, count):
     """Measures a large load by its parts: into a directory, and the start of a server on it."""
     write_random(folder, count)
+    # So that this file is not written to the disk during the measurement.
+    os.sync()
     data = folder / "data"
     begun = time.monotonic()
     command = [binary, "load", folder / "signatures.parquet", "--collection", "loaded", "--data-dir", data]
@@ -127,9 +140,7 @@ def report(binary, folder, count):
     size = sum(file.stat().st_size for file in data.rglob("*"))
     begun = time.monotonic()
     server = Server(binary, data)
-    ready = subprocess.run(["curl", "-s", "--retry", "600", "--retry-delay", "1", "--retry-all-errors", "-f",
-                            f"{server.url}/readyz"], capture_output=True, check=True)  # fmt: skip
-    assert ready.returncode == 0
+    server.wait_until_ready()
     opened = time.monotonic() - begun
     resident = server.resident()
     server.end()

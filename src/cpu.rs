@@ -1,8 +1,8 @@
-//! Runs work that would block a request's own thread for too long: a few threads with a bounded queue.
-//! In: jobs of some milliseconds. Out: their results. Long work is cut into jobs, and those that continue work go before
-//! those that begin some. New work that would wait for too long is refused at once. Work that cannot be cut and may take
-//! seconds has a thread of its own: one comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
-//! Work of streams has a queue and threads of its own, which give way to all others.
+//! Runs work that would block a request's own thread for too long, on a few threads with a bounded queue.
+//! In: jobs of some milliseconds. Out: their results. Long work is cut into jobs. Jobs that continue work run before
+//! jobs that begin new work. New work that would wait for too long is refused at once. Work that cannot be cut and may
+//! take seconds has a thread of its own: one comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait
+//! behind it. Work of streams has a separate queue and separate threads, which give way to all other threads.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
 mod coming;
@@ -39,7 +39,7 @@ pub fn cores() -> usize {
 /// The number of threads, and the length of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// The number of threads; at least one. Work that cannot be cut has one more.
+    /// The number of threads; at least one. One more thread runs work that cannot be cut.
     pub threads: usize,
     /// The number of jobs that may wait; at least one.
     pub queue_max: usize,
@@ -47,7 +47,7 @@ pub struct CpuConfig {
     pub queue_delay_max: Duration,
 }
 
-/// The choice if the queue is full, or if the wait in it would be too long.
+/// The behaviour if the queue is full, or if the wait in it would be too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Return an error, so that the client can try again.
@@ -55,7 +55,7 @@ pub enum WhenFull {
     Refuse,
     /// Wait for a place, and go before new work. For parts of work that has already begun.
     Wait,
-    /// Wait in a queue of its own for threads that give way to all others. For streams of documents.
+    /// Wait in a separate queue, for threads that give way to all other threads. For streams of documents.
     GiveWay,
 }
 
@@ -72,7 +72,7 @@ pub struct QueuePlace {
     when_full: WhenFull,
 }
 
-/// The permission for work that the pool has let in, but that it was not given yet.
+/// The permission for work that the pool has accepted but has not received yet.
 #[must_use]
 pub struct Admitted {
     pool: CpuPool,
@@ -93,7 +93,7 @@ struct Shared {
 struct Lanes {
     /// For jobs of some milliseconds.
     short: Lane,
-    /// For jobs that cannot be cut into such.
+    /// For work that cannot be cut into such jobs.
     long: Lane,
     places: Arc<Semaphore>,
 }
@@ -129,8 +129,8 @@ impl CpuPool {
         let shared = &*self.0.0;
         let places = Arc::clone(&shared.lanes(when_full).places);
         let permit = match when_full {
-            // This fails while others wait for a place, even if one is just being passed on: work that has begun goes
-            // first.
+            // This fails while other work waits for a place, even if a place has just become free: work that has begun
+            // goes first.
             WhenFull::Refuse => {
                 places.try_acquire_owned().map_err(|_| shared.refuse(Refused::Full { queue_max: shared.queue_max }))?
             }
@@ -139,15 +139,15 @@ impl CpuPool {
         Ok(QueuePlace { pool: self.clone(), asked, permit, when_full })
     }
 
-    /// Lets in new work of at most 1 MiB whose body is still being read, unless it would wait for too long. Until the
-    /// result is dropped, the work counts like one that waits.
+    /// Accepts new work of at most 1 MiB whose body is still being read, unless the work would wait for too long. Until
+    /// the result is dropped, the work counts like work that waits in the queue.
     pub fn admit(&self) -> Result<Admitted, Refused> {
         let shared = &*self.0.0;
         let number = shared.single.short.admit(shared.queue_delay_max).map_err(|why| shared.refuse(why))?;
         Ok(Admitted { pool: self.clone(), number })
     }
 
-    /// Tells whether [`CpuPool::admit`] would refuse work now. Lets nothing in.
+    /// Returns an error if [`CpuPool::admit`] would refuse work now. Accepts no work.
     pub fn judge(&self) -> Result<(), Refused> {
         let shared = &*self.0.0;
         shared.single.short.judge(shared.queue_delay_max).map_err(|why| shared.refuse(why))
@@ -173,7 +173,7 @@ impl Drop for Admitted {
 
 impl QueuePlace {
     /// Runs `work` on one of the threads. If the future is dropped before the job begins, the job does not run. If the
-    /// job panics, the panic continues in the caller. If it is new and would wait too long, it is refused.
+    /// job panics, the panic continues in the caller. If the job is new work and would wait too long, it is refused.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
         self.run_uncut(0, work).await
     }
@@ -192,7 +192,7 @@ impl QueuePlace {
         let run = Box::new(move || {
             let work = taken.lock().take();
             if let Some(work) = work {
-                // The caller may have left meanwhile.
+                // The caller may have been dropped meanwhile.
                 drop(done.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
@@ -209,14 +209,14 @@ impl QueuePlace {
     }
 }
 
-/// Work that waits for a thread. It is dropped with its caller, who holds the reservation for the memory of its
-/// document.
+/// Work that waits for a thread. It is dropped together with its caller, because the caller owns the reservation for
+/// the document's memory.
 struct Given<W>(Arc<Mutex<Option<W>>>);
 
 impl<W> Drop for Given<W> {
     fn drop(&mut self) {
         let work = self.0.lock().take();
-        // Outside of the lock, because it may run other code.
+        // Dropped after the lock is released, because dropping may run other code.
         drop(work);
     }
 }
@@ -393,7 +393,7 @@ mod tests {
             }
             (release, waiting)
         };
-        // How fast the queue drains is not known yet, so nothing is refused.
+        // It is not known yet how fast the queue drains, so nothing is refused.
         let (release, first) = fill().await;
         let second = spawn(WhenFull::Refuse, 0);
         while pool.depth() < 2 {

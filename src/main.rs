@@ -1,5 +1,6 @@
 //! Runs the command line. All work is in the library, except the choice of the allocator. Tests and benchmarks that
-//! link the library choose their own, and loom runs threads on small stacks, on which jemalloc crashes.
+//! link the library choose their own allocator. Tests with loom use the system's allocator: loom runs threads on small
+//! stacks, on which jemalloc crashes.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Opens a file for reading, locks a file, and tells whether two names are of one file. A pipe or a directory is
-//! refused, because opening a pipe would wait until another program writes to it.
+//! Opens a file for reading, locks a file, and checks whether two names refer to the same file. A pipe or a directory
+//! is refused, because opening a pipe would wait until another program writes to it.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 /// The time between two attempts to lock a file.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// Opens a plain file. Another file may get this path at any time, so the opened file itself is looked at.
+/// Opens a plain file. Another file may get this path at any time, so the opened file itself is checked.
 pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
 }
 
-/// Returns whether these are of one file.
+/// Returns whether both are the metadata of the same file.
 pub(crate) fn are_of_one_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Locks a file. Waits for at most `wait` for another process, and returns whether the lock is held. The kernel releases it
-/// when the file is closed or the process ends.
+/// Locks a file. Waits for at most `wait` for another process, and returns whether the lock is held. The kernel
+/// releases the lock when the file is closed or the process ends.
 pub(crate) fn lock_within(file: &File, wait: Duration) -> io::Result<bool> {
     let asked = Instant::now();
     loop {

@@ -1,5 +1,6 @@
-//! The server's fuzz targets, with mutated inputs instead of a fuzzer that knows which branches it has reached: this
-//! needs no nightly compiler and no build of its own, so all tests run it. `make fuzz-server` does it thoroughly.
+//! Runs the server's fuzz targets on mutated inputs. Unlike a fuzzer, it does not know which branches it has reached.
+//! But it needs no nightly compiler and no build of its own, so it runs with all other tests. `make fuzz-server` tests
+//! more thoroughly.
 
 #![allow(unreachable_pub)] // of the targets and their support
 #![allow(clippy::new_without_default)]
@@ -39,7 +40,7 @@ pub use support::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Service, comparable, pie
 
 /// The longest input, as for the fuzzer.
 const INPUT_BYTES_MAX: usize = 6000;
-/// Pieces that parsers of this kind trip over.
+/// Pieces of input that parsers of this kind often handle wrongly.
 const TROUBLE: &[&[u8]] = &[
     b"\0",
     b"\xFF",
@@ -61,7 +62,7 @@ const TROUBLE: &[&[u8]] = &[
     b"null",
 ];
 
-/// The first inputs of a target, and the words that it knows.
+/// The first inputs of a target, and the words of its dictionary.
 struct Seeds {
     inputs: Vec<Vec<u8>>,
     words: Vec<Vec<u8>>,
@@ -92,7 +93,7 @@ impl Seeds {
                 1 => drop(input.drain(at..end)),
                 2 => drop(input.splice(at..at, TROUBLE.choose(random).unwrap().iter().copied())),
                 3 => drop(input.splice(at..end, self.words.choose(random).unwrap().clone())),
-                // Part of it again, often enough to reach the limits.
+                // Inserts a part of the input again, often enough to reach the limits.
                 4 => {
                     let piece = input[at..end].repeat(random.random_range(1..100));
                     drop(input.splice(at..at, piece));

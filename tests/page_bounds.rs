@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use hapax::extract::{decode, extract};
 use hapax::types::{Extract, Html, Syntax};
 
-/// Bytes of memory for each byte of a page at most, besides a fixed part for its elements.
+/// The most bytes of memory for each byte of a page, in addition to a fixed part for its elements.
 const BYTES_PER_BYTE: usize = 4;
 const FIXED_BYTES: usize = 32 << 20;
-/// Bytes of the stack of the thread that extracts. A recursion over the elements of a page needs more.
+/// Bytes of the stack of the thread that extracts. A recursion over the elements of a page would need more.
 const STACK_BYTES: usize = 128 << 10;
-/// Without optimisation, and next to other tests. It takes a fraction of this.
+/// The limit is for a build without optimisation that runs next to other tests. Usually a page takes a fraction of it.
 const SECONDS_PER_MB: f64 = 4.0;
 
 struct Counting;
@@ -47,14 +47,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Held by the test that measures: others would add to its bytes and its time.
+/// The test that measures holds this lock, because other tests would add to its bytes and its time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns pages by name. Each has the words `first` and `last` in its text, unless its name says otherwise.
+/// Returns pages by name. Each page has the words `first` and `last` in its text.
 fn pages() -> Vec<(&'static str, String)> {
     let around = |middle: String| format!("<p>first</p>{middle}<p>last</p>");
     let many = |piece: &str, count: usize| piece.repeat(count);

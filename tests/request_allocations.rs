@@ -88,7 +88,7 @@ fn start_bare() -> SocketAddr {
     address
 }
 
-/// Returns the allocations of one request, the fewest of several rounds: other threads may work meanwhile.
+/// Returns the allocations of one request: the fewest of several rounds, because other threads may work meanwhile.
 fn allocations(address: SocketAddr, target: &str) -> u64 {
     let words: Vec<String> = (0..300).map(|word| format!("word{word}")).collect();
     let body = json!({ "text": words.join(" ") }).to_string();

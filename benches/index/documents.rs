@@ -33,8 +33,8 @@ impl Documents {
         self.write(Kind::Stored, number, number, signature);
     }
 
-    /// Makes a query against the first `stored` documents. It is a near-duplicate of one of them as often as a document
-    /// is one of an earlier document.
+    /// Makes a query against the first `stored` documents. A query is a near-duplicate of one of them as often as a
+    /// document is a near-duplicate of an earlier document.
     pub(crate) fn query(self, number: u64, stored: u64, signature: &mut [u8]) {
         self.write(Kind::Query, number, stored, signature);
     }
@@ -56,7 +56,8 @@ impl Documents {
         }
     }
 
-    /// Copies are made only of originals, so that their similarity is the one that was drawn.
+    /// Returns the original of a document. Copies are made only of originals, so that their similarity is the one that
+    /// was drawn.
     fn original(self, mut number: u64) -> u64 {
         // The loop ends: a copied document has a smaller number, and document 0 copies nothing.
         while let Some(earlier) = copied(self.key(Kind::Stored, number), number) {

@@ -1,14 +1,14 @@
 """Draws the dashboard hapax.json without Grafana: one SVG file for each row, with the panels of the row.
 
-It asks a Prometheus for the expressions of the panels, and needs matplotlib:
+It queries a Prometheus with the expressions of the panels, and needs matplotlib:
 
     python3 -m venv venv
     venv/bin/pip install matplotlib
     venv/bin/python config/grafana/draw.py --prometheus http://127.0.0.1:9090 --minutes 60 --out pictures
 
-`make pictures` draws those of the docs, with pictures.py. The layout, titles, units and legends are those of the
-dashboard; colours, the numbers on the axes and the size of a panel are not exactly those of Grafana. Features of
-Grafana that this dashboard does not use are errors.
+`make pictures` draws the pictures of the docs, with pictures.py. The layout, titles, units and legends are those of the
+dashboard. Colours, the numbers on the axes and the size of a panel are not exactly those of Grafana. It is an error if
+the dashboard has a feature of Grafana that this file does not draw.
 """
 
 import argparse
@@ -33,14 +33,15 @@ except ImportError:
     sys.exit("draw.py needs matplotlib: python3 -m pip install matplotlib")
 
 HERE = Path(__file__).resolve().parent
-# The value of a variable that is not given, as if "All" were chosen.
+# The value of a variable that has no --var. It has the effect of the choice "All".
 ALL = ".*"
 POINTS_MAX = 240
 COLOURS = ["#1f77b4", "#e07b00", "#2a8f2a", "#c9302c", "#8256b0", "#8c564b", "#d058a8", "#6b6b6b", "#8f9000", "#0f9fb0"]
 DASHES = ["-", (0, (4, 1.5)), (0, (1, 1.2))]
 TEXT, FAINT, GRID, BACKGROUND = "#24292e", "#646c76", "#e4e5e8", "#f4f5f5"
 
-# For each unit of a panel: from which value on, the divisor of the numbers on the axis, and the unit behind them.
+# The scales for each unit of a panel. A scale has the least value for which it is used, the divisor of the numbers on
+# the axis, and the unit that is written after the numbers.
 SECONDS = [(0, 1e-6, " µs"), (1e-3, 1e-3, " ms"), (1, 1, " s"), (120, 60, " min"), (7200, 3600, " h"), (172800, 86400, " d")]
 BYTES = [(1024**n, 1024**n, unit) for n, unit in enumerate([" B", " KiB", " MiB", " GiB", " TiB"])]
 COUNT = [(0, 1, ""), (1e4, 1e3, " K"), (1e6, 1e6, " M"), (1e9, 1e9, " G")]
@@ -70,7 +71,7 @@ matplotlib.rcParams.update({
 
 
 class Fault(Exception):
-    """Something that the user can mend."""
+    """An error that the user can correct."""
 
 
 class Source:
@@ -85,7 +86,7 @@ class Source:
         self.rate_interval = max(self.step + scrape_seconds, 4 * scrape_seconds)
 
     def series(self, target):
-        """Returns the series of one query: their labels, times and values. Those without a number are left out."""
+        """Returns the series of one query: their labels, times and values. Series without a number are left out."""
         expression = target["expr"].replace("$__rate_interval", f"{self.rate_interval:g}s")
         expression = re.sub(r"\$(\w+)", self.value, expression)
         query = {"query": expression, "start": self.start, "end": self.end, "step": self.step}
@@ -131,7 +132,7 @@ def rows(dashboard):
 
 
 def check(panel):
-    """Fails if a panel has something that is not drawn here."""
+    """Fails if a panel has a feature that is not drawn here."""
     field = panel["fieldConfig"]
     unit = field["defaults"].get("unit")
     fault = None
@@ -151,7 +152,7 @@ def draw_row(panels, source, path):
     for panel in panels:
         series = [series for target in panel["targets"] for series in source.series(target)]
         lines.setdefault(panel["gridPos"]["y"], []).append((panel, series))
-    # The panel with the longest legend has the lowest plot.
+    # Panels in one line have the same height, so the panel with the longest legend has the smallest plot.
     heights = [TITLE + PLOT + AXIS + max(legend_height(*drawn) for drawn in line) + PADDING for line in lines.values()]
     height = sum(heights) + GAP * (len(heights) + 1)
     figure = Figure(figsize=(WIDTH / 72, height / 72), facecolor=BACKGROUND)
@@ -181,7 +182,7 @@ def place(panel):
 
 
 def legend_columns(panel, series):
-    """Returns how many columns of its widest label fit into a panel."""
+    """Returns how many columns of labels fit into a panel. Each column is as wide as the widest label."""
     font = FontProperties(size=SMALL)
     widths = [text_to_path.get_text_width_height_descent(label, font, False)[0] for label, *_ in series]
     # A label has a line and a space at its left, and a space to the next column.
@@ -226,7 +227,7 @@ def draw_panel(figure, panel, series, source, box):
 def scale_times(axes, source, width):
     axes.set_xlim(source.start, source.end)
     step = next((step for step in TIMES if (source.end - source.start) / step <= width / 38), TIMES[-1])
-    # Nearer to the left edge, a time would meet the lowest value.
+    # A time nearer to the left edge would overlap the label of the lowest value.
     first = source.start + 0.06 * (source.end - source.start)
     ticks = range(math.ceil(first / step) * step, math.ceil(source.end), step)
     form = "%m-%d" if step >= 86400 else "%H:%M" if step >= 60 else "%H:%M:%S"

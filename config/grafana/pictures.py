@@ -1,9 +1,9 @@
 """Makes the pictures of the dashboard in docs/images: `make pictures` builds hapax and runs this.
 
-It starts hapax and Prometheus on 127.0.0.1, in a folder that is removed at the end. For some five minutes hapax gets the
-load of `hapax-loadtest soak` and, from here, requests that the load test does not send: faulty ones, long texts, and for
-half a minute more bulk requests than it has places for. Then draw.py draws the dashboard. Everything that was started is
-stopped. It needs the package prometheus.
+It starts hapax and Prometheus on 127.0.0.1, in a folder that is removed at the end. For about five minutes hapax gets
+the load of `hapax-loadtest soak`. This program also sends requests that the load test does not send: faulty requests,
+long texts, and for half a minute more bulk requests than hapax accepts at the same time. Then draw.py draws the
+dashboard. At the end, all programs that were started are stopped. The package prometheus must be installed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ SCRAPE_SECONDS = 5
 INSTANCE = "hapax.internal:8080"
 COLLECTION = "/v1/collections/default"
 BULK_PLACES = 8
-# Clients of bulk requests, and when they come: from and to which part of the load.
+# The number of clients of bulk requests, and the parts of the load's time at which they begin and end.
 BULK_CLIENTS = 12
 BULK_FROM, BULK_TO = 0.6, 0.72
 WORDS = [first + last for first in ("bar", "cor", "del", "fin", "gal", "har", "lum", "mer") for last in
@@ -51,9 +51,9 @@ def main():
     for program in (arguments.hapax, arguments.loadtest, "prometheus"):
         if not shutil.which(program):
             return f"pictures.py: {program} is not there; run `make pictures`, and install the package prometheus"
-    # So that a stopped run stops what it has started, too.
+    # A run that is stopped must also stop the programs that it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    # Connections to this machine take no proxy.
+    # Connections to this machine use no proxy.
     os.environ["no_proxy"] = "127.0.0.1"
     with tempfile.TemporaryDirectory(prefix="hapax-pictures-") as folder, contextlib.ExitStack() as started:
         try:
@@ -79,14 +79,14 @@ def run(arguments, folder, started):
     report, _ = load.communicate(timeout=120)
     if load.returncode != 0:
         raise draw.Fault(f"the load test found faults:\n{report}")
-    # Without the import before the load, which is much faster, and the first seconds of the load.
+    # The pictures leave out the import before the load, which is much faster, and the first seconds of the load.
     end = datetime.now(timezone.utc)
     begin = end - timedelta(seconds=arguments.seconds - 6 * SCRAPE_SECONDS)
     draw.draw(draw.Source(prometheus, begin, end, SCRAPE_SECONDS, {}), draw.HERE / "hapax.json", arguments.out)
 
 
 def start_hapax(binary, folder, started):
-    """Returns the port of a server that is ready."""
+    """Starts hapax, and returns its port when it is ready."""
     settings = {
         "AUTH__API_KEY_FILE": folder / "key",
         "AUDIT__DIR": folder / "audit",
@@ -108,7 +108,7 @@ def start_hapax(binary, folder, started):
 
 
 def start_prometheus(folder, port, started):
-    """Returns the address of a Prometheus that scrapes this port and answers."""
+    """Starts a Prometheus that scrapes this port, and returns its address when it is ready."""
     scrape = {
         "job_name": "hapax",
         "authorization": {"credentials_file": str(folder / "key")},
@@ -184,7 +184,7 @@ def golden_pair(number):
 
 
 def send_others(client, load, seconds):
-    """Sends what the load test does not send, until it ends."""
+    """Sends requests that the load test does not send, until the load test ends."""
     check, begun, bulk = f"{COLLECTION}/check", time.monotonic(), []
     for number in range(seconds + 120):
         if load.poll() is not None:

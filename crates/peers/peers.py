@@ -1,12 +1,12 @@
 """Times datasketch and rensa for crates/hapax-core/benches/peers.rs.
 
-Speaks what src/main.rs speaks: rows and notes, then a number for each command. One thread. What cannot be imported is
-left out, and a note says so.
+This has the same protocol as src/main.rs: it prints rows and notes, and then answers each command with a number. It
+uses one thread. A library that cannot be imported is left out, and a note says so.
 """
 
 import os
 
-# Before rensa is imported.
+# This must be set before rensa is imported.
 os.environ["RAYON_NUM_THREADS"] = "1"
 
 import statistics

@@ -1,7 +1,7 @@
-"""What one writes in Python in an afternoon: FastAPI and uvicorn over a MinHash library and its index.
+"""A server that can be written in Python in an afternoon: FastAPI and uvicorn over a MinHash library and its index.
 
-Usage: peers.py rensa|datasketch ADDRESS < documents. The documents, a line of JSON each, are stored before the first
-request. Nothing is durable.
+Usage: peers.py rensa|datasketch ADDRESS < documents. Each document is a line of JSON. The documents are stored before
+the first request. Nothing is durable.
 """
 
 import json

@@ -1,8 +1,9 @@
-"""Compares the request path of hapax with a bare server and with what people write themselves.
+"""Compares the request path of hapax with a bare server and with servers that people write themselves.
 
-All servers run on the first processor, wrk on the second. In each round every row is measured on every server that has it,
-one after another, so that a slow minute of the machine hits all of them. The table has medians, and each rate as a share of
-the bare server's in the same round and row. `make bench-http` builds what this needs.
+All servers run on the first processor, and wrk on the second. In each round, every row is measured on one server after
+another, so that a slow minute of the machine affects all servers. The table has the medians of the rates. It also has
+the medians of the shares: a share is a rate divided by the rate of the bare server in the same round and row.
+`make bench-http` builds the programs that this needs.
 """
 
 import argparse
@@ -26,7 +27,7 @@ SERVER_CPU, CLIENT_CPU = "0", "1"
 
 @dataclass
 class Row:
-    """One kind of request. `peers` have it besides the bare server and hapax."""
+    """One kind of request. It is sent to the bare server, to hapax, and to the servers in `peers`."""
 
     name: str
     path: str
@@ -34,7 +35,7 @@ class Row:
     connections: int = 64
     ids: bool = False
     peers: tuple[str, ...] = ()
-    # What an answer of hapax must have: its verdict, and how many matches.
+    # The verdict, and the least number of matches, that an answer of hapax must have.
     verdict: str | None = None
     matches: int = 0
     rates: dict[str, list[float]] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Server:
         self.process = subprocess.Popen(["taskset", "-c", SERVER_CPU, *command], stdout=subprocess.PIPE, **options)
 
     def wait_until_ready(self) -> None:
-        """Waits for its first line; its pipe is read no further, because it writes no more."""
+        """Waits for the first line of the server. Nothing else is read, because the server writes only this line."""
         if not self.process.stdout.readline():
             sys.exit(f"{self.name} did not start")
 
@@ -143,7 +144,7 @@ class Comparison:
         return count / (time.monotonic() - began)
 
     def judge(self, row: Row) -> None:
-        """Sends a few requests of the row, and compares the answers of hapax with what the row is named for."""
+        """Sends a few requests of the row. Fails if the answers of hapax have the wrong verdict or too few matches."""
         if row.ids or row.verdict is None:
             return
         lines = self.file(row).read_bytes().splitlines()[:200]
@@ -173,7 +174,7 @@ class Comparison:
             sys.exit(f"{row.name} on {server} had errors:\n{out}")
         requests, seconds = re.search(r"(\d+) requests in ([\d.]+)s", out).groups()
         refused = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
-        # A server with too much to do refuses some; only answers count.
+        # An overloaded server refuses some requests. Only good answers count.
         good = int(requests) - (int(refused[1]) if refused else 0)
         if good < 0.95 * int(requests):
             print(f"{row.name} on {server}: {int(requests) - good} of {requests} were refused", file=sys.stderr)
@@ -251,7 +252,7 @@ def main() -> None:
 
 
 def import_all(comparison: Comparison, server: str, chosen: list[Row], options: argparse.Namespace) -> list[float]:
-    """Fills the collections that the rows need, and returns the documents per second of each."""
+    """Fills the collections that the rows need, and returns the documents per second of each import."""
     imported = [comparison.import_documents(server, "default", "documents", options.documents)]
     if any(row.body == "tens" for row in chosen):
         imported.append(comparison.import_documents(server, "groups", "groups", options.documents))

@@ -1,6 +1,6 @@
 -- The requests of wrk: lua send.lua -- PATH lines FILE LINE_BYTES [ID_PREFIX], or PATH pieces FILE PIECE_BYTES ID_PREFIX.
--- `lines`: the lines of FILE one after another, each of the same length; with a prefix, each gets an id never used before.
--- `pieces`: documents with new ids, each of ten random pieces.
+-- `lines` sends the lines of FILE one after another. All lines have the same length. If there is a prefix, each request
+-- gets a new id that begins with it. `pieces` sends documents with new ids; each text consists of ten random pieces.
 local ffi = require("ffi")
 ffi.cdef[[
 int open(const char *path, int flags, ...);

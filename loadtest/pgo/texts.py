@@ -15,7 +15,7 @@ REPEATED = 3
 
 
 class Source:
-    """Texts of about `size` bytes in one script, twice as many in Cyrillic; the same ones for the same seed."""
+    """Texts of about `size` bytes in one script, or twice as many bytes in Cyrillic. Equal seeds make equal texts."""
 
     def __init__(self, script: str, size: int, seed: int) -> None:
         self.script, self.size = script, size

@@ -1,8 +1,8 @@
 """Uses hapax in all the ways that should be fast.
 
 `make pgo` runs this with a build that counts which code runs how often, and then compiles hapax again with these counts.
-Functions that are never called here, such as those of TLS and HTTP/2, are compiled as without counts. In the others, the
-parts that never run here become slower, so each common kind of request and text has a step.
+Functions that are never called here, such as those of TLS and HTTP/2, are compiled as without counts. In functions
+that are called, the parts that never run here become slower, so each common kind of request and text has a step.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from texts import Source, lines
 
 SCRIPTS = ("english", "accented", "cyrillic", "chinese")
-# Collections, and the options that create them. `default` is there already.
+# Collections, and the options that create them. `default` already exists.
 SETTINGS = {
     "default": [],
     "exact": ["--verify", "exact", "--keep", "text"],
@@ -32,7 +32,7 @@ PATIENCE = 600
 
 
 class Server:
-    """A server on a free port, which ends as an operator would end it: only then are its counts written."""
+    """A server on a free port. It is ended by SIGTERM, as by an operator, because it writes its counts only then."""
 
     def __init__(self, binary: Path, data: Path) -> None:
         command = [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", data]
@@ -99,7 +99,7 @@ class Training:
         return path
 
     def requests(self) -> None:
-        """Single requests of many clients: most of the training, as they are most of a server's work."""
+        """Single requests of many clients. They are most of the training, because they are most of a server's work."""
         for scenario in ("check", "insert", "mixed", "bulk"):
             with Server(self.options.hapax, self.work / scenario) as server:
                 arguments = ["--server", server.url, "--documents", self.documents, "--seconds", self.options.seconds]
@@ -107,7 +107,7 @@ class Training:
                 self.run(self.options.loadtest, scenario, *arguments, *clients)
 
     def duplicates(self, server: Server) -> None:
-        """Checks that find ten matches or one, and inserts of documents that have one."""
+        """Checks that find ten matches or one match, and inserts of documents that have one match."""
         bodies = lambda kind: self.run(
             self.options.loadtest, "bodies", kind, "--count", self.documents, "--documents", self.documents
         )
@@ -139,7 +139,7 @@ class Training:
         server.post("/v1/collections/default/check", [source.text().encode() for _ in range(40)], "text/plain")
 
     def upkeep(self, server: Server) -> None:
-        """What operators and data teams do with a whole collection."""
+        """The work of operators and data teams with a whole collection."""
         at = ("--server", server.url)
         self.hapax("export", *at, "--collection", "groups", "--clusters", "--output", self.work / "clusters.jsonl")
         self.hapax("export", *at, "--collection", "default", "--pairs", "--output", self.work / "pairs.jsonl")
@@ -147,7 +147,7 @@ class Training:
         self.hapax("collection", "set", "documents", "--threshold", "0.7", *at)
 
     def files(self, data: Path) -> None:
-        """The verbs that open a data directory, which no server uses meanwhile."""
+        """The commands that open a data directory. No server uses the directory at that time."""
         at = ("--data-dir", data)
         signatures = self.work / "signatures.parquet"
         self.hapax("export", *at, "--collection", "documents", "--parquet", "--output", signatures)

@@ -90,7 +90,7 @@ impl Bench {
         self.phase_with(name, work, pace, seconds, connections)
     }
 
-    /// Does the same, and requires that every answer is right.
+    /// Does the same as [`Self::phase`], and requires that every answer is right.
     pub(crate) fn faultless<W: Work>(&mut self, name: &str, work: &Arc<W>, pace: Pace, seconds: f64) -> Result<Tally> {
         let tally = self.phase(name, work, pace, seconds)?;
         self.report.nothing_wrong(name, &tally);
@@ -200,7 +200,7 @@ impl Bench {
         self.report.recall.extend(recall);
     }
 
-    /// Requires that this latency is at most this many milliseconds, if the run is strict.
+    /// Requires that this quantile of the latencies is at most this many milliseconds, if the run is strict.
     pub(crate) fn expect_ms(&mut self, what: &str, latencies: &Latencies, quantile: f64, bound_ms: f64) {
         self.report.at_most(what, latencies.value_at_quantile(quantile) as f64 / 1e3, bound_ms, true);
     }

@@ -57,7 +57,7 @@ enum Scenario {
     Hostile(Box<hostile::Args>),
     /// Do everything that happens in production for a long time; memory must stay flat
     Soak(Box<soak::Args>),
-    /// Go through all scenarios, each for a short time
+    /// Go through the scenarios that need little time: all except cold, latency, durable and soak
     Tour(Box<tour::Args>),
     /// Measure the limit of this program itself, with a server that does nothing
     Sink(options::Args),

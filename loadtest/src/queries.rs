@@ -17,13 +17,13 @@ const LEVELS: [f64; 6] = [0.95, 0.9, 0.85, 0.8, 0.7, 0.6];
 /// The number of levels, from the first, at which only one match in thousands is missed.
 const CLEAR: usize = 1;
 const THRESHOLD: f64 = 0.8;
-/// The numbers of texts that no document has begin here.
+/// The first number of the texts that are in no document.
 pub(crate) const NEW: u64 = 1 << 40;
 
 /// The right answer to a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Truth {
-    /// Nothing resembles it.
+    /// No document resembles the query.
     New,
     /// The query resembles this document, with the similarity of this level.
     Near { original: u64, level: usize },
@@ -51,13 +51,13 @@ struct Level {
 pub(crate) struct RecallAt {
     pub(crate) group: String,
     pub(crate) asked: u64,
-    /// The number of different texts among them.
+    /// The number of different texts among the queries.
     pub(crate) texts: u64,
     /// The mean exact similarity.
     pub(crate) jaccard: f64,
-    /// The share that was reported with the right document.
+    /// The share of queries whose matches include the right document; for new texts, the share that was reported.
     pub(crate) found: f64,
-    /// The share that theory predicts for the banding and the sketch.
+    /// The share of such queries that theory predicts for the banding and the sketch.
     pub(crate) expected: f64,
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::pinning;
 
-/// A server to send requests to. If this program started it, it ends when this is dropped.
+/// A server to send requests to. A server that this program started ends when this value is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// The process id of the server, if it is known.
@@ -65,7 +65,7 @@ impl Server {
     /// Starts a server on a free port and an empty directory, and waits for its ready line.
     pub(crate) fn start(launch: Launch) -> Result<Self> {
         let dir = tempfile::tempdir_in(&launch.parent).context("cannot make a directory")?;
-        // `Started` ends the process if it is dropped, so also if a later step fails.
+        // `Started` ends the process when it is dropped, and therefore also if a later step fails.
         let mut started = Started { child: launch.start(dir.path())?, dir, launch };
         let (address, pid) = (started.address()?, Some(started.child.id()));
         Ok(Self { address, pid, own: Own::Process(Box::new(started)) })

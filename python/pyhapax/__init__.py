@@ -1,8 +1,8 @@
 """Near-duplicate texts: the signatures of hapax, and an index for one process.
 
 Signer makes signatures, equal to those of a hapax server whose collection has the same spec. Index finds
-near-duplicates in memory by the server's rule. tune() chooses bands. pyhapax.compat has MinHash and MinHashLSH of
-datasketch's shape. pyhapax.client has a client for a server.
+near-duplicates in memory by the server's rule. tune() chooses bands. pyhapax.compat has MinHash and MinHashLSH with the
+interface of datasketch. pyhapax.client has a client for a server.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def deduplicate(
 ) -> list[int | None]:
     """Return for each text the row of the earlier text that it duplicates, or None.
 
-    A text is compared with those before it that were kept. To keep one text of each group, keep the rows with None.
-    Texts that are empty or null have None, too: nothing is known about them.
+    A text is compared with the texts before it that were kept. To keep one text of each group, keep the rows with None.
+    Texts that are empty or null also have None, because they cannot be compared.
     """
     index = Index(
         spec,

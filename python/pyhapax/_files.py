@@ -1,6 +1,6 @@
-"""Index.save and Index.load: an index <-> the Parquet that `hapax load` takes (docs/load.md).
+"""Index.save and Index.load: an index <-> the Parquet that `hapax load` reads (docs/load.md).
 
-pyarrow reads and writes it in batches, so that the memory is that of the index and of a batch.
+pyarrow reads and writes the file in batches, so that only the index and one batch are in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyhapax._native import Index, append_rows, index_rows, restore_index
 if TYPE_CHECKING:
     from os import PathLike
 
-# The columns of a file that an index has, and what they hold. The first two are required.
+# The columns of a file that an index uses, and their types. The first two are required.
 _COLUMNS = {
     "id": "string",
     "signature": "fixed-size binary",
@@ -75,7 +75,7 @@ def save(index: Index, path: str | PathLike[str]) -> None:
 def _write(index: Index, out: IO[bytes], pa: Any, pq: Any) -> None:
     rows = pa.record_batch(_Rows(index_rows(index, 0)))
     options = {"compression": _COMPRESSION, "use_dictionary": ["representative"], "write_statistics": False}
-    # A damaged signature would otherwise be one that nothing is similar to.
+    # Without checksums, a damaged signature would not be noticed. It would be similar to no other signature.
     with pq.ParquetWriter(out, rows.schema, write_page_checksum=True, **options) as writer:
         written = 0
         while rows.num_rows:
@@ -118,7 +118,7 @@ def _pyarrow(method: str) -> tuple[Any, Any]:
 
 @contextmanager
 def _open(name: str, pa: Any, pq: Any) -> Iterator[Any]:
-    """Open a Parquet file. What pyarrow cannot read is a ValueError that names the file."""
+    """Open a Parquet file. If pyarrow cannot read it, raise a ValueError that names the file."""
     try:
         with pa.OSFile(name) as source:
             # Without a buffer size, pyarrow reads whole columns of a row group at once.
@@ -158,7 +158,7 @@ def _settings(metadata: Mapping[bytes, bytes], name: str) -> _Settings | None:
 def _choose(
     threshold: float | None, bands: int | None, rows: int | None, stored: _Settings | None
 ) -> tuple[float, int | None, int | None, bool]:
-    """Return threshold, bands, rows, and whether the latter two were given by hand. Arguments win over the file."""
+    """Return threshold, bands, rows, and whether the latter two were given by hand. Arguments override the file."""
     if threshold is None:
         threshold = 0.8 if stored is None else stored.threshold
     if bands is not None or rows is not None:
@@ -170,7 +170,7 @@ def _choose(
 
 
 def _columns(schema: Any, name: str) -> list[str]:
-    """Return the columns to read, after a look at their types."""
+    """Return the columns to read, after a check of their types."""
     found = []
     for column, kind in _COLUMNS.items():
         count = len(schema.get_all_field_indices(column))
@@ -201,7 +201,7 @@ def _fits(kind: str, has: Any) -> bool:
 
 
 def _plain(batch: Any, pa: Any) -> Any:
-    """Return the columns with the types that the native module knows. Strings become bytes, which it checks."""
+    """Return the columns with the types that the native module knows. Strings become bytes, which it checks itself."""
     plain = []
     for column, kind in _COLUMNS.items():
         at = batch.schema.get_field_index(column)
@@ -212,6 +212,6 @@ def _plain(batch: Any, pa: Any) -> Any:
         values = batch.column(at)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        # An int64 has no room for all of these, and the native module reads them.
+        # Some uint64 values do not fit into an int64, and the native module reads uint64.
         plain.append(values if pa.types.is_uint64(values.type) else values.cast(wanted))
     return pa.RecordBatch.from_arrays(plain, names=list(_COLUMNS))

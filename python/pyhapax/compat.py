@@ -1,13 +1,13 @@
-"""MinHash and MinHashLSH of datasketch's shape, on the core's `classic` sketch.
+"""MinHash and MinHashLSH with the interface of datasketch, based on the core's `classic` sketch.
 
 A script that uses these two classes of datasketch changes its import:
 
     from pyhapax.compat import MinHash, MinHashLSH
 
-Hash values differ from those of datasketch, so sketches of both cannot be compared. Elements are hashed to 64 bits;
-datasketch hashes them to 32. MinHashLSH chooses its bands as datasketch does, and so it misses many pairs near the
-threshold: at 0.8 and 128 permutations it has 9 bands of 13 rows, which propose 4 of 10 pairs at 0.8. Give params, or
-use pyhapax.Index.
+Hash values differ from those of datasketch, so sketches of the two libraries cannot be compared. Elements are hashed to
+64 bits; datasketch hashes them to 32. MinHashLSH chooses its bands as datasketch does, and so it misses many pairs near
+the threshold: for the threshold 0.8 and 128 permutations it chooses 9 bands of 13 rows, which propose 4 of 10 pairs
+with the similarity 0.8. Give params, or use pyhapax.Index.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BANDS_MIN = 2
 
 
 class MinHash:
-    """The minimum ranks of a set, one for each permutation. The sets of two of them can be merged."""
+    """The minimum ranks of a set, one for each permutation. Two MinHash objects can be merged."""
 
     __slots__ = ("_sketch", "hashfunc", "num_perm", "seed")
 
@@ -41,7 +41,7 @@ class MinHash:
         hashvalues: Iterable[int] | None = None,
         permutations: object | None = None,
     ) -> None:
-        """Make the sketch of an empty set, or one with given hashvalues, which another MinHash has had.
+        """Make the sketch of an empty set, or a sketch with the hashvalues of another MinHash.
 
         hashfunc turns an element into an int; by default elements are bytes, hashed by XXH3. hashobj and permutations
         have no counterpart here and must be left out.
@@ -152,7 +152,7 @@ class MinHash:
 
 
 class MinHashLSH(Generic[K]):
-    """Keys by their MinHash: a query returns the keys that share a band with it."""
+    """An index of keys by their MinHash. A query returns the keys that share a band with a MinHash."""
 
     def __init__(
         self,
@@ -166,8 +166,8 @@ class MinHashLSH(Generic[K]):
     ) -> None:
         """Make an empty index.
 
-        params are bands and rows; without them they are chosen for the threshold as datasketch chooses them. The only
-        storage is memory. hashfunc and prepickle change nothing.
+        params are the numbers of bands and rows. Without params, the numbers are chosen for the threshold as datasketch
+        chooses them. The only storage is memory. hashfunc and prepickle have no effect.
         """
         if not 0.0 <= threshold <= 1.0:
             raise ValueError(f"threshold must be between 0.0 and 1.0, not {threshold}")

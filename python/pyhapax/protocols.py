@@ -1,4 +1,4 @@
-"""The arguments that pyhapax takes: Arrow data of any library, by the methods of Arrow's PyCapsule interface."""
+"""Types of arguments: Arrow data of any library that has the methods of Arrow's PyCapsule interface."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-# In a checkout the core has the file; `make test-python` copies it next to the tests.
+# `make test-python` copies the file next to the tests. In a checkout it is read from the core.
 VECTORS = [HERE / "vectors.json", HERE.parents[1] / "crates/hapax-core/tests/vectors.json"]
 OPENAPI = [HERE / "openapi.yaml", HERE.parents[1] / "openapi.yaml"]
 
@@ -23,12 +23,12 @@ def openapi():
     import yaml
 
     path = next(path for path in OPENAPI if path.exists())
-    # The loader in C, if it is there: the file is long.
+    # The loader in C is used if it is installed, because the file is long.
     return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def page_path(name):
-    """A page of docs/. In a checkout it is there; `make test-python` copies it next to the tests."""
+    """The path of a page. `make test-python` copies it next to the tests. In a checkout it is read from docs/."""
     return next(path for path in (HERE / name, HERE.parents[1] / "docs" / name) if path.exists())
 
 

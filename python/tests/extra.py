@@ -1,4 +1,4 @@
-"""pyhapax.client, or a skip where its extra is not installed. Where a server is, nothing is skipped."""
+"""Imports pyhapax.client. Skips the tests if its extra is not installed, except if HAPAX_BINARY names a server."""
 
 import os
 

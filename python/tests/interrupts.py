@@ -1,4 +1,4 @@
-"""Ctrl-C in a program of its own."""
+"""Sends Ctrl-C to a separate program."""
 
 import signal
 import subprocess

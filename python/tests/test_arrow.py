@@ -1,4 +1,4 @@
-"""Arrow in and out, with every library that knows it."""
+"""Arrow as input and output, with every library that supports it."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def signer():
 
 @pytest.fixture(scope="module")
 def rows(texts):
-    """The texts, with a null after every tenth."""
+    """The texts, with a null after every tenth text."""
     rows = []
     for number, text in enumerate(texts):
         rows.append(text)
@@ -111,7 +111,7 @@ def test_a_batch_is_an_arrow_table(signer, texts):
         assert table["signature"].to_pylist() == batch.signatures.to_list()
         assert table["content_hash"].to_pylist() == batch.content_hashes.to_list()
         assert table["shingles"].to_pylist() == batch.shingles.to_list()
-    # Null and empty are told apart by the number of shingles.
+    # The number of shingles distinguishes a null from an empty text.
     last, first = table.slice(len(texts)).to_pylist()[0], table.to_pylist()[0]
     assert (last["signature"], last["shingles"]) == (None, None)
     assert (first["signature"], first["shingles"]) == (None, 0)

@@ -1,4 +1,4 @@
-"""Bad input is an exception that names the row and the column; nothing panics, and nothing is signed by mistake."""
+"""Bad input raises an exception that names the row and the column. Nothing panics, and bad input is never signed."""
 
 import pytest
 
@@ -155,7 +155,7 @@ def test_a_damaged_row_is_named(signer):
         signer.sign_batch(column)
     with pytest.raises(ValueError, match='column "t", row 2001: .* not UTF-8'):
         signer.sign_batch(pa.table({"t": pa.chunked_array([["word"] * 2000, column])}), threads=2)
-    # A character that is cut at the end of a text.
+    # The last character of the first text is cut.
     column = pa.Array.from_buffers(pa.string(), 2, buffers(None, int32s(0, 2, 5), "aé b".encode()))
     with pytest.raises(ValueError, match="row 0: .* not UTF-8"):
         signer.sign_batch(column)
@@ -187,7 +187,7 @@ def test_keys_outside_a_dictionary_are_named(signer):
 
 
 class Lies:
-    """An object whose methods are Arrow's and whose answers are not."""
+    """An object with a method of Arrow's interface, which returns the given answer."""
 
     def __init__(self, answer):
         self.answer = answer

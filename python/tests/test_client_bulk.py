@@ -1,4 +1,4 @@
-"""Bulk of pyhapax.client with a real server: both ways at once, in bounded memory, and how it ends."""
+"""`bulk` of pyhapax.client with a real server: it sends and receives at once, in bounded memory, and ends cleanly."""
 
 import asyncio
 import queue
@@ -36,7 +36,7 @@ def made(server):
 
 
 class Source:
-    """Documents that count how many were taken."""
+    """Yields documents, and counts how many were taken."""
 
     def __init__(self, count, length=0):
         self.count, self.filling, self.taken, self.ended = count, "x" * length, 0, False
@@ -263,7 +263,7 @@ def test_a_refusal_comes_before_the_first_document_is_taken(made):
 
 @needs_server
 def test_pauses_on_both_sides_do_not_end_the_stream(tmp_path, monkeypatch):
-    """The server ends a stream that is idle, or whose answers are not read, after a second here."""
+    """In this test, the server ends a stream that is idle for a second, or whose answers are not read for a second."""
     monkeypatch.setattr(engine, "EMPTY_LINE_AFTER_S", 0.2)
     limits = {"HAPAX__SERVER__BULK_IDLE_TIMEOUT_MS": "1000", "HAPAX__SERVER__BULK_STALL_TIMEOUT_MS": "1000"}
 

@@ -1,5 +1,5 @@
-"""The methods and answers of pyhapax.client have what openapi.yaml has: an operation, a parameter or a field that is
-added there fails a test here.
+"""The methods and answers of pyhapax.client agree with openapi.yaml. If an operation, a parameter or a field is added
+there and is missing in the client, a test here fails.
 """
 
 import dataclasses
@@ -16,9 +16,9 @@ pytest.importorskip("yaml")
 
 from pyhapax.client import answers, document_requests, server_answers, server_requests  # noqa: E402
 
-# Methods beyond the operations: they send the page itself as the body.
+# Methods in addition to those of the operations. They send the page itself as the body.
 PAGES_ALONE = {"check_html": "checkDocument", "insert_html": "insertDocument"}
-# What a method leaves out, and why.
+# The parameters and fields that a method leaves out, with the reasons.
 LEFT_OUT = {
     # Always true: this client reads while it writes.
     "bulk": {"duplex"},
@@ -26,20 +26,20 @@ LEFT_OUT = {
     "sign": {
         "id", "signature", "fingerprint", "content_hash", "shingles", "metadata", "labels", "date", "payload_digest",
     },
-    # Of a document, only its page counts.
+    # Only the page of a document is used.
     "extract": {
         "id", "text", "set", "signature", "fingerprint", "content_hash", "shingles", "metadata", "labels", "date",
         "payload_digest",
     },
 }  # fmt: skip
 ADDED = {"bulk": {"documents", "progress"}, "load_collection": {"file"}}
-# An answer of one class in openapi.yaml and of several in Python.
+# Answers that have one schema in openapi.yaml and several classes in Python.
 UNIONS = {
     "DocumentOrPage": [answers.DocumentRecord, answers.DocumentPage],
     "BatchResult": [answers.Verdict, answers.DeletedDocument, answers.FailedDocument],
     "BulkLine": [answers.Verdict, answers.DeletedDocument, answers.FailedDocument],
 }
-# Fields of these that the client reads itself, or that only a single request has.
+# Fields of these answers that the client reads itself (READ), or that only single requests have (ONLY_SINGLE).
 READ = {"BulkLine": {"kind", "line", "lines", "summary"}, "BatchResult": set(), "DocumentOrPage": set()}
 ONLY_SINGLE = {"BulkLine": {"explanation"}, "BatchResult": {"explanation"}, "DocumentOrPage": set()}
 
@@ -157,7 +157,7 @@ def is_required(field):
 
 
 def reachable(document):
-    """Return the names of the schemas that answers have."""
+    """Return the names of the schemas that answers use."""
     waiting, found = [], set()
     for item in document["paths"].values():
         for method, operation in item.items():

@@ -1,4 +1,4 @@
-"""pyhapax.client in a process: forks, Ctrl-C, the end of the interpreter, pickles, and without its extra."""
+"""pyhapax.client in a process: forks, Ctrl-C, the end of the interpreter, pickles, and a missing extra."""
 
 import asyncio
 import os
@@ -96,7 +96,7 @@ if sys.argv[2] == "bulk":
 def test_ctrl_c_ends_a_request_within_a_second(server, kind):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}" if kind == "request" else server.url
-        # On a busy machine the signal itself may come late, so it has three attempts.
+        # On a busy machine the signal itself may come late, so the test has three attempts.
         assert any(seconds_to_the_end(url, kind) < 1.0 for _ in range(3))
 
 
@@ -144,7 +144,8 @@ assert threading.active_count() == 1, threading.enumerate()
 
 @needs_server
 def test_the_garbage_collector_closes_clients_in_a_thread_that_starts(server):
-    # `Thread.start` waits for an event. Each time, the thread that sets it closes the client before.
+    # `Thread.start` waits for an event. In this test, the new thread runs the garbage collector before it sets this
+    # event, and so closes the client.
     done = subprocess.run([sys.executable, "-c", PRELUDE + COLLECTING, server.url], timeout=30, check=False)
     assert done.returncode == 0
 
@@ -165,7 +166,7 @@ def test_a_call_in_the_thread_of_the_requests_is_refused(server):
     async def documents():
         yield {"text": str(made.version())}
 
-    with client.Client(server.url) as made, pytest.raises(RuntimeError, match="would wait for itself"):
+    with client.Client(server.url) as made, pytest.raises(RuntimeError, match="in the thread that runs its requests"):
         list(made.bulk("check", documents()))
 
 

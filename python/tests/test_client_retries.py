@@ -1,4 +1,4 @@
-"""When pyhapax.client sends a request again, with a server of the standard library that answers what it is told."""
+"""When pyhapax.client sends a request again. The server is of the standard library, and returns prepared answers."""
 
 import http.server
 import json
@@ -17,7 +17,7 @@ from pyhapax.client import retries  # noqa: E402
 
 VERDICT = {"verdict": "unique", "outcome": "checked", "stored": False, "collection": "default", "complete": True}
 LOST = "lost"
-# What bulk sends before its documents.
+# The chunk that bulk sends before its documents.
 EMPTY_LINE = b"1\r\n\n\r\n"
 SECRET = "hapax_0123456789_a_key_that_nobody_may_see"
 
@@ -31,7 +31,7 @@ OK = (200, {}, json.dumps(VERDICT))
 
 
 class Fake:
-    """Answers one request after another from a list, and keeps what it was asked and when."""
+    """Answers one request after another from a list, and records each request and its time."""
 
     def __init__(self, *answers):
         self.answers, self.asked, self.times, self.headers = list(answers), [], [], []
@@ -61,7 +61,7 @@ class Fake:
                 self.wfile.write(body.encode())
 
             def stream(self, status, headers, body):
-                """Answer bulk: a refusal before its documents, or lines after them."""
+                """Answer bulk: with a refusal before the documents arrive, or with lines after them."""
                 self.close_connection = True
                 self.rfile.read(len(EMPTY_LINE))
                 self.send_response(status)

@@ -281,5 +281,5 @@ def test_a_certificate_of_an_authority_of_ones_own_is_checked(tmp_path):
                 pytest.raises(client.TransportError, match="(?i)certificate"),
             ):
                 refusing.version()
-        # Another attempt would not help, so there is none.
+        # The client does not try again, because another attempt would fail too.
         assert time.monotonic() - started < 5

@@ -9,7 +9,7 @@ import pytest
 
 from pyhapax.compat import MinHash, MinHashLSH
 
-# A script for either library: nothing but the import differs.
+# A script for both libraries. Only the import differs.
 SCRIPT = """
 from {module} import MinHash, MinHashLSH
 
@@ -66,7 +66,7 @@ def test_a_script_of_datasketch_changes_its_import(threshold, num_perm):
     assert ours["bands"] == theirs["bands"]
     assert ours["left"] == theirs["left"] == (False, True, False)
     assert all(number in found for number, found in enumerate(ours["found"]))
-    # The S-curve says how many pairs of each similarity share a band; both libraries are as near to it.
+    # The S-curve predicts how many pairs of each similarity share a band. Both libraries must be equally near to it.
     bands, rows = ours["bands"]
     chances = [1 - (1 - s**rows) ** bands for s in truth]
     expected, spread = sum(chances), sum(p * (1 - p) for p in chances) ** 0.5

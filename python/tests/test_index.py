@@ -1,4 +1,4 @@
-"""The index, compared with the rule that the server has."""
+"""The index, compared with the rule that the server uses."""
 
 import random
 
@@ -10,7 +10,7 @@ FOX = "The quick brown fox jumps over the lazy dog and runs away from the hunter
 
 
 def near_texts(seed, count):
-    """Texts of which many are similar to another."""
+    """Texts. Many of them are similar to another text."""
     generator = random.Random(seed)
     vocabulary = [f"w{number}" for number in range(400)]
     made = []
@@ -55,7 +55,7 @@ def test_a_text_again_is_unchanged_and_another_one_is_refused():
     index.insert("a", FOX)
     again = index.insert("a", FOX.upper())
     assert (again.verdict, again.outcome) == ("unique", "unchanged")
-    with pytest.raises(ValueError, match='the id "a" has another text already'):
+    with pytest.raises(ValueError, match='the id "a" already has another text'):
         index.insert("a", FOX + " now")
     assert len(index) == 1
 
@@ -115,7 +115,7 @@ def test_deduplicate_names_the_row_that_is_kept():
     assert index.deduplicate([FOX + " y"], ["g"]) == ["a"]
     with pytest.raises(ValueError, match="need ids"):
         index.deduplicate(texts)
-    with pytest.raises(ValueError, match='ids, row 1: the id "x" has another text already'):
+    with pytest.raises(ValueError, match='ids, row 1: the id "x" already has another text'):
         pyhapax.Index().deduplicate(texts[:2], ["x", "x"])
     with pytest.raises(ValueError, match="no id for row 1"):
         index.deduplicate(texts, ["x"])
@@ -137,7 +137,7 @@ def test_deduplicate_is_insert_one_by_one():
 
 
 def test_a_full_bucket_is_read_in_part_and_the_verdict_says_so():
-    # Texts that share a band with each other, and are not similar: one band of one row.
+    # These texts share a band but are not similar, because there is only one band, with one row.
     index = pyhapax.Index(threshold=0.9, bands=1, rows=1, shingle="word1")
     signer = pyhapax.Signer(shingle="word1")
     bucket = {}

@@ -1,4 +1,4 @@
-"""An index that is saved and loaded again, and files that are wrong."""
+"""An index that is saved and loaded again, and files that cannot be loaded."""
 
 import json
 import os
@@ -79,7 +79,7 @@ def test_a_saved_index_is_the_same_again(tmp_path, options):
     assert answers(loaded, [*texts, *near_texts(4, 100), "", FOX]) == answers(
         index, [*texts, *near_texts(4, 100), "", FOX]
     )
-    # Later inserts are the same, too.
+    # Later inserts have the same results, too.
     for one in (index, loaded):
         one.deduplicate(texts, ids=[f"again/{row}" for row in range(len(texts))])
     assert answers(loaded, texts) == answers(index, texts)
@@ -91,7 +91,7 @@ def test_the_file_has_the_columns_of_the_load_format(tmp_path):
     index.insert("a", FOX)
     index.insert("b", FOX + " x", on_duplicate="link")
     assert index.check(FOX + " x").duplicate_of == "b"
-    # The best match of this one is the link b, which represents nothing.
+    # The best match of c is the link b, which represents no document. So a represents c, too.
     index.insert("c", FOX + " X!", on_duplicate="link")
     index.insert("d", FOX, on_duplicate="store")
     index.insert("e", pyhapax.Signature(bytes(signer.sign(FOX)), signer.spec), on_duplicate="store")
@@ -182,7 +182,7 @@ def test_members_that_are_no_links_stay_so(tmp_path):
         written(tmp_path, signed(texts, representative=representative, linked=[False, False, None]))
     )
     assert {match.id for match in index.check(FOX + " z").matches} == {"page/0", "page/1"}
-    # The representative of a member represents its links, too.
+    # If the best match is a member, a link gets the representative of this member.
     index.insert("copy", FOX + " x", on_duplicate="link")
     index.save(tmp_path / "again.parquet")
     rows = pq.read_table(tmp_path / "again.parquet").to_pylist()

@@ -56,7 +56,7 @@ def threads_of_process():
 
 
 def threads_that_stay():
-    """The threads of the process, without those of an earlier test that are just ending."""
+    """The number of threads of the process, without threads of an earlier test that are just ending."""
     counts = [threads_of_process()]
     for _ in range(30):
         time.sleep(0.01)
@@ -146,7 +146,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_a_long_batch_within_a_second(kind, threads):
     if kind == "arrow":
         pytest.importorskip("pyarrow")
-    # On a busy machine the signal itself may come late, so it has three attempts.
+    # On a busy machine the signal itself may come late, so the test has three attempts.
     assert any(seconds_to_the_end(kind, threads) < 1.0 for _ in range(3))
 
 

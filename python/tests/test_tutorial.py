@@ -1,7 +1,7 @@
-"""The examples of docs/python.md and docs/load.md print what the pages show. HAPAX_RECORD=1 writes what they print into
-the pages.
+"""The examples of docs/python.md and docs/load.md print the output that the pages show. With HAPAX_RECORD=1, the test
+writes their output into the pages.
 
-Commands are run if HAPAX_BINARY names a server. Without one, they and the examples that ask a server are left out.
+Commands are run if HAPAX_BINARY names a server. Otherwise, commands and examples that need a server are left out.
 """
 
 import contextlib

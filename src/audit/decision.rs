@@ -22,7 +22,8 @@ pub struct Decision<'a> {
     /// The name of the API key.
     pub key: Option<&'a str>,
     pub collection: &'a CollectionName,
-    /// The hash of the document's content; `None` for an empty document, a given signature, and a deletion.
+    /// The hash of the document's content; `None` for an empty document, a signature without `content_hash`, and a
+    /// deletion.
     pub content: Option<ContentHash>,
     pub spec: Fingerprint,
     pub banding: Banding,
@@ -47,7 +48,7 @@ pub enum Decided<'a> {
 impl<'a> Decision<'a> {
     /// Adds the decision's line to `out`, with a line feed.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        // Writing into memory fails only if a value cannot be written as JSON, and all of these can.
+        // Writing into memory fails only if a value cannot be written as JSON, and all values of a line can.
         serde_json::to_writer(&mut *out, &self.line()).expect("a line is always JSON");
         out.push(b'\n');
     }
@@ -136,7 +137,7 @@ fn evidence(found: &Match) -> AuditMatch<'_> {
     }
 }
 
-/// Formats a time as in answers, so that the two can be compared as text.
+/// Formats a time as in answers, so that times in the log and in answers can be compared as text.
 fn stored_at(at: TimestampMs) -> String {
     Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }

@@ -1,4 +1,4 @@
-//! The choice of lines. Pure: knows nothing of files.
+//! Decides whether a line of the log meets the conditions of a filter. Pure: knows nothing of files.
 
 use jiff::Timestamp;
 

@@ -24,7 +24,7 @@ pub struct AuditLine<'a> {
     /// The id in the request. A check may have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Cow<'a, str>>,
-    /// The hash of the canonical text or of the set, in hexadecimal; absent for a given signature.
+    /// The hash of the canonical text or of the set, in hexadecimal; absent for a signature without `content_hash`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Cow<'a, str>>,
     /// The fingerprint of the collection's spec.

@@ -35,7 +35,7 @@ pub struct AuditLog {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A decision that is made but has no line yet. The end of the log waits for it.
+/// A decision that is made but has no line yet. Closing the log waits for it.
 pub struct OpenDecision(Arc<AtomicUsize>);
 
 impl Drop for OpenDecision {

@@ -54,7 +54,8 @@ impl Queue {
     }
 
     /// Waits for `wait`, or until the log ends. With `or_due`, the wait also ends once more than half of the room is
-    /// taken. While the disk refuses lines, that may be the case for a long time.
+    /// taken. While the disk refuses lines, the queue may be that full for a long time, so the writer does not set
+    /// `or_due` then.
     pub(super) fn wait(&self, wait: Duration, or_due: bool) -> Waited {
         let mut state = self.state.lock();
         let until = Instant::now() + wait;

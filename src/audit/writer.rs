@@ -1,5 +1,6 @@
 //! The thread that writes the log. It takes lines from the queue a few times a second, and keeps the files within their
-//! limits. If the disk refuses lines, the thread keeps them and tries again, and the server goes on serving.
+//! limits. If the disk refuses lines, the thread keeps them and tries again, and the server continues to answer
+//! requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,8 @@ use super::files::Files;
 use super::queue::Queue;
 use crate::telemetry::names;
 
-/// How long a line may wait to be written together with others. After a kill, the lines of this time are missing.
+/// How long a line may wait to be written together with others. After a kill, the lines of the last such time are
+/// missing.
 const TOGETHER: Duration = Duration::from_millis(250);
 /// The time between two attempts while the disk refuses lines.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -62,7 +64,7 @@ impl Writer {
             self.tell_dropped(waited.dropped);
             self.write();
             if waited.ended {
-                // Writes the lines that came while the others were written.
+                // Writes the lines that arrived during the write above.
                 self.write();
                 break;
             }
@@ -111,7 +113,7 @@ impl Writer {
     fn note(&mut self, outcome: std::io::Result<()>) {
         let Err(error) = outcome else {
             if std::mem::take(&mut self.failing) {
-                tracing::info!("the audit log is written again");
+                tracing::info!("the audit log can be written again");
             }
             return;
         };
@@ -130,7 +132,7 @@ impl Writer {
 
     fn tell_dropped(&mut self, dropped: u64) {
         if let Some(lines) = self.troubles[1].count(dropped) {
-            tracing::warn!(lines, "lines of the audit log were dropped, because too many wait for its disk");
+            tracing::warn!(lines, "lines of the audit log were dropped, because too many were waiting for the disk");
         }
     }
 }

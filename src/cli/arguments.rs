@@ -15,8 +15,8 @@ const EXIT_ERROR: u8 = 2;
 
 /// Have we seen this document, or nearly this document, before?
 ///
-/// hapax stores a signature of each document. For a new document it answers, in well under a millisecond, which stored
-/// documents it repeats.
+/// hapax stores a signature of each document. It finds the stored documents that a new document repeats, in well under
+/// a millisecond.
 #[derive(Debug, Parser)]
 #[command(name = "hapax", version, max_term_width = 110)]
 #[command(after_help = "Start here:
@@ -24,7 +24,7 @@ const EXIT_ERROR: u8 = 2;
   hapax import corpus.jsonl.zst                  import lines of {\"id\": …, \"text\": …}, or WARC
   hapax load signatures.parquet --collection c   make a collection from ready signatures
   hapax collection create news --shingle word3   create a collection with its own settings
-  hapax check new.jsonl                          find out which of these are duplicates
+  hapax check new.jsonl                          look up which documents are duplicates
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
   hapax keys add crawler --scopes check,insert   make a key for a client; --keys-file names the file

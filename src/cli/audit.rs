@@ -1,4 +1,5 @@
-//! `hapax audit`: reads the audit log of a server, and compares its evidence with the documents that are still stored.
+//! `hapax audit`: reads the audit log of a server, and compares the logged evidence with the documents that are still
+//! stored.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,29 +16,30 @@ use crate::audit::{self, AuditLine, Filter, ReadLine, moment};
 
 /// Read the audit log of a server.
 ///
-/// A server with `audit.dir` writes a line of JSON for each decision, with the evidence, and without any text. This verb
-/// prints the lines that meet all conditions, in the order of the files. It needs no running server, except with
-/// --compare.
+/// If `audit.dir` is set, a server writes a line of JSON for each decision. The line contains the evidence, but no text
+/// of a document. This verb prints the lines that meet all conditions, in the order of the files. It needs no running
+/// server, except with --compare.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax audit /var/lib/hapax/audit --id https://a.example/1 --table
   hapax audit /var/lib/hapax/audit --verdict near_duplicate --since 2h | jq -r .duplicate_of
   hapax audit /var/lib/hapax/audit --matched https://a.example/1 --compare
 
---compare asks a server about each match, and prints a line of JSON for it: the \"similarity\" as it
-was, the one \"now\", and the \"state\". The API key needs the scopes check and read.
+--compare asks a server about each match, and prints a line of JSON with the logged
+\"similarity\", the similarity \"now\", and the \"state\". The API key needs the scopes check and read.
 
-  same, changed        both documents are as they were; the similarity is the same, or is not
+  same                 both documents are unchanged, and their similarity is the same
+  changed              both documents are unchanged, but their similarity is different
   match_deleted        the match is no longer stored
-  match_replaced       the id of the match was stored again since, so it may have another content
-  document_deleted, document_replaced    the same of the document itself
+  match_replaced       the id of the match was stored again later, so its content may be different
+  document_deleted, document_replaced    the same for the document itself
   document_not_stored  the decision did not store the document, so there is nothing to compare
   collection_gone      the collection was dropped
 
-Exit status: 0 all lines were read, and all evidence is as it was; 1 some lines could not be read,
-or some evidence is gone or has changed; 2 something failed.")]
+Exit status: 0 all lines were read, and no evidence is gone or has changed; 1 some lines could not be
+read, or some evidence is gone or has changed; 2 something failed.")]
 pub struct Args {
-    /// Files of the log, or directories with them
+    /// Files of the audit log, or directories that contain such files
     #[arg(value_name = "PATH", required = true, env = "HAPAX__AUDIT__DIR")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -45,7 +47,7 @@ pub struct Args {
     /// Print columns for people instead of JSON Lines
     #[arg(long)]
     table: bool,
-    /// Compare the evidence with the documents that the server has now
+    /// Compare the evidence with the documents that the server stores now
     #[arg(long)]
     compare: bool,
     #[command(flatten)]
@@ -66,19 +68,20 @@ struct Conditions {
     /// Only decisions for the API key with this name
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
-    /// Only this verdict
+    /// Only decisions with this verdict
     #[arg(long, value_name = "VERDICT", value_parser = ["unique", "near_duplicate", "exact_duplicate", "empty"])]
     verdict: Option<String>,
-    /// Only this operation
+    /// Only decisions of this operation
     #[arg(long, value_name = "OP", value_parser = ["check", "insert", "delete", "merge"])]
     op: Option<String>,
     /// Only decisions of the request with this id
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
-    /// Only decisions from then on: a time such as 2026-11-23T21:00:00Z, a date, or a time before now such as 2h or 7d
+    /// Only decisions at TIME or later. TIME is a time such as 2026-11-23T21:00:00Z, a date, or a duration before now
+    /// such as 2h or 7d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only decisions before then, likewise
+    /// Only decisions before TIME, which has the same form as for --since
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }
@@ -175,7 +178,7 @@ impl Printer {
         match line {
             ReadLine::Decision(line, text) if self.filter.takes(&line) => self.decision(&line, text)?,
             ReadLine::Decision(..) => {}
-            ReadLine::Torn => note(&format!("{}: the last line is not whole, and is left out", place())),
+            ReadLine::Torn => note(&format!("{}: the last line is incomplete, and is left out", place())),
             ReadLine::Unreadable(why) => {
                 self.unreadable += 1;
                 note(&format!("{}: not a line of an audit log: {why}", place()));

@@ -1,5 +1,5 @@
-//! The evidence of a line of the audit log -> its state in a running server: the similarity of both documents now, or
-//! which of them is gone. Knows nothing of how lines are read or printed.
+//! A match in a line of the audit log -> its state on a running server: the present similarity of both documents, or
+//! which document is no longer stored. Knows nothing of how lines are read or printed.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::client::{Client, ClientError, encode};
 use super::retry::{may_pass, patiently};
 use crate::audit::{AuditLine, AuditMatch};
 
-/// The most documents that are remembered, because many lines name the same matches.
+/// The most documents whose state is cached. The cache helps because many lines name the same matches.
 const KNOWN_MAX: usize = 100_000;
 /// Similarities that differ by less than this are the same, because both are rounded to six decimals.
 const SAME_WITHIN: f64 = 1.5e-6;
@@ -47,21 +47,21 @@ impl State {
     /// The meaning of this state, in a sentence.
     fn detail(self) -> &'static str {
         match self {
-            Self::Same => "both documents are as they were",
-            Self::Changed => "both documents are as they were, but the similarity is another",
+            Self::Same => "both documents are unchanged",
+            Self::Changed => "both documents are unchanged, but their similarity is different",
             Self::MatchDeleted => "not comparable: the match is no longer stored",
-            Self::MatchReplaced => "not comparable: the id of the match was stored again since",
+            Self::MatchReplaced => "not comparable: the id of the match was stored again later",
             Self::DocumentDeleted => "not comparable: the document is no longer stored",
-            Self::DocumentReplaced => "not comparable: the id of the document was stored again since",
+            Self::DocumentReplaced => "not comparable: the id of the document was stored again later",
             Self::DocumentNotStored => {
-                "not comparable: the decision did not store the document; its match is as it was"
+                "not comparable: the decision did not store the document; its match is unchanged"
             }
             Self::CollectionGone => "not comparable: the collection no longer exists",
         }
     }
 }
 
-/// One match of a decision, then and now.
+/// One match of a decision, as it was logged and as it is now.
 pub(super) struct Compared<'a> {
     line: &'a AuditLine<'a>,
     found: &'a AuditMatch<'a>,
@@ -124,7 +124,7 @@ impl Serialize for Compared<'_> {
     }
 }
 
-/// The facts about a stored document that matter here.
+/// The facts about a stored document that a comparison needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stored {
     /// The time at which its content was first stored under its id.
@@ -182,7 +182,8 @@ impl Comparer {
 
     pub(super) fn compare<'a>(&mut self, line: &'a AuditLine<'a>, found: &'a AuditMatch<'a>) -> Result<Compared<'a>> {
         let (state, now) = self.judge(line, found)?;
-        // The documents of checks and of skipped duplicates are never stored. So a missing document is no difference.
+        // Documents that were only checked, and skipped duplicates, are never stored. So their absence is not a
+        // difference.
         self.differs |= !matches!(state, State::Same | State::DocumentNotStored);
         Ok(Compared { line, found, now, state })
     }
@@ -198,7 +199,8 @@ impl Comparer {
         match self.stored(&line.collection, id)? {
             Stored::CollectionGone => return Ok((State::CollectionGone, None)),
             Stored::Deleted => return Ok((State::DocumentDeleted, None)),
-            // A line is written only after its document is stored. So a document that was stored later has replaced it.
+            // A line is written only after its document is stored. So if the stored document is newer than the line, it
+            // has replaced the document of the line.
             Stored::Since(first_seen) if is_later(&first_seen, &line.time) => {
                 return Ok((State::DocumentReplaced, None));
             }
@@ -215,8 +217,8 @@ impl Comparer {
         Ok((if same { State::Same } else { State::Changed }, Some(now)))
     }
 
-    /// Returns the similarity of both documents now, by the method of the line if the server can still use it. `None`:
-    /// one of the documents is gone.
+    /// Returns the similarity of both documents now. The method is that of the line, if the server can still use this
+    /// method. `None`: one of the documents is no longer stored.
     fn similarity(&self, line: &AuditLine<'_>, id: &str, found: &AuditMatch<'_>) -> Result<Option<f64>> {
         let path = format!("/v1/collections/{}/compare", encode(&line.collection));
         let body = json!({ "a": { "id": id }, "b": { "id": found.id } }).to_string();

@@ -1,4 +1,4 @@
-//! Lines of the audit log, and comparisons of their evidence, as columns for people.
+//! Prints lines of the audit log, and comparisons of their evidence, as columns for people.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Makes a table of comparisons or of decisions.
+    /// Makes a table of comparisons if `compares` is true, else of decisions.
     pub(super) fn new(compares: bool) -> Self {
         Self { compares }
     }
@@ -63,7 +63,8 @@ impl Table {
     }
 }
 
-/// Returns a cell such as `news: b ~ a`. Ids may have any characters; those that would spoil the table are escaped.
+/// Returns a cell such as `news: b ~ a`. Ids may contain any characters, so characters that would break the layout of
+/// the table are escaped.
 fn ids(collection: &str, id: Option<&str>, other: Option<&str>) -> String {
     let shown = |id: &str| id.escape_debug().to_string();
     let id = id.map_or_else(|| "-".to_owned(), shown);

@@ -31,8 +31,8 @@ const STEPS: u64 = 1000;
 /// default). DIR is then the name of a new folder in that directory.
 ///
 /// If DIR is a path, such as ./nightly or /mnt/backups/1, the finished backup is moved there from the server's backup
-/// directory. The server must run on this machine, and DIR must be empty or missing. If it cannot be moved, no backup is
-/// kept.
+/// directory. The server must run on this machine, and DIR must be empty or missing. If the backup cannot be moved, no
+/// backup is kept.
 ///
 /// With --data-dir, this command makes the backup itself, without a server.
 ///
@@ -41,22 +41,22 @@ const STEPS: u64 = 1000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax backup nightly-2026-11-21                       by the server, in its backup directory
-  hapax backup nightly --keep 7                         as nightly-2026-11-21T020000Z; keeps seven
+  hapax backup nightly --keep 7                         as nightly-2026-11-21T020000Z; keeps 7 backups
   hapax backup /mnt/backups/1                           by a server on this machine, then moved
   hapax backup --data-dir ./hapax-data /mnt/backups/1   without a server
   hapax restore /mnt/backups/1 --data-dir ./restored    restore it
 
 The path of the finished backup is printed to stdout.
 
-Exit status: 0 the backup was made; 2 it was not, or that could not be found out.")]
+Exit status: 0 the backup was made; 2 it was not made, or it is unknown whether it was made.")]
 pub struct Args {
     /// Destination of the backup: a name in the server's backup directory, or a path
     #[arg(value_name = "DIR")]
     dir: String,
     #[command(flatten)]
     server: ServerArgs,
-    /// Make the backup one of a series: the time is added to DIR, and after the backup is finished, only the N newest
-    /// backups of the series are kept
+    /// Make the backup part of a series: the time is added to DIR. When the backup is finished, all backups of the
+    /// series except the N newest are removed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     keep: Option<u32>,
     /// Back up this data directory instead of a server's; no server may be using it
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<MadeBackup> {
-    // Without this check, taking the lock would create a missing directory, and that would hide a mistyped path.
+    // Without this check, taking the lock would create a missing directory. So a mistyped path would not be noticed.
     if !data_dir.is_dir() {
         bail!("--data-dir {}: there is no such directory", data_dir.display());
     }
@@ -180,7 +180,7 @@ struct Statuses {
     latest: Option<Status>,
 }
 
-/// Returns the name that the server gives the backup, and the path to move it to, if DIR is a path.
+/// Returns the name of the backup on the server. If DIR is a path, also returns the path to which the backup is moved.
 fn name_and_target(dir: &str) -> Result<(&str, Option<&Path>)> {
     let path = Path::new(dir);
     if !dir.contains(std::path::is_separator) {
@@ -193,7 +193,7 @@ fn name_and_target(dir: &str) -> Result<(&str, Option<&Path>)> {
     Ok((name, Some(path)))
 }
 
-/// Moves a backup that a server made to `target`.
+/// Moves a finished backup of a server to the path `target`.
 fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     let from = Path::new(&made.path);
     let there = format!("the backup is finished, but is still at {} on the server's machine", made.path);
@@ -205,9 +205,10 @@ fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     if target.canonicalize().is_ok_and(|target| from.canonicalize().is_ok_and(|from| from == target)) {
         return Ok(found);
     }
-    // The server's copy must not stay. Otherwise its name would be taken, or there would be one more copy each night.
+    // The server's copy must be removed. Otherwise the next backup could not have its name, or a series would leave one
+    // more copy each night.
     let both =
-        || format!("the backup is at {}, but its original is still at {}; remove that one", found.path, made.path);
+        || format!("the backup is at {}, but its original is still at {}; remove the original", found.path, made.path);
     match (backup.relocate(target), backup.remove()) {
         (Ok(()), Ok(true)) => Ok(found),
         (Ok(()), Ok(false)) => bail!(both()),
@@ -228,7 +229,8 @@ fn online(args: &Args) -> Result<MadeBackup> {
             relocate(&by_server(args, name, None)?, target)
         }
         (Some(target), Some(keep)) => {
-            // The server must not remove any backup, because the older backups of this series are in `target`'s folder.
+            // With 0, the server removes no backup. The older backups of this series are in the folder of `target`, and
+            // `prune` removes them.
             let made = by_server(args, name, Some(0))?;
             let next = next_of_series(target)?;
             Ok(relocate(&made, &next.path)?.prune(&next.series, keep))

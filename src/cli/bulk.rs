@@ -1,5 +1,5 @@
-//! Sends one chunk in a bulk request, and sends lines again that may succeed later. Input: a [`Chunk`]. Output: an
-//! answer for each of its lines, in the order in which the answers come. Knows nothing of the use of the answers.
+//! Sends one chunk in a bulk request, and sends a line again if it may succeed later. Input: a [`Chunk`]. Output: an
+//! answer for each of its lines, in the order in which the answers arrive. Knows nothing of the use of the answers.
 
 use std::io::{BufRead, BufReader};
 
@@ -16,10 +16,10 @@ const FULL: [&str; 2] = ["storage_full", "memory_budget_reached"];
 /// The order in which lines are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Any order: a line that is sent again may be stored after later ones.
+    /// Any order: a line that is sent again may be stored after later lines.
     Any,
-    /// In the end, the order of the chunk: if a line is sent again, all later lines are sent again too. So the last of
-    /// several lines with the same id is kept.
+    /// The order of the chunk: if a line is sent again, all later lines are sent again too. So if several lines have
+    /// the same id, the last one remains.
     Kept,
 }
 
@@ -42,7 +42,7 @@ pub enum BulkError {
     #[error("the answer from {url} ended early{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Truncated {
         url: String,
-        /// The reason that the last line gave.
+        /// The reason in the last line.
         reason: Option<String>,
         /// Whether the same request may succeed a little later.
         passing: bool,
@@ -59,7 +59,8 @@ pub enum BulkError {
 }
 
 /// Sends all lines of `chunk` to `path`, and passes each answer line to `answered`, with its place in the chunk. Sends
-/// lines again until each has an answer, or until `patience` is over. That is safe, because inserts are idempotent.
+/// lines again until each line has an answer, or until `patience` is over. Sending a line twice is safe, because
+/// inserts are idempotent.
 pub fn send(
     client: &Client,
     path: &str,
@@ -81,7 +82,7 @@ pub fn send(
         let mut is_behind_open = false;
         let result = send_once(client, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
-            // A line that met a full queue may succeed later. Any other refusal is final.
+            // Some refusals pass, for example if a queue was full. Any other refusal is final.
             let passing = status.is_some_and(line_may_pass) && !last;
             is_behind_open |= passing && order == Order::Kept;
             if !passing && !is_behind_open && !std::mem::replace(&mut done[number - 1], true) {
@@ -186,7 +187,7 @@ mod tests {
         (result, server.join().unwrap(), places)
     }
 
-    // With two versions of one document in a chunk, the older one was once stored last.
+    // This test is for a bug: if a chunk had two versions of one document, the older version could be stored last.
     #[test]
     fn lines_behind_one_that_is_sent_again_are_sent_again_if_their_order_counts() {
         let first = stream(&[verdict(1), error(2, 503, "overloaded"), verdict(3)]);

@@ -32,16 +32,16 @@ use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
 ///
-/// Each line of FILE is a JSON object with a `text`, an `html`, a `set` or a `signature`, or FILE is a WARC file, which
-/// has pages with their addresses as ids, or a Parquet file with such columns. The output has a line of JSON for each,
-/// in the same order: the verdict, with the number of the input line or record. If an object has an `id`, the stored
-/// document of that id does not count as its duplicate.
+/// FILE is JSON Lines, a WARC file or a Parquet file. Each line of JSON is an object with a `text`, an `html`, a `set`
+/// or a `signature`. A Parquet file has columns with these names. A page of a WARC file has its address as `id`. The
+/// output has one line of JSON for each document, in the same order: the verdict, with the number of the input line or
+/// record. If a document has an `id`, the stored document with that id does not count as its duplicate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax check new.jsonl.gz > verdicts.jsonl
   hapax check --text page.txt && echo new
   hapax check --html page.html | jq .page
-  hapax check --html page.html --extracted              the text that is compared, and no lookup
+  hapax check --html page.html --extracted              print the text; look nothing up
   jq -c '{id: .url, text: .body}' crawl.jsonl | hapax check - | jq -r 'select(.duplicate_of) | .id'
   hapax check --collection crawl --collections main,archive new.jsonl
   hapax check --data-dir ./hapax-data new.jsonl         without a server
@@ -62,16 +62,16 @@ pub struct Args {
     /// Collection to look in
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
-    /// Other collections to look in too, with commas between their names. Matches in all of them are in one list, and each
-    /// names its collection
+    /// Other collections to look in too, separated by commas. The matches of all collections are in one list, and each
+    /// match names its collection
     #[arg(long, value_name = "NAMES")]
     collections: Option<String>,
-    /// Report documents that are at least this similar, above 0 and at most 1, such as 0.9 [default: the
-    /// collection's threshold]
+    /// Smallest similarity of documents to report, above 0 and at most 1, such as 0.9 [default: the collection's
+    /// threshold]
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
-    /// Report only documents with this label, such as crawl:2026-48, or with ! before it only those without; can be
-    /// repeated
+    /// Report only documents with this label, such as crawl:2026-48. With ! before the label, report only documents
+    /// without it. Can be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = ScopeTerm::parse)]
     scope: Vec<ScopeTerm>,
     /// Largest number of matches to report for each document, 1 to 1000
@@ -85,7 +85,7 @@ pub struct Args {
     /// Read FILE as one page of HTML instead of JSON Lines
     #[arg(long, conflicts_with = "text")]
     html: bool,
-    /// Print the text that is compared of a page, and look nothing up
+    /// Print the text of the page that would be compared, and look nothing up
     #[arg(long, requires = "html")]
     extracted: bool,
 }
@@ -183,7 +183,7 @@ fn read_page(path: &Path) -> Result<Chunk> {
     Ok(Chunk::single(origin, document("html", &decode(&read_bytes(path)?, None))))
 }
 
-/// Prints the text that the collection extracts from a page: on the server or in a data directory.
+/// Prints the text that the collection extracts from a page. The collection is on a server or in a data directory.
 fn print_extracted(args: &Args) -> Result<ExitStatus> {
     let page = read_bytes(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
     let html = decode(&page, None);
@@ -230,8 +230,8 @@ fn bulk_path(args: &Args) -> String {
 }
 
 fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Result<()> {
-    // A line that was sent again is answered after later ones. The answers of those later lines wait here,
-    // so that the output keeps the order of the input.
+    // A line that was sent again is answered after the lines that follow it. Meanwhile, their answers are stored here,
+    // so that the output has the order of the input.
     let mut answers: Vec<Option<String>> = vec![None; chunk.lines.len()];
     let mut next = 0;
     bulk::send(client, path, chunk, Order::Any, Patience::usual(), |place, line| {
@@ -304,7 +304,7 @@ struct VerdictLine<'a> {
 
 impl Offline {
     fn open(args: &Args, dir: &Path) -> Result<Self> {
-        // Without this check, opening would create a missing directory, and that would hide a mistyped path.
+        // Without this check, opening would create a missing directory. So a mistyped path would not be noticed.
         if !dir.is_dir() {
             bail!("--data-dir {}: there is no such directory", dir.display());
         }
@@ -355,7 +355,7 @@ impl Offline {
                 }
                 Err(problem) => {
                     report.failed += 1;
-                    // There is no request without a server, so there is no request id.
+                    // Without a server there is no request, so there is no request id.
                     let error = problem.into_body("");
                     report.write_line(origin, &ErrorLine::new(place, error));
                 }

@@ -18,8 +18,7 @@ pub struct ServerArgs {
     /// URL of the server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub server: String,
-    /// File that holds the API key, if the server requires one [default: the key in $HAPAX__AUTH__API_KEY, if it is
-    /// set]
+    /// File with the API key, if the server requires one [default: the key in $HAPAX__AUTH__API_KEY, if it is set]
     #[arg(long, value_name = "FILE", env = "HAPAX__AUTH__API_KEY_FILE", hide_env_values = true)]
     pub api_key_file: Option<PathBuf>,
     /// File with the certificates of the authorities to trust, in PEM form, if the URL begins with https:// [default:
@@ -57,7 +56,8 @@ pub enum ClientError {
     Handshake { url: String, detail: String },
     /// No server answers.
     #[error(
-        "cannot reach {url}: {detail}. Start a server with `hapax serve`, or give the URL of another with --server"
+        "cannot reach {url}: {detail}. Start a server with `hapax serve`, or give the URL of another server with \
+         --server"
     )]
     Unreachable { url: String, detail: String },
     /// The connection was lost during a request.
@@ -103,8 +103,8 @@ struct WrongField {
 }
 
 impl Problem {
-    /// Returns a sentence for people who do not see `errors`. If there are several errors, `detail` only refers to
-    /// them.
+    /// Returns a sentence for people who do not see `errors`. If there are several errors, `detail` only says that
+    /// `errors` lists them.
     pub(super) fn sentence(&self) -> String {
         match self.errors.as_slice() {
             [first, others @ ..] if !others.is_empty() => {
@@ -306,7 +306,7 @@ impl Client {
     }
 }
 
-/// Returns the header that shows a key to the server, if the key can be sent.
+/// Returns the header that contains a key. `None`: the key has characters that a header cannot contain.
 fn bearer(key: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("Bearer {key}")).ok()
 }
@@ -325,7 +325,7 @@ pub fn encode(value: &str) -> String {
     text
 }
 
-/// A server that gives prepared answers, whatever it is asked.
+/// A server that sends prepared answers to any requests.
 #[cfg(test)]
 pub(super) mod scripted {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};

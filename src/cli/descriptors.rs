@@ -1,17 +1,17 @@
 //! Divides the process's file descriptors between connections and the files of collections. Input: limits from the
 //! settings. Output: the number of connections that fit. So even many clients cannot take the descriptors that a
-//! collection needs. Without this, 200 clients under `ulimit -n 200` leave no descriptor for a new collection or a
-//! backup.
+//! collection needs. Without this limit, 200 clients under `ulimit -n 200` would leave no descriptor for a new
+//! collection or a backup.
 
 use crate::http;
 
-/// The descriptors of one busy collection. It has 8 readers, the writer, the checkpointer, a backup and a scrub, each
-/// with the database and its log, and the index of the log.
+/// The descriptors of one busy collection. It has 8 readers, the writer, the checkpointer, a backup and a scrub. Each
+/// of these opens the database and its log. One more descriptor is for the index of the log.
 const PER_COLLECTION: u64 = 25;
 /// The descriptors for standard streams, listeners, the async runtime, locks, directories that are being synced, and
 /// files of a backup.
 const RESERVE: u64 = 48;
-/// At least one in this many descriptors is for connections, even if all collections together would need more.
+/// Connections get at least the limit divided by this number, even if the collections together would need more.
 const CONNECTIONS_SHARE_MIN: u64 = 4;
 
 /// Raises the process's limit as far as possible, and returns it. `None`: there is no limit, or it is not known.

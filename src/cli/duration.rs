@@ -1,4 +1,4 @@
-//! A duration with its unit, as an argument.
+//! An argument such as `60s` -> a duration.
 
 use std::time::Duration;
 

@@ -33,13 +33,13 @@ const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Dupli
 
 /// Write the documents of a collection as JSON Lines, or with their signatures as Parquet.
 ///
-/// By default, it writes every stored document in the order in which they were stored, in the form in which the server
-/// returns them. If documents are written meanwhile, each page of up to 1,000 documents is consistent; the export as a
-/// whole is not.
+/// By default, it writes every stored document, in the order in which the documents were stored and in the form in
+/// which the server returns them. If documents are stored or deleted during the export, each page of up to 1,000
+/// documents is consistent, but the export as a whole is not.
 ///
-/// A cluster is a document together with the stored duplicates of it. Its representative is the document that has been
-/// stored the longest. Duplicates are stored only if they were inserted with on_duplicate=link or on_duplicate=store.
-/// With the default, skip, they are not stored, and there are no clusters and no pairs.
+/// A cluster is a document together with its stored duplicates. Its representative is the document that has been stored
+/// the longest. Duplicates are stored only if they were inserted with on_duplicate=link or on_duplicate=store. With the
+/// default, skip, duplicates are not stored, so there are no clusters and no pairs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax export > documents.jsonl
@@ -50,13 +50,14 @@ const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Dupli
 
 A line of --pairs has \"id\", \"representative\", \"similarity\", \"low\", \"high\" and \"method\".
 A line of --clusters has \"representative\" and \"members\"; the representative is the first member.
-A cluster of more than 1,000 members takes several lines; all but the first have \"continued\": true.
+A cluster of more than 1,000 members takes several lines; all lines except the first have
+\"continued\": true.
 
---pairs writes one line for each stored duplicate, with its representative; it does not write every
-pair of a cluster. If the first representative was deleted, the next one may be less similar to the
-others than the threshold. Such pairs are left out, and a note on stderr says how many.
+--pairs writes one line for each stored duplicate, with its representative. Other pairs of a cluster
+are not written. If a representative was deleted, the similarity of the next representative to some
+members may be below the threshold. Such pairs are left out, and a note on stderr says how many.
 
-Exit status: 0 everything was written, or the reader of a pipe closed it; 2 something failed.")]
+Exit status: 0 everything was written, or the reader of the pipe closed the pipe; 2 something failed.")]
 pub struct Args {
     /// Write pairs: each stored or linked duplicate, with the representative of its cluster
     #[arg(long, conflicts_with = "clusters")]
@@ -64,7 +65,7 @@ pub struct Args {
     /// Write clusters: each cluster that has more than one document
     #[arg(long)]
     clusters: bool,
-    /// Write a Parquet file with the signatures, which `hapax load` makes into a collection again
+    /// Write a Parquet file with the signatures. `hapax load` makes a collection from such a file
     #[arg(long, requires = "data_dir", conflicts_with_all = ["pairs", "clusters"])]
     parquet: bool,
     /// File to write to; - writes to stdout
@@ -92,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         }
         None => Box::new(OnlineSource::new(args)?),
     };
-    // Create the file last, so that a mistyped collection name does not empty it.
+    // The file is created last, so that a mistyped collection name does not empty an existing file.
     let to_stdout = args.output == Path::new("-");
     let out: Box<dyn Write> = if to_stdout {
         Box::new(io::stdout().lock())
@@ -164,7 +165,7 @@ fn pairs(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>> {
         (0, 0) => Some(NO_DUPLICATES.to_owned()),
         (_, 0) => None,
         _ => Some(format!(
-            "left out {below} duplicates that are less similar to their representative than the threshold: they were \
+            "left out {below} duplicates whose similarity to their representative is below the threshold: they were \
              stored as duplicates of another document, or when the threshold was lower. --clusters lists them."
         )),
     })
@@ -232,7 +233,8 @@ struct Lines {
 
 impl Lines {
     fn write(&mut self, line: &impl Serialize) -> Result<()> {
-        // Serialise to a buffer first, because serde_json hides the kind of error of a failed write.
+        // Serialise to a buffer first: serde_json would wrap the error of a failed write, and `is_broken_pipe` would
+        // not recognise it.
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         Ok(self.out.write_all(&bytes)?)
@@ -366,7 +368,7 @@ struct OfflineSource {
 
 impl OfflineSource {
     fn open(dir: &Path, collection: &str) -> Result<Self> {
-        // Without this check, opening would create a missing directory, and that would hide a mistyped path.
+        // Without this check, opening would create a missing directory. So a mistyped path would not be noticed.
         if !dir.is_dir() {
             bail!("--data-dir {}: there is no such directory", dir.display());
         }

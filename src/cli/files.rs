@@ -1,4 +1,4 @@
-//! Arguments that name files of documents -> the files, or errors in terms of these arguments.
+//! Arguments that name files of documents -> the files, or errors that name these arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::input::{InputError, LineForm, NoField, Wanted, look_at};
 
-/// The names of the fields that hold the id and the text.
+/// The names of the fields with the id and the text.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct FieldArgs {
-    /// Field that holds the id of the document, in JSON Lines
+    /// Field with the id of the document, in JSON Lines
     #[arg(long, value_name = "FIELD", default_value = "id")]
     pub(super) id_field: String,
-    /// Field that holds the text of the document, in JSON Lines
+    /// Field with the text of the document, in JSON Lines
     #[arg(long, value_name = "FIELD", default_value = "text")]
     pub(super) text_field: String,
 }
@@ -62,15 +62,15 @@ pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
 pub(super) fn with_unread(error: anyhow::Error, unread: &[PathBuf]) -> anyhow::Error {
     match unread {
         [] => error,
-        [one] => anyhow!("{error:#}; {} after it was not read", one.display()),
+        [one] => anyhow!("{error:#}; the next file, {}, was not read", one.display()),
         [first, ..] => {
             let count = unread.len();
-            anyhow!("{error:#}; {count} files after it were not read, the first is {}", first.display())
+            anyhow!("{error:#}; the next {count} files were not read; the first of them is {}", first.display())
         }
     }
 }
 
-/// Adds to an error which argument helps, if one does.
+/// Adds to an error the argument that can mend it, if there is one.
 pub(super) fn unreadable(error: InputError, path: &Path) -> anyhow::Error {
     let error = match error {
         InputError::NoField(field) => anyhow!("{field}: use {}", flag(&field)),

@@ -13,9 +13,9 @@ use crate::config::{self, ProbeAddress, Sources};
 
 /// Ask a server whether it is ready.
 ///
-/// By default it asks the server that `hapax serve` would start with the same configuration file and environment: at
-/// server.admin_listen if that is set, else at server.listen. If that speaks TLS, it accepts every certificate, because
-/// it asks this machine, and sends no key.
+/// By default, the request goes to the server that `hapax serve` would start with the same configuration file and
+/// environment: to server.admin_listen if that is set, else to server.listen. If this address uses TLS, every
+/// certificate is accepted, because the request goes to this machine and contains no key.
 #[derive(Debug, clap::Args)]
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:
@@ -46,8 +46,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let client = match &args.server {
         Some(server) => Client::without_key(server, &Trust::new(args.ca.as_deref()))?,
-        // The certificate is for the server's name, but this asks the machine's own address. That is safe: the request
-        // contains no key, and the answer tells only whether the server is ready.
+        // The certificate is for the server's name, but the request goes to an address of this machine. Accepting it is
+        // safe: the request contains no key, and the answer says only whether the server is ready.
         None => Client::without_key(&configured(args)?, &Trust::Anyone)?,
     };
     let mut words = std::io::stderr().lock();

@@ -1,4 +1,5 @@
-//! The advice if another process uses the data directory. It depends on the verb, so the store does not know it.
+//! Adds advice to the error that another process uses the data directory. The advice depends on the verb, so the store
+//! cannot add it.
 
 use std::error::Error;
 

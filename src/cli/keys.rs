@@ -20,7 +20,8 @@ use crate::keys::{self, Key, KeyLimits, KeysFile, NewKey, Pattern, Scores};
   hapax keys list --keys-file keys.toml
   hapax keys revoke crawler --keys-file keys.toml
 
-To rotate a key: add another of the same name, give it to the client, and revoke the old one by its id.
+To rotate a key: add another key with the same name, give the new key to the client, and revoke the
+old key by its id.
 
 Exit status: 0 done; 2 an error.")]
 pub struct Args {
@@ -34,7 +35,7 @@ enum Action {
     Add(Box<Add>),
     /// Show all keys, without secrets
     List(Place),
-    /// Take a key out of the file, by its name or its id
+    /// Remove a key from the file, by its name or its id
     Revoke {
         #[arg(value_name = "NAME|ID")]
         key: String,
@@ -52,33 +53,36 @@ struct Place {
 
 #[derive(Debug, clap::Args)]
 struct Add {
-    /// Its name, for logs and metrics. Two keys may have the same name, so that a new one can replace an old one
+    /// Name of the key, for logs and metrics. Two keys may have the same name, so that a new key can replace an old key
     name: String,
     #[command(flatten)]
     place: Place,
-    /// What it may do: check, read, insert, delete, admin, metrics, sign, explain, load
+    /// Scopes (rights) of the key, separated by commas: check, read, insert, delete, admin, metrics, sign, explain,
+    /// load
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
-    /// The collections that it may use: names, and beginnings of names with a *. By default those of the key that it
-    /// replaces, or all
+    /// Collections that the key may use, separated by commas: names, or beginnings of names with a * [default: those of
+    /// the key that it replaces, or all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     collections: Vec<String>,
-    /// When it ends: 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z [default: never]
+    /// Time at which the key expires: 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z [default: never]
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// How much of a verdict it sees: full or verdict. [default: as much as the key that it replaces, or full]
+    /// Parts of an answer that the key may see: full (all) or verdict (no scores) [default: as for the key that it
+    /// replaces, or full]
     #[arg(long, value_name = "SCORES")]
     scores: Option<String>,
-    /// The most requests a second. If no limit is given, it gets those of the key that it replaces, or none
+    /// Largest number of requests per second. If none of the four limits is given, the key gets the limits of the key
+    /// that it replaces, or no limits
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_per_second: Option<u64>,
-    /// The most bytes of requests a second, likewise
+    /// Largest number of bytes of requests per second
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     bytes_per_second: Option<u64>,
-    /// The most documents a second, likewise
+    /// Largest number of documents per second
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     documents_per_second: Option<u64>,
-    /// The most requests at once, likewise
+    /// Largest number of requests at the same time
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_in_flight: Option<u64>,
 }
@@ -113,7 +117,8 @@ fn add(args: &Add) -> Result<()> {
         return Err(error.context("no key was added"));
     }
     // Only the key is on stdout, so that it can be redirected to a file.
-    let note = format!("added the key {} with the id {id}; it is shown only once, and is stored nowhere", args.name);
+    let note =
+        format!("added the key {} with the id {id}; the key is shown only once, and is stored nowhere", args.name);
     let _ = writeln!(std::io::stderr().lock(), "{note}");
     Ok(())
 }

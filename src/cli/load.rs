@@ -19,7 +19,7 @@ use super::progress;
 use super::signals::interruption;
 use crate::collections::offline;
 use crate::config::{self, Sources};
-use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice, check_same};
+use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice, check_same, is_of_pipe};
 use crate::types::CollectionName;
 
 /// The number of steps of the bar that shows how much of the new file was read again.
@@ -27,19 +27,20 @@ const STEPS: u64 = 1000;
 
 /// Make a new collection from files of ready signatures.
 ///
-/// FILE is Parquet, written by pyhapax or by `hapax export --parquet`. The new collection is there whole or not at all. A
-/// load trusts its files: it looks up nothing, so the new collection may hold documents that are alike. It is several
-/// times as fast as `hapax import`.
+/// FILE is a Parquet file that was written by pyhapax or by `hapax export --parquet`. If the load fails, no collection
+/// is created. A load trusts its files and does not look documents up, so the new collection may contain duplicates. A
+/// load is several times as fast as `hapax import`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax load signatures.parquet --collection crawl-2026-48
   hapax load 'part-*.parquet' --collection crawl-2026-48 --data-dir ./hapax-data     without a server
   hapax export --data-dir ./restored --parquet --output all.parquet && hapax load all.parquet --collection copy
 
-The files need the columns \"id\" and \"signature\"; docs/load.md describes the others. Several files become one
-collection, in their order.
+The files need the columns \"id\" and \"signature\"; docs/load.md describes the other columns. Several
+files become one collection, in the order in which they are given.
 
-Exit status: 0 the collection is there; 2 the load failed; with --data-dir, 130 stopped by a second signal.")]
+Exit status: 0 the collection was created; 2 the load failed; 130 (with --data-dir) a second signal
+stopped the load.")]
 pub struct Args {
     /// Parquet files of signatures
     #[arg(value_name = "FILE", required = true)]
@@ -52,8 +53,8 @@ pub struct Args {
     /// Write into this data directory instead of asking a server; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
     data_dir: Option<PathBuf>,
-    /// Configuration file of the server that uses the data directory: its [default_collection] has the settings that the
-    /// files leave open
+    /// Configuration file of the server that uses the data directory. Settings that are not in the files are taken from
+    /// its section [default_collection]
     #[arg(long, value_name = "FILE", requires = "data_dir")]
     config: Option<PathBuf>,
 }
@@ -61,7 +62,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let name = CollectionName::new(&args.collection).map_err(|error| anyhow!("--collection: {error}"))?;
     let paths = matching(&args.files)?;
-    // Before anything is sent, so that a mistake in the last file costs nothing.
+    // All files are opened before anything is sent, so that an error in the last file is found at once.
     let files = paths.iter().map(|path| Ok(LoadFile::open(source(path)?)?)).collect::<Result<Vec<_>>>()?;
     check_same(&files)?;
     for file in &files {
@@ -109,7 +110,7 @@ fn in_directory(args: &Args, dir: &Path, (name, files): (&CollectionName, Vec<Lo
     if name.as_str() == "default" && files.iter().any(|file| file.settings().spec != config.default_settings.spec) {
         bail!("the collection `default` must have the spec of [default_collection]; choose another --collection");
     }
-    // What a load leaves if it is ended at once is removed by the next start.
+    // If a second signal ends the process at once, the next start removes the leftovers of the load.
     let stop = interruption()?;
     let stopped = || stop.load(Ordering::Relaxed);
     let default = &config.default_settings;
@@ -132,15 +133,16 @@ fn through_server(args: &Args, name: &CollectionName, files: Vec<LoadFile>) -> R
     let target = format!("/v1/collections/{name}/load");
     let answer = match <[LoadFile; 1]>::try_from(files) {
         Ok([file]) => client.post_file(&target, bar.wrap_read(file.into_file()?), Some(bytes)),
-        // A server takes one file, so the others are written behind the first one while they are sent.
+        // A server accepts only one file, so the files are joined into one while they are sent.
         Err(files) => {
             let splice = Splice::of(files)?;
             let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
             let splicing = std::thread::spawn(move || splice.write(writer));
             let answer = client.post_file(&target, bar.wrap_read(reader), None);
-            // If a file could not be read, the server saw a file that is cut. If the server refused, the pipe is broken.
+            // If a file could not be read, the server received a truncated file and answers 400. If the server refused
+            // earlier, writing to the pipe failed, and the answer has the reason.
             match (splicing.join().expect("it does not panic"), answer) {
-                (Err(error), Err(ClientError::Refused { status: 400, .. })) => {
+                (Err(error), Err(ClientError::Refused { status: 400, .. })) if !is_of_pipe(&error) => {
                     bar.finish_and_clear();
                     return Err(anyhow!(error).context("cannot read the files; nothing was loaded"));
                 }
@@ -152,7 +154,7 @@ fn through_server(args: &Args, name: &CollectionName, files: Vec<LoadFile>) -> R
     let answer = answer.map_err(|error| {
         let told = match error {
             ClientError::Refused { .. } | ClientError::Unreachable { .. } => "nothing was loaded",
-            _ => "no answer came; `hapax collection list` shows whether the collection is there",
+            _ => "the server did not answer; `hapax collection list` shows whether the collection exists",
         };
         anyhow!(error).context(told)
     })?;

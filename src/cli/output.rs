@@ -1,9 +1,9 @@
-//! Tells apart errors of output and of files. An error of a request to a server does not count, even if its cause is
-//! such an error.
+//! Decides whether an error came from a file or from the output. An error of a request to a server does not count, even
+//! if its cause is an error of the same kind.
 
 use std::io;
 
-/// Returns whether the reader of a pipe has gone, as `head` does once it has read enough.
+/// Returns whether the reader of a pipe has closed it, as `head` does when it has read enough.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     is_of_files(error, io::ErrorKind::BrokenPipe)
 }

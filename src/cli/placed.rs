@@ -53,7 +53,7 @@ pub(super) fn placed(fields: &Fields<'_>, place: &PlaceFields<'_>) -> String {
     text
 }
 
-/// A line for a document that the server did not see, in the form of the bulk route.
+/// An output line for a document without a verdict, in the form of the bulk route.
 #[derive(Serialize)]
 pub(super) struct ErrorLine<'a, E> {
     kind: &'static str,

@@ -48,7 +48,7 @@ pub(in crate::cli) fn of_files(total: Option<u64>) -> ProgressBar {
                 return;
             }
             let share = watched.length().map(|total| {
-                // At the beginning nothing tells how long the rest will take.
+                // The time that is left cannot be estimated before the first bytes are read.
                 let left = Some(watched.position()).filter(|&position| position > 0).map(|_| watched.eta());
                 let left = left.map_or_else(String::new, |eta| format!(" {} left,", HumanDuration(eta)));
                 format!("{} %,{left} ", 100 * watched.position() / total.max(1))

@@ -20,7 +20,7 @@ use crate::collections::offline;
   hapax restore /mnt/backups/nightly --data-dir ./restored
   hapax serve --data-dir ./restored
 
-Exit status: 0 the backup was restored, 2 it was not.")]
+Exit status: 0 the backup was restored, 2 it was not restored.")]
 pub struct Args {
     /// Folder of the backup, such as /mnt/backups/nightly
     #[arg(value_name = "BACKUP")]

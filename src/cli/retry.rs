@@ -14,8 +14,8 @@ const USUAL: Duration = Duration::from_secs(60);
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 /// The longest pause, unless the server asks for a longer one.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// The largest random part that is added to a pause, as a share of the pause. So clients that were refused together
-/// come back at different times.
+/// The largest random part that is added to a pause, as a share of the pause. So clients that were refused at the same
+/// time try again at different times.
 const RANDOM_PART: f64 = 0.5;
 /// How often a wait checks whether it was interrupted.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -65,7 +65,8 @@ impl<'a> Patience<'a> {
         self.left().is_zero() || self.is_interrupted()
     }
 
-    /// Waits before the next request: as long as the server wants, but at most until the patience is over.
+    /// Waits before the next request. The pause is `wanted` if the server named one, else the next pause, but it ends
+    /// when the patience is over.
     pub(super) fn wait(&mut self, wanted: Option<Duration>) {
         let mut left = self.next_pause(wanted).min(self.left());
         while !left.is_zero() && !self.is_interrupted() {
@@ -82,7 +83,7 @@ impl<'a> Patience<'a> {
     fn next_pause(&mut self, wanted: Option<Duration>) -> Duration {
         let pause = wanted.unwrap_or(self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
-        // The random keys of a hash table are random enough to make clients come at different times.
+        // The random keys of a hash table are random enough to spread the clients' requests over time.
         let random = RandomState::new().hash_one(()) as f64 / u64::MAX as f64;
         pause.saturating_add(pause.min(self.max).mul_f64(RANDOM_PART * random))
     }
@@ -129,7 +130,8 @@ mod tests {
         patience.next_pause(Some(Duration::MAX));
     }
 
-    // Once, only the pauses counted. A server that took requests but never answered then cost minutes for each request.
+    // This test is for a bug: only the pauses counted. So a server that accepted requests but never answered cost
+    // minutes for each request.
     #[test]
     fn patience_ends_during_a_request_too() {
         let max = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! TLS of a running server: the settings -> an acceptor for each listener, and a task that renews the certificate.
+//! TLS of a running server: the settings -> an acceptor for each listener, and a task that loads a renewed certificate.
 
 use std::net::SocketAddr;
 

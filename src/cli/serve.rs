@@ -30,9 +30,10 @@ use crate::telemetry::{logs, names, recorder::Metrics};
 /// The time between two checks of the progress of the start.
 const BOOT_LOOK: Duration = Duration::from_millis(100);
 
-/// The number of tasks that a thread runs before it looks for events. Tokio's default, 61, takes 30 ms with texts of 16
-/// KB. With fewer tasks, fewer answers share one wake-up of a sleeping client: checks are a tenth faster with 31 than
-/// with 13. But at ten times the capacity, 31 refuses short checks late, and fewer requests get good answers.
+/// The number of tasks that a thread runs before it looks for events. Tokio's default is 61 tasks, which take 30 ms
+/// with texts of 16 KB. With fewer tasks, fewer answers share one wake-up of a sleeping client, so checks are a tenth
+/// faster with 31 than with 13. But if ten times as many requests arrive as the server can answer, it refuses short
+/// checks late with 31, and fewer requests get good answers.
 const EVENT_INTERVAL: u32 = 13;
 
 /// Run the server.
@@ -41,7 +42,7 @@ const EVENT_INTERVAL: u32 = 13;
 /// prints one line to stdout. All other messages go to stderr. After SIGINT or SIGTERM, it finishes open requests and
 /// stops. A second signal stops it at once.
 #[derive(Debug, clap::Args)]
-// If a flag is given twice, the last one wins. So the arguments of a caller override those of a wrapper script.
+// If a flag is given twice, the last one is used. So the arguments of a caller override those of a wrapper script.
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:
   hapax serve
@@ -50,9 +51,10 @@ const EVENT_INTERVAL: u32 = 13;
   HAPAX__AUTH__API_KEY_FILE=/run/secrets/key hapax serve --listen 0.0.0.0:8080
 
 config/default.toml describes every setting. Flags override the variables HAPAX__SECTION__KEY, and
-these override the file.
+these variables override the configuration file.
 
-Exit status: 0 stopped by a signal, or the configuration is valid; 2 it could not start; 130 stopped by a second signal.")]
+Exit status: 0 stopped by a signal, or the configuration is valid; 2 the server could not start;
+130 stopped by a second signal.")]
 pub struct Args {
     /// Address and port to listen on. An API key is required unless the address is a loopback address [default:
     /// server.listen, which is 127.0.0.1:8080]
@@ -121,8 +123,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;
     let runtime = runtime(config.server.worker_threads).context("cannot start threads")?;
     let outcome = runtime.block_on(serve(config, metrics, given));
-    // Only a start-up that a signal interrupted may still be running. It has acknowledged nothing, so it may end at any
-    // point.
+    // Here, only a start that a signal interrupted may still be running. The start has acknowledged no write, so it may
+    // end at any point.
     runtime.shutdown_background();
     outcome.map(|()| ExitStatus::Fine)
 }
@@ -144,8 +146,8 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     // Blocking threads do short disk reads, and more threads would not make these faster. Further reads wait in a
     // queue. Each thread costs some megabytes in the allocator.
     runtime.max_blocking_threads(cpu::cores() + 2);
-    // A thread looks for new requests after this many tasks, even if other tasks wait. The wait of a request counts
-    // from then on.
+    // A thread looks for new requests after this many tasks, even if other tasks wait. The waiting time of a request is
+    // counted from then on.
     runtime.event_interval(EVENT_INTERVAL);
     runtime.enable_all().thread_name("hapax-serve").on_thread_start(run_promptly).build()
 }
@@ -231,12 +233,12 @@ async fn drain(signals: Signals, manager: &ServiceManager, serving: Serving, pat
 
 async fn bind(config: &Config, given: Given) -> Result<Sockets> {
     let sockets = Sockets::bind(&config.server, given).await?;
-    // A given socket may have another address than the configured one.
+    // A socket of the service manager may have another address than the configured one.
     sockets.addresses().try_for_each(|address| Config::protects(config, address))?;
     Ok(sockets)
 }
 
-/// Returns the log of decisions; `None` if they are not logged. It writes nothing yet.
+/// Returns the log of decisions, or `None` if decisions are not logged. The log writes nothing until it is started.
 fn audit_log(settings: Option<AuditSettings>) -> Option<Arc<AuditLog>> {
     for gauge in [names::AUDIT_BYTES, names::AUDIT_QUEUE_BYTES] {
         metrics::gauge!(gauge).set(0.0);
@@ -244,12 +246,13 @@ fn audit_log(settings: Option<AuditSettings>) -> Option<Arc<AuditLog>> {
     settings.map(AuditLog::new)
 }
 
-/// Returns the keys of clients, and follows their file.
+/// Returns the keys of clients, and begins to watch their file.
 fn key_ring(api_key: Option<ApiKey>, file: Option<KeysFile>) -> Result<KeyRing> {
     keys::ring(api_key.map(|key| key.digest()), file).context("cannot start the thread of the keys file")
 }
 
-/// Warns if the index may take memory that others need, and begins to watch the memory of the process.
+/// Warns if the connections or the index may take memory that other parts need, and begins to watch the memory of the
+/// process.
 fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> {
     collections.memory.process.watch().context("cannot start the thread that watches memory")?;
     let Some(max) = collections.memory.process.max() else { return Ok(()) };
@@ -262,8 +265,8 @@ fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> 
             connections_bytes = taken,
             share_bytes = share,
             max_bytes = max,
-            "server.connections_max is too large for memory.max_bytes: if clients hold back their requests, so many \
-             connections take more than the share for everything without a limit of its own"
+            "server.connections_max is too large for memory.max_bytes: so many connections with unfinished requests \
+             take more memory than the share for everything without a limit of its own"
         );
     }
     let Some(index) = collections.memory.index_bytes_max else { return Ok(()) };
@@ -272,8 +275,8 @@ fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> 
             index_bytes = index,
             other_bytes = others,
             max_bytes = max,
-            "limits.memory_max_bytes is too large for memory.max_bytes: if bodies, answers and ids take all they may, \
-             documents are refused before the index is full"
+            "limits.memory_max_bytes is too large for memory.max_bytes: if bodies, answers and ids take all the memory \
+             that they may take, documents are refused before the index is full"
         );
     }
     Ok(())
@@ -288,7 +291,7 @@ async fn open(
 ) -> Result<Collections> {
     let (data_dir, lock_wait) = (config.data_dir.clone(), config.lock_wait);
     if let Some(audit) = audit {
-        // A server that stops closes its data first, and this directory afterwards.
+        // A stopping server releases its data directory first, and this directory afterwards.
         let started = tokio::task::spawn_blocking(move || audit.start(lock_wait)).await;
         started.context("opening the audit log failed")??;
     }

@@ -1,6 +1,6 @@
-//! Tells the service manager, if there is one, how far the server's start or stop has come (`NOTIFY_SOCKET`, as with
-//! systemd's `Type=notify`). In: the steps of a server. Out: datagrams. A thread sends them, because a service manager
-//! that hangs must not stop the server. Without a service manager, nothing happens.
+//! Reports the progress of the server's start and stop to the service manager, if there is one (`NOTIFY_SOCKET`, as
+//! with systemd's `Type=notify`). In: the steps of a server. Out: datagrams. A thread sends them, because a service
+//! manager that hangs must not block the server. Without a service manager, nothing happens.
 
 use std::fmt::Write;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -12,9 +12,9 @@ use crate::collections::Opening;
 
 /// The time between two checks of the progress of the start.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the service manager is asked to wait for the next progress of a start or a stop.
+/// How long the service manager is asked to wait for the next report on a start or a stop.
 const MORE_TIME: Duration = Duration::from_secs(120);
-/// The most reports that wait for the service manager. Further ones are left out.
+/// The most reports that wait for the service manager. Further reports are dropped.
 const QUEUE_MAX: usize = 64;
 
 /// The service manager.
@@ -56,7 +56,8 @@ impl ServiceManager {
         self.tell(&[NotifyState::Status("stopping: closing the data"), more_time(MORE_TIME)]);
     }
 
-    /// Reports the progress of the start, until the future is dropped. As long as there is progress, the start may take any time.
+    /// Reports the progress of the start, until the future is dropped. As long as there is progress, the start has no
+    /// time limit.
     pub(super) async fn report(&self, opening: &Opening) {
         let (mut looks, mut told) = (tokio::time::interval(LOOK), 0.0);
         loop {
@@ -92,7 +93,7 @@ impl ServiceManager {
             let _ = writeln!(report, "{state}");
         }
         if sender.try_send(report).is_err() {
-            tracing::warn!("the service manager does not read its reports (NOTIFY_SOCKET)");
+            tracing::warn!("the service manager does not read the reports of this server (NOTIFY_SOCKET)");
         }
     }
 }

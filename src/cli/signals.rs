@@ -1,4 +1,4 @@
-//! The signals that stop a server or long work, and those that do not: SIGHUP and SIGXFSZ.
+//! Decides which signals stop a server or a long command (SIGINT and SIGTERM), and which do not (SIGHUP and SIGXFSZ).
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,7 +36,7 @@ impl Signals {
                 _ = self.terminate.recv() => return,
                 _ = self.hangup.recv() => tracing::warn!(
                     "SIGHUP does nothing: files of keys and certificates are read again when they change, and settings \
-                     are read at the start"
+                     are read only at the start"
                 ),
             }
         }
@@ -51,7 +51,7 @@ impl Signals {
     }
 }
 
-/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error. By default, it ends the process.
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error. By default, such a write ends the process.
 pub(super) fn survive_file_limit() -> Result<()> {
     register(SIGXFSZ, Arc::default()).map(drop).context("cannot listen for signals")
 }

@@ -1,4 +1,4 @@
-//! Listening sockets that a service manager holds and gives to this process (socket activation, as by systemd). Input:
+//! Takes the listening sockets that a service manager passes to this process (socket activation, as by systemd). Input:
 //! `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES`. Output: at most two listeners. The service manager keeps its copies
 //! of the sockets open. So connections wait in the kernel's queue while hapax restarts, and none is refused.
 
@@ -10,7 +10,7 @@ use listenfd::ListenFd;
 /// The names of the two sockets.
 const NAMES: [&str; 2] = ["http", "admin"];
 
-/// The sockets that the service manager gave to this process, if any.
+/// The sockets that the service manager passed to this process, if any.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     pub(super) http: Option<TcpListener>,
@@ -18,7 +18,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Takes the sockets. It changes the environment, so no other thread may run yet.
+    /// Takes the sockets. This changes the environment, so no other thread may run yet.
     pub(super) fn take() -> Result<Self> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut sockets = ListenFd::from_env();
@@ -27,7 +27,7 @@ impl Given {
         for (at, role) in roles.into_iter().enumerate() {
             let socket = sockets
                 .take_tcp_listener(at)
-                .map_err(|error| anyhow!("LISTEN_FDS: {error}; hapax takes listening TCP sockets"))?;
+                .map_err(|error| anyhow!("LISTEN_FDS: {error}; the sockets must be listening TCP sockets"))?;
             match role {
                 "admin" => given.admin = socket,
                 _ => given.http = socket,
@@ -37,8 +37,8 @@ impl Given {
     }
 }
 
-/// Returns the role of each of `count` sockets. If one of them is called `http` or `admin`, the names decide, and
-/// otherwise the order.
+/// Returns the role of each of `count` sockets. If one of them is called `http` or `admin`, the names decide. Otherwise
+/// the order decides.
 fn roles(count: usize, names: &str) -> Result<Vec<&'static str>> {
     let named: Vec<&str> = names.split(':').take(count).collect();
     let known = |name: &str| NAMES.into_iter().find(|known| *known == name);

@@ -14,7 +14,7 @@ use crate::http::{self, AppState};
 
 /// The most clients that may wait in the kernel until they are accepted. On some systems, `net.core.somaxconn` is a
 /// lower limit. With a limit of 128, as in the standard library, some connections were reset when a few hundred clients
-/// came at once.
+/// connected at once.
 const WAITING_MAX: u32 = 4096;
 
 /// The sockets on which the server listens.
@@ -25,7 +25,7 @@ pub(super) struct Sockets {
 
 struct Bound {
     listener: TcpListener,
-    /// The address to which the socket is bound. The configured port may be 0, which takes any free port.
+    /// The address to which the socket is bound. The configured port may be 0, which means any free port.
     address: SocketAddr,
 }
 
@@ -40,7 +40,8 @@ pub(super) struct Serving {
 }
 
 impl Sockets {
-    /// Takes the sockets that were given, and binds the others. No connection is accepted until `serve` is called.
+    /// Takes the sockets of the service manager, and binds the others. No connection is accepted until `serve` is
+    /// called.
     pub(super) async fn bind(server: &Server, given: Given) -> Result<Self> {
         let listener = match given.http {
             Some(socket) => Bound::given("server.listen", socket)?,
@@ -85,7 +86,7 @@ impl Bound {
         Ok(Self { listener, address })
     }
 
-    /// Takes a socket on which the service manager listens. It replaces the address of `setting`.
+    /// Takes a socket of the service manager. It is used instead of the address in `setting`.
     fn given(setting: &str, socket: std::net::TcpListener) -> Result<Self> {
         let context = "cannot use a socket of LISTEN_FDS";
         let address = socket.local_addr().context(context)?;
@@ -114,7 +115,7 @@ impl Serving {
         self.probes_address
     }
 
-    /// Waits until the server ends. That happens only unexpectedly.
+    /// Waits until the server ends. Before `drain`, the server ends only unexpectedly.
     pub(super) async fn ended(&mut self) -> Result<()> {
         (&mut self.server).await.context("the server failed")?;
         Ok(())

@@ -101,24 +101,26 @@ fn untrusted(reason: &CertificateError) -> String {
             "its certificate is from an authority that is not trusted. Give the certificate of that authority with --ca"
                 .to_owned()
         }
-        CertificateError::NotValidForName => "its certificate is for another name than that of the URL".to_owned(),
+        CertificateError::NotValidForName => {
+            "its certificate is for another name than the host name of the URL".to_owned()
+        }
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names = if presented.is_empty() {
                 "none".to_owned()
             } else {
                 presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", ")
             };
-            format!("its certificate is for other names than that of the URL: {names}")
+            format!("its certificate is for other names than the host name of the URL: {names}")
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "its certificate has expired. Renew it on the server; the clock of this machine may also be wrong"
                 .to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate is not valid yet. The clock of this machine or of its authority may be wrong".to_owned()
+            "its certificate is not valid yet. The clock of this machine or of the authority may be wrong".to_owned()
         }
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "its certificate is that of an authority (CA:TRUE), which a server may not use. Make one for the server"
+            "its certificate is that of an authority (CA:TRUE), so a server may not use it. Make another for the server"
                 .to_owned()
         }
         other => format!("its certificate is not accepted: {other}"),

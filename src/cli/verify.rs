@@ -1,4 +1,5 @@
-//! `hapax verify`: checks whether the files of a data directory hold what was written, and repairs them if asked.
+//! `hapax verify`: checks whether the files of a data directory contain the data that was written, and repairs them
+//! with `--repair`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,20 +22,20 @@ const STEPS: u64 = 1000;
 
 /// Read and check everything in a data directory.
 ///
-/// For each file, it checks the log, the settings and the ledger; each row of each table against its checksum and
-/// against the other rows of its document; the index of clusters; and runs SQLite's own check. A collection whose file
-/// is missing counts as damaged. No server may be using the directory. Without --repair no document is changed; a file of
-/// an older format is upgraded to this version's.
+/// For each file, it checks the log, the settings, the ledger and the index of clusters. It compares each row of each
+/// table with its checksum and with the other rows of its document. It also runs SQLite's own check. A collection whose
+/// file is missing counts as damaged. No server may be using the directory. Without --repair, no document is changed,
+/// but a file of an older format is upgraded to the format of this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax verify --data-dir ./hapax-data
   hapax verify --data-dir ./hapax-data --collection news --json
   hapax verify --data-dir ./hapax-data --collection news --repair
 
---repair makes a new file for each damaged collection, from the documents that are intact. All rows
-of the other documents that can still be read are written to NAME.sqlite.damaged-1.jsonl, one per
-line. The damaged file is kept as NAME.sqlite.damaged-1. A repair needs as much free space as the
-file has, and twice as much if its log is damaged.
+--repair makes a new file for each damaged collection, from the documents that are intact. Rows of
+the other documents are written to NAME.sqlite.damaged-1.jsonl, one per line, if they can still be
+read. The damaged file is kept as NAME.sqlite.damaged-1. A repair needs free space of the size of
+the file, and twice as much if its log is damaged.
 
 Exit status: 0 everything is sound, 1 damage was found (repaired or not), 2 the check or the repair
 failed.")]
@@ -90,7 +91,7 @@ struct RepairLine<'a> {
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    // Without this check, taking the lock would create a missing directory, and that would hide a mistyped path.
+    // Without this check, taking the lock would create a missing directory. So a mistyped path would not be noticed.
     if !CollectionFiles::folder(&args.data_dir).is_dir() {
         bail!(
             "--data-dir {}: not a data directory, because it has no directory `collections`",
@@ -117,7 +118,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             // The other collections are still checked.
             Err(error) => {
                 let error = error.context(format!(
-                    "cannot check or repair collection `{name}` (if the cause cannot be mended, take it from a backup)"
+                    "cannot check or repair collection `{name}` (if the cause cannot be removed, restore the \
+                     collection from a backup)"
                 ));
                 if let Some(earlier) = failed.replace(error) {
                     writeln!(io::stderr().lock(), "hapax: {earlier:#}")?;
@@ -224,30 +226,30 @@ fn tell_repair(out: &mut impl Write, repaired: &FileRepair) -> io::Result<()> {
     };
     writeln!(
         out,
-        "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {how_many}",
+        "  repaired: it has {documents} document{} now; {set_aside} damaged {} set aside, {how_many}",
         plural(*documents),
         if *set_aside == 1 { "one was" } else { "ones were" },
     )?;
     if *log_damaged {
         writeln!(
             out,
-            "  the writes in the damaged part of the log are undone: documents that they stored are lost, documents that \
-             they deleted are back"
+            "  the writes in the damaged part of the log are undone: documents that these writes stored are lost, and \
+             documents that they deleted exist again"
         )?;
     }
     if *pairs_set_aside > 0 {
         let were = if *pairs_set_aside == 1 { "pair was" } else { "pairs were" };
-        writeln!(out, "  of the golden set {pairs_set_aside} damaged {were} set aside")?;
+        writeln!(out, "  {pairs_set_aside} damaged {were} set aside from the golden set")?;
     }
     if *jobs_damaged > 0 {
         let (parts, is) = (plural(*jobs_damaged), is(*jobs_damaged));
         writeln!(
             out,
-            "  {jobs_damaged} part{parts} of the jobs {is} damaged: documents that were deleted by label may be back; delete the \
-             label again"
+            "  {jobs_damaged} part{parts} of the jobs {is} damaged: documents that were deleted by label may exist \
+             again; delete them by that label again"
         )?;
     }
-    writeln!(out, "  the rows of the damaged ones are in {}", set_aside_in.display())?;
+    writeln!(out, "  the rows of the damaged documents are in {}", set_aside_in.display())?;
     writeln!(out, "  the damaged file is {}", kept_as.display())
 }
 

@@ -62,16 +62,16 @@ impl Collections {
         }
     }
 
-    /// Begins to load a new collection, if no other load is running. Write the file of signatures to the file of the
-    /// returned place, and give it to [`load`](Self::load).
+    /// Begins to load a new collection, if no other load is running. Write the bytes of the file of signatures to the
+    /// file of the returned place, and then pass the place to [`load`](Self::load).
     pub async fn begin_load(&self, name: CollectionName) -> Result<LoadPlace> {
         match self {
             Self::Local(local) => local.registry().begin_load(name).await,
         }
     }
 
-    /// Makes a new collection from a file of ready signatures, whole or not at all. While rows are read, the load gives
-    /// up if `stop` returns true.
+    /// Makes a new collection from a file of ready signatures, whole or not at all. If `stop` returns true while rows
+    /// are read, the load is cancelled.
     pub async fn load(
         &self,
         place: LoadPlace,

@@ -67,7 +67,7 @@ impl Collection {
         }
     }
 
-    /// Extracts the text of a page: the kind of text that `extract` names, or else that of the collection's setting.
+    /// Extracts the text of a page. If `extract` is absent, the setting of the collection decides which text this is.
     pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
         match self {
             Self::Local(collection) => collection.extract(html, extract, when_full).await,
@@ -157,22 +157,22 @@ impl Collection {
     }
 
     /// Begins to insert the documents of another collection into this one. If this merge is already running, returns
-    /// it. Fails unless both collections take the same contents.
+    /// it. Fails if the collections do not take the same contents.
     pub fn merge(&self, from: &Self, on_duplicate: OnDuplicate, on_existing: OnExisting) -> Result<Pending<Merge>> {
         match (self, from) {
             (Self::Local(into), Self::Local(from)) => into.merge(from, on_duplicate, on_existing).map(Pending::from),
         }
     }
 
-    /// Returns the counts of the outcomes of all documents that clients sent to insert.
+    /// Returns how often each outcome of an insertion occurred.
     pub fn statistics(&self) -> Statistics {
         match self {
             Self::Local(collection) => collection.statistics(),
         }
     }
 
-    /// Returns the same counts for each of the first `limit` labels, in the order of their texts. With a name, only
-    /// labels with this name are listed; with a label, only labels after it.
+    /// Returns the same counts for each of the first `limit` labels, in the order of their texts. With `name`, only
+    /// labels with this name are listed. With `after`, only labels after this label are listed.
     pub fn label_statistics(
         &self,
         name: Option<&str>,
@@ -184,7 +184,7 @@ impl Collection {
         }
     }
 
-    /// Stops a merge. The documents that the merge has stored stay. Waits a moment for its end.
+    /// Stops a merge. The documents that the merge has stored stay. Waits a short time for the end of the merge.
     pub async fn stop_merge(&self, number: Seq) {
         match self {
             Self::Local(collection) => collection.stop_merge(number).await,
@@ -198,8 +198,8 @@ impl Collection {
         }
     }
 
-    /// Returns up to `limit` reports of a merge, as JSON. Each has the number of its document in the other collection.
-    /// They are in the order of these numbers, and begin after `after`.
+    /// Returns up to `limit` reports of a merge, as JSON. Each report has the `seq` of its document in the other
+    /// collection. The reports are in order of `seq`, and begin after `after`.
     pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
         match self {
             Self::Local(collection) => collection.merge_reports(merge, after, limit).await,
@@ -214,7 +214,7 @@ impl Collection {
     }
 
     /// Returns the document of an id and its text, if the two have at most `bytes_max` bytes as JSON. Fails if the
-    /// collection keeps no texts.
+    /// collection stores no texts.
     pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
         match self {
             Self::Local(collection) => collection.document_with_text(id, bytes_max).await,
@@ -226,8 +226,8 @@ impl Collection {
         self.documents_within(None, after, limit, usize::MAX).await
     }
 
-    /// Does the same as [`documents`](Self::documents), for at most `bytes_max` bytes of JSON, but at least one
-    /// document. With a scope, returns only the documents in it.
+    /// Does the same as [`documents`](Self::documents), for a page of at most `bytes_max` bytes of JSON. The page has
+    /// at least one document, even if it is longer. With a scope, returns only the documents in it.
     pub async fn documents_within(
         &self,
         scope: Option<Arc<Scope>>,
@@ -248,7 +248,7 @@ impl Collection {
     }
 
     /// Returns the first `limit` labels that documents have, in the order of their texts, and how many documents have
-    /// each. With a name, only labels with this name are listed; with a label, only labels after it.
+    /// each. With `name`, only labels with this name are listed. With `after`, only labels after this label are listed.
     pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         match self {
             Self::Local(collection) => collection.labels(name, after, limit),
@@ -290,7 +290,7 @@ impl Collection {
         }
     }
 
-    /// Stores a golden set in place of the earlier one, and evaluates it. It is durable when this returns.
+    /// Stores a golden set in place of the earlier one, and evaluates it. The set is durable when this returns.
     pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
         match self {
             Self::Local(collection) => collection.set_golden(pairs).await,

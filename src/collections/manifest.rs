@@ -3,7 +3,7 @@
 use crate::store::backup::{Manifest, ManifestEntry};
 use crate::verdicts::{BackupContents, BackupEntry};
 
-/// Drops the checksums and the names of files.
+/// Returns the contents of a backup: its manifest without the checksums and the names of files.
 pub(super) fn contents(manifest: Manifest) -> BackupContents {
     let entry =
         |ManifestEntry { name, documents, last_seq, bytes, .. }| BackupEntry { name, documents, last_seq, bytes };

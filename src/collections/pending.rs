@@ -14,8 +14,8 @@ enum PendingKind<T> {
 }
 
 impl<T> Pending<T> {
-    /// Waits until everything that the answer depends on is durable. An error means that it is not durable, and that
-    /// the decision was undone or may have been undone.
+    /// Waits until everything that the answer depends on is durable. An error means that the decision was undone or may
+    /// have been undone.
     pub async fn wait(self) -> Result<T> {
         match self.0 {
             PendingKind::Local(ticket) => ticket.wait().await,
@@ -43,7 +43,7 @@ impl<T> Pending<T> {
     }
 
     /// Returns the place of the decision in the commit order, for audits and tests that replay answers. It is the
-    /// number of the change. If the answer changed nothing, it is the number of the last change before it.
+    /// number of the change. If the decision changed nothing, it is the number of the last change before the decision.
     pub fn decided_at(&self) -> u64 {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.at().0,

@@ -1,6 +1,6 @@
 //! The collections that one request asks about a document. The document is signed once for each spec, and then looked
-//! up in one collection after another. Each lookup sees the data that is durable when it begins, so the lookups do not
-//! share one moment.
+//! up in one collection after another. Each lookup sees the data that is durable when it begins, so later lookups can
+//! see newer data than earlier ones.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl AskedCollections {
     pub fn names(listed: &str, own: &CollectionName) -> Result<Vec<CollectionName>> {
         let invalid = |detail: String| Err(CollectionError::Invalid { field: "collections", detail });
         if listed.is_empty() {
-            return invalid("must name at least one other collection; leave it out to ask no other".into());
+            return invalid("must name at least one other collection; leave it out to ask no other collection".into());
         }
         let (given, max) = (listed.split(',').count(), OTHERS_MAX);
         if given > max {
@@ -56,11 +56,13 @@ impl AskedCollections {
                 Ok(name) => name,
                 Err(error) => {
                     let entry: String = text.chars().take(CollectionName::BYTES_MAX).collect();
-                    return invalid(format!("must be names with commas between them; `{entry}` is none: {error}"));
+                    return invalid(format!(
+                        "must be names with commas between them, but `{entry}` is not a name: {error}"
+                    ));
                 }
             };
             if name == *own {
-                return invalid(format!("names `{name}`, which is asked anyway, as the first"));
+                return invalid(format!("names `{name}`, which is always asked first; leave that name out"));
             }
             if names.contains(&name) {
                 return invalid(format!("names `{name}` twice"));
@@ -114,8 +116,8 @@ impl AskedCollections {
         self.leaders(like).into_iter().map(most).sum()
     }
 
-    /// Prepares a document for all collections: for the collection of the path with these options, and for the others
-    /// to look it up. Fails if one of them cannot take the content.
+    /// Prepares a document for all collections: with these options for the collection of the path, and for a lookup in
+    /// the others. Fails if one of the collections cannot take the content.
     pub async fn prepare(&self, content: Content, options: PrepareOptions) -> Result<Vec<Prepared>> {
         if let Content::Signature { bytes, fingerprint, text } = content {
             return self.given(bytes, fingerprint, text, options).await;
@@ -133,7 +135,7 @@ impl AskedCollections {
         }
         let mut prepared = self.handed_out(like, signed);
         if options.purpose == Purpose::Insert && !self.0.keeps {
-            // Only the other collections compare shingles.
+            // The shingles were only needed for the lookups in the other collections.
             let own = prepared.remove(0).without_shingles();
             prepared.insert(0, own);
         }
@@ -149,8 +151,8 @@ impl AskedCollections {
         options: PrepareOptions,
     ) -> Result<Vec<Prepared>> {
         let mut prepared = Vec::with_capacity(self.0.collections.len());
-        // Without a fingerprint, the signature was made with the spec of the collection of the path, and fits no other
-        // spec.
+        // A signature without a fingerprint counts as made with the spec of the collection of the path. So collections
+        // with another spec refuse it.
         let spec = self.own().settings().spec.fingerprint();
         for (at, collection) in self.0.collections.iter().enumerate() {
             let (purpose, fingerprint) = match at {
@@ -174,9 +176,9 @@ impl AskedCollections {
         Ok(AskedTextSigner { asked: self.clone(), signers })
     }
 
-    /// Looks a document up in all collections. The answer has at most `bytes_max` bytes. `id` names the document itself
-    /// only in the collection of the path. `said` receives each verdict, with the index of its collection and the hash
-    /// of the content. Fails if one of the lookups fails.
+    /// Looks a document up in all collections. The answer has at most `bytes_max` bytes. `id` is the document's id in
+    /// the collection of the path. In the other collections, the document has no id. `said` receives each verdict, with
+    /// the index of its collection and the hash of the content. Fails if one of the lookups fails.
     pub async fn check(
         &self,
         mut id: Option<DocId>,
@@ -201,9 +203,9 @@ impl AskedCollections {
         Ok(all.expect("the collection of the path is always asked"))
     }
 
-    /// Looks a document up in the other collections, after the decision in the collection of the path. `prepared` is
-    /// only for the others. This part of the answer has at most `bytes_max` bytes. If a lookup fails, its error becomes
-    /// part of the answer, because it changes nothing about the document.
+    /// Looks a document up in the other collections, after the decision in the collection of the path. `prepared` has
+    /// the document for each of the other collections. This part of the answer has at most `bytes_max` bytes. If a
+    /// lookup fails, its error becomes part of the answer, because the decision has already been made.
     pub async fn elsewhere(
         &self,
         prepared: Vec<Prepared>,
@@ -230,17 +232,18 @@ impl AskedCollections {
         JointVerdict::inserted(self.own().name(), verdict, elsewhere)
     }
 
-    /// Returns, for each collection, the index of the first one with which it shares the signature of a content.
+    /// Returns, for each collection, the index of the first collection in which the content has the same signature.
     fn like(&self, content: &Content) -> &[usize] {
         if let Content::Html(_) = content { &self.0.by_page } else { &self.0.by_spec }
     }
 
-    /// Returns the indexes of the collections whose settings are used to sign a content.
+    /// Returns the indexes of the collections that sign the content: the first one of each group with equal signatures.
     fn leaders(&self, like: &[usize]) -> Vec<usize> {
         (0..like.len()).filter(|&at| like[at] == at).collect()
     }
 
-    /// Returns the purpose to sign with. It yields the data that all collections with the same signature need.
+    /// Returns the purpose to sign with. Signing for this purpose makes the data that all collections with the same
+    /// signature need.
     fn purpose(&self, like: &[usize], leader: usize, own: Purpose) -> Purpose {
         let purpose = if leader == 0 { own } else { Purpose::Check };
         let members = self.0.collections.iter().zip(like).filter(|(_, like)| **like == leader);
@@ -313,7 +316,7 @@ mod tests {
             ("", "at least one"),
             ("a,,b", "`` is none"),
             ("a, b", "` b` is none"),
-            ("a,default", "names `default`, which is asked anyway"),
+            ("a,default", "names `default`, which is always asked first"),
             ("a,b,a", "names `a` twice"),
             ("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p", "names 16 collections; at most 15 are allowed"),
         ] {

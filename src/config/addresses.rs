@@ -1,5 +1,5 @@
-//! The section `[address_limits]` and `server.trusted_proxies`: clients without a valid key. It must never know how a
-//! limit is enforced, or the meaning of a header.
+//! The section `[address_limits]`, which limits clients without a valid key, and `server.trusted_proxies`. It must
+//! never know how a limit is enforced, or the meaning of a header.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::ranges::{each, within};
 use super::raw::RawAddressLimits;
 
-/// The server's knowledge of the addresses of its clients.
+/// The settings about the addresses of clients.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
     pub limits: AddressLimits,

@@ -72,8 +72,8 @@ pub enum ConfigError {
     /// The server would be open to other machines without a key.
     #[error(
         "refusing to listen on {listen} without an API key, because other machines may reach it. Set a key \
-         (HAPAX__AUTH__API_KEY_FILE=/path/to/key, or HAPAX__AUTH__KEYS_FILE=/path/to/keys.toml for many), or listen on \
-         127.0.0.1"
+         (HAPAX__AUTH__API_KEY_FILE=/path/to/key, or HAPAX__AUTH__KEYS_FILE=/path/to/keys.toml for several keys), or \
+         listen on 127.0.0.1"
     )]
     OpenWithoutKey { listen: std::net::SocketAddr },
 }

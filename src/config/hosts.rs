@@ -47,7 +47,7 @@ impl Host {
         }
     }
 
-    /// Whether the host means the local machine, on whatever machine it is used. For names, see RFC 6761, section 6.3.
+    /// Whether the host means the local machine on every machine. For names, see RFC 6761, section 6.3.
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Ip(address) => address.is_loopback(),

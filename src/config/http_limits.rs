@@ -8,8 +8,8 @@ use super::error::ConfigError;
 use super::ranges::{count, impossible, milliseconds, optional, within};
 use super::raw::{RawLimits, RawServer};
 
-/// The limits of the HTTP layer. A request over a size limit is answered with 413; one over a limit on concurrency,
-/// with 503.
+/// The limits of the HTTP layer. A request over a size limit is answered with 413. A request over a limit on
+/// concurrency is answered with 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
     /// The longest body, after decompression. Bulk requests and streamed texts have their own limits.
@@ -28,7 +28,7 @@ pub struct HttpLimits {
     pub bulk_lines_max: u64,
     /// The longest line of a bulk request. The answer to a longer line is an error line.
     pub bulk_line_bytes_max: usize,
-    /// The bytes of answers that a bulk request may hold before it stops reading its body.
+    /// The number of bytes of unsent answers that a bulk request may keep in memory before it stops reading its body.
     pub bulk_answer_buffer_bytes_max: usize,
     /// How long a client may leave these answers unread before the stream is ended.
     pub bulk_stall_timeout: Duration,
@@ -62,13 +62,13 @@ pub struct HttpLimits {
     pub header_timeout: Duration,
     /// How long a connection may stay open without a request.
     pub keep_alive_timeout: Duration,
-    /// How long the server waits for more of a body without receiving any, and then for the answer to be made. It does
-    /// not apply to bulk requests.
+    /// How long the server waits for the next bytes of a body, and then for the answer to be made. This limit does not
+    /// apply to bulk requests.
     pub request_timeout: Duration,
-    /// Each time a client takes this many bytes of an answer, it gets one more second to take the rest.
+    /// Each time a client reads this many bytes of an answer, it gets one more second to read the rest.
     pub answer_bytes_per_second_min: u64,
-    /// How long a client may take none of its answer before the answer is dropped. On HTTP/1.1 its connection is then
-    /// closed.
+    /// How long a client may read nothing of its answer before the answer is dropped. On HTTP/1.1 its connection is
+    /// then closed.
     pub write_timeout: Duration,
     /// The time that open requests have to end after a signal.
     pub drain_timeout: Duration,
@@ -91,7 +91,7 @@ impl HttpLimits {
         const GIB: u64 = 1 << 30;
         const TIB: u64 = 1 << 40;
         const TIMES: RangeInclusive<u64> = 100..=3_600_000;
-        // The value of a key, checked by the function that is named.
+        // Checks the value of a key with the function `$check`.
         macro_rules! limit {
             ($check:ident $key:ident, $range:expr) => {
                 $check(concat!("server.", stringify!($key)), raw.$key, $range)?

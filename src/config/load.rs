@@ -48,7 +48,8 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     Ok(Loaded { config, effective })
 }
 
-/// Adds `keep`, because it cannot be changed later. If it is not set, `verify` determines it.
+/// Adds `keep` to the settings that are shown, because `keep` cannot be changed later. If it is not set, `verify`
+/// determines it.
 fn with_keep(merged: Figment, config: &Config) -> Figment {
     let keep = config.collections.default_settings.keep.as_str();
     merged.join(Toml::string(&format!("default_collection.keep = \"{keep}\"")))

@@ -23,10 +23,10 @@ const BODIES_BYTES_MIN: u64 = 12 * MIB;
 const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
 /// The part of that memory for everything except connections.
 const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
-/// The memory for a connection, and for one further HTTP/2 request on any connection. All together, further requests are
-/// at most as many as connections.
-/// Measured: an idle connection takes 21 KB. It takes 36 KB with a head of 14 KB whose end the client holds back, and
-/// 75 KB with the largest head. A further request takes up to 36 KB.
+/// The memory for one connection and one further HTTP/2 request. In total, there are at most as many further requests
+/// as connections.
+/// Measured: an idle connection takes 21 KB. It takes 36 KB if the client has sent 14 KB of an incomplete head, and 75
+/// KB with the largest head. A further request takes up to 36 KB.
 const CONNECTION_BYTES: u64 = 96 * 1024;
 const CONNECTIONS_LEAST: u64 = 64;
 /// The least memory for everything except bodies, answers and payloads. Ids may take a small part of this memory.
@@ -61,8 +61,8 @@ struct Shares {
     connections: u64,
 }
 
-/// Adds `memory.max_bytes` and its shares, if they are not set. If nothing is known about the memory of the system, it
-/// adds nothing.
+/// Adds `memory.max_bytes` and its shares, if they are not set. If `memory.max_bytes` is not set and the memory of the
+/// system is unknown, it adds nothing.
 pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<Figment, ConfigError> {
     let raw = Sources::extract(&merged)?;
     let Some((max, origin)) = max_bytes(&raw, available)? else { return Ok(merged) };
@@ -113,7 +113,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
     Ok(divided)
 }
 
-/// Returns the bound of the process. If it is not set, also returns where the bound comes from.
+/// Returns the bound of the process. If the bound is not set, also returns its origin.
 fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Option<&'static str>)>, ConfigError> {
     if raw.memory.max_bytes != 0 {
         let max = zero_or_within("memory.max_bytes", raw.memory.max_bytes, MAX_BYTES_LEAST..=1 << 50)?;
@@ -131,14 +131,15 @@ fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Opt
 
 /// Divides `max` bytes. A share that is not set gets at most its value in `defaults`.
 fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
-    // Room for the requested limits: twice the largest body, with an eighth left for small bodies, and four times the
-    // largest answer.
+    // The room that the set limits need. Bodies need twice the largest body, with an eighth of the room left for small
+    // bodies. Answers need four times the largest answer.
     let bodies_min = (asked.body.max(asked.line).unwrap_or(0).saturating_mul(16) / 7).max(BODIES_BYTES_MIN);
     let answers_min = asked.answer.unwrap_or(0).saturating_mul(4);
     let bodies = asked.bodies.unwrap_or_else(|| whole_mib(max / 8).max(bodies_min).min(defaults.bodies));
     let answers = asked.answers.unwrap_or_else(|| whole_mib(max / 8).max(answers_min).min(defaults.answers));
     let payloads = asked.payloads.unwrap_or_else(|| whole_mib(max / 16).min(defaults.payloads));
-    // If the shares are set, their parts are not reduced, so that values that do not fit together are refused.
+    // If a share is set, the limits within this share are not reduced, so that values that do not fit together are
+    // refused.
     let part = |set: bool, part: u64, default: u64| if set { default } else { part.min(default) };
     let counted = bodies.saturating_add(answers).saturating_add(payloads);
     let rest = rest(max, counted.saturating_add(asked.ids.unwrap_or(0)));
@@ -165,8 +166,8 @@ fn rest(max: u64, counted: u64) -> u64 {
     (max / 8).clamp(rest_min, rest_max).min(max.saturating_sub(counted) / 2)
 }
 
-/// Checks whether `connections` connections may take more memory than is left for everything without a limit of its
-/// own. If so, returns the two amounts.
+/// Checks whether `connections` connections may take more memory than is left for everything that has no limit of its
+/// own. If so, returns both amounts: the memory of the connections, and the memory that is left.
 pub fn too_many_connections(max: u64, counted: u64, connections: usize) -> Option<(u64, u64)> {
     let (taken, rest) = (CONNECTION_BYTES.saturating_mul(connections as u64), rest(max, counted));
     (taken > rest).then_some((taken, rest))

@@ -205,7 +205,7 @@ pub struct RawLog {
     pub level: String,
 }
 
-// Not derived: both hold secrets, and any `{:?}` would log them.
+// `Debug` is not derived for these two types: they contain secrets, and any `{:?}` would log them.
 impl std::fmt::Debug for RawAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Auth")

@@ -135,11 +135,11 @@ const OPTIONAL: [(&str, &str); 7] = [
     ("hashing", "secret_file"),
     ("limits", "memory_max_bytes"),
 ];
-/// The keys of this list whose values are numbers.
+/// The keys of [`OPTIONAL`] whose values are numbers.
 const OPTIONAL_NUMBERS: [&str; 1] = ["limits.memory_max_bytes"];
 
-/// Common mistakes for `HAPAX__AUTH__API_KEY` and other secrets. If such a variable were ignored, the server would run
-/// without the key.
+/// Common wrong names of `HAPAX__AUTH__API_KEY` and other secrets. If such a variable were ignored, the server would
+/// run without the key.
 const SECRETS_WITHOUT_SECTION: [(&str, &str); 5] = [
     ("HAPAX_API_KEY", "HAPAX__AUTH__API_KEY"),
     ("HAPAX_API_KEY_FILE", "HAPAX__AUTH__API_KEY_FILE"),
@@ -184,8 +184,8 @@ fn fold(name: &str) -> String {
     folded
 }
 
-/// `deny_unknown_fields` refuses unknown keys too, but does not say where the key was set or which keys the section
-/// has.
+/// Refuses unknown keys. `deny_unknown_fields` refuses them too, but does not say where the key was set or which keys
+/// the section has.
 fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
     let known = tree(&Figment::from(Toml::string(DEFAULTS)));
     let origin_of = |value: &Value| origin(figment, value);
@@ -223,8 +223,9 @@ fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the name that was probably meant: one that differs in at most [`EDITS_MAX`] letters. Otherwise it is the
-/// name with the longest common beginning, if that is most of `name` or the whole of the other name.
+/// Returns the name that was probably meant: one that differs in at most [`EDITS_MAX`] letters. Otherwise returns the
+/// name that has the longest beginning in common with `name`, if this beginning is more than half of `name` or the
+/// whole other name.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |other: &&str| strsim::osa_distance(name, other);
     let typo = known.iter().copied().min_by_key(|other| distance(other));

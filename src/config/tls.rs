@@ -27,7 +27,7 @@ impl Tls {
             (true, false) => return Err(half("tls.cert_file", "tls.key_file", &raw.cert_file)),
             (false, true) => return Err(half("tls.key_file", "tls.cert_file", &raw.key_file)),
             (false, false) if raw.admin_listen => {
-                let allowed = "must be false unless tls.cert_file and tls.key_file are set".to_owned();
+                let allowed = "must be false if tls.cert_file and tls.key_file are not set".to_owned();
                 return Err(impossible("tls.admin_listen", raw.admin_listen, allowed));
             }
             (false, false) => return Ok(None),

@@ -23,7 +23,7 @@ pub fn warnings(api_key: Option<&ApiKey>, addresses: &Addresses) -> Vec<String> 
     warnings
 }
 
-/// Says if a certificate has expired or soon will. A running server reports this itself.
+/// Returns a warning if a certificate has expired or expires soon. A running server reports this itself.
 pub fn certificate_ends(tls: &Tls, now: Timestamp) -> Option<String> {
     let expires = tls.certificate.expires();
     match Life::at(now, expires) {
@@ -33,7 +33,8 @@ pub fn certificate_ends(tls: &Tls, now: Timestamp) -> Option<String> {
     }
 }
 
-/// Says if no key of a file is valid, or if the last key of a name soon expires. A running server reports this itself.
+/// Returns a warning if no key of a file is valid, or if the last key of a name expires soon. A running server reports
+/// this itself.
 pub fn keys_end(file: &KeysFile, now: Timestamp) -> Option<String> {
     if file.keys().iter().all(|key| key.is_expired(now)) {
         return Some("no key is valid, so every request is refused; add one with `hapax keys add`".to_owned());

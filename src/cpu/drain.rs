@@ -18,7 +18,8 @@ const OLD_SECONDS: (f64, f64) = (1.0, 30.0);
 pub struct Drain {
     /// The time of the last departure after which other jobs were still waiting.
     last: Option<Instant>,
-    /// The mean interval, in seconds. It is kept when the queue becomes empty, if the next interval follows soon.
+    /// The mean interval, in seconds. It stays valid after the queue has become empty, if the next interval follows
+    /// soon.
     interval: f64,
     /// The time at which the last interval was measured.
     measured: Option<Instant>,

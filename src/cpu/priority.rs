@@ -1,22 +1,22 @@
-//! The priorities of threads. The system prefers the threads that serve connections. On these threads, checks of short
-//! texts run to their end, and requests are refused. On systems whose threads have no priorities, nothing changes.
+//! The priorities of threads. The system prefers the threads that serve connections. These threads also run checks of
+//! short texts to their end, and send refusals. On systems whose threads have no priorities, nothing changes.
 //!
-//! A thread that has just run may be woken before its next turn is due. Linux then reconsiders only at its next tick, 4
-//! to 10 ms later, unless the running thread ends its turn by itself. Therefore long work takes short turns, and yields
-//! between them.
+//! A thread that has just run may be woken before its next turn is due. Linux then chooses a thread again only at its
+//! next tick, 4 to 10 ms later, unless the running thread ends its turn by itself. Therefore long work takes short
+//! turns, and yields between them.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long a thread runs at least, and at most, between two times at which it lets others run.
+/// The shortest and the longest turn: the time for which a thread runs before it lets others run.
 const TURN_MIN: Duration = Duration::from_micros(200);
 const TURN_MAX: Duration = Duration::from_millis(1);
-/// Between these bounds, it runs for a third of the time for which others have just run: about its share of a processor
-/// with a priority of [`Nice::Streams`].
+/// Between these bounds, a turn lasts a third of the time for which others have just run. This is about the share of a
+/// processor that a thread with the priority [`Nice::Streams`] gets.
 const WAIT_PARTS: u32 = 3;
 
 thread_local! {
-    /// Until when the thread does not let others run.
+    /// The time until which the thread does not let others run.
     static TURN_ENDS: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
@@ -28,7 +28,7 @@ pub fn give_way(nice: Nice) {
     let lowered = rustix::process::getpriority_process(None)
         .and_then(|before| rustix::process::setpriority_process(None, before + nice as i32));
     if let Err(error) = lowered {
-        tracing::debug!(%error, "a thread keeps its priority");
+        tracing::debug!(%error, "could not lower the priority of a thread");
     }
     run_promptly();
 }
@@ -42,9 +42,10 @@ pub fn run_promptly() {
     run_in_short_turns(Policy::Other);
 }
 
-/// Like [`run_promptly`], but the thread interrupts no other when it is woken. It waits until the running thread sleeps or
-/// yields, or until a tick of the system. This is for a thread that is woken a few thousand times a second. If such a
-/// thread shares a processor with the threads that serve, their requests take less time, and more writes share a sync.
+/// Like [`run_promptly`], but the thread interrupts no other when it is woken. It waits until the running thread sleeps
+/// or yields, or until a tick of the system. This is for a thread that is woken a few thousand times a second. If such
+/// a thread shares a processor with the threads that serve connections, requests take less time than with
+/// [`run_promptly`], and more writes share a sync.
 pub fn run_without_interrupting() {
     run_in_short_turns(Policy::Batch);
 }
@@ -68,18 +69,18 @@ fn run_in_short_turns(policy: Policy) {
     // SAFETY: the call reads `size` bytes, and changes only the calling thread.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0) };
     if set != 0 {
-        tracing::debug!(error = %std::io::Error::last_os_error(), "a thread keeps the length of its turns");
+        tracing::debug!(error = %std::io::Error::last_os_error(), "could not shorten the time slices of a thread");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn run_in_short_turns(_: Policy) {}
 
-/// Lets other threads run if they are due before the calling one and it has run for a while. Long work calls this
+/// If the calling thread has run for a while, lets other threads run that are due before it. Long work calls this
 /// several times a millisecond.
 ///
-/// If other programs keep the processor busy, a thread that lets others run waits for some milliseconds. When it did so
-/// after each document, a stream got 1.5 % of the processor. Therefore it runs longer after a long wait.
+/// If other programs keep the processor busy, a thread that lets others run waits for some milliseconds. When threads
+/// did so after each document, a stream got 1.5 % of the processor. Therefore a thread runs longer after a long wait.
 pub fn let_others_run() {
     let now = Instant::now();
     if TURN_ENDS.get().is_some_and(|ends| now < ends) {

@@ -1,6 +1,5 @@
-//! Opens a collection's file and builds the collection in memory.
-//! Signatures are read in parallel straight into the index, then each band's postings are built separately. Nothing is
-//! served before both are complete.
+//! Opens a collection's file and builds the collection in memory. Signatures are read in parallel straight into the
+//! index, then each band's postings are built separately. No request is served before both steps are complete.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -75,7 +74,7 @@ pub(crate) fn create(
     assemble((store, writer), opened, settings.clone(), preparer, common, &|_| {})
 }
 
-/// Refuses a load whose collection could not be served: its index would have no room, or its key is missing.
+/// Refuses a load if its collection could not be served, because its index would have no room or its key is missing.
 pub(crate) fn admit(name: &CollectionName, settings: &Settings, documents: u64, common: &Common) -> Result<()> {
     preparer(name, settings, common)?;
     let index = index(settings, common);
@@ -106,8 +105,8 @@ pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<A
             collection = %opened.meta.name,
             created_with = opened.meta.extractor,
             extractor = EXTRACTOR_VERSION,
-            "collection was created with another version of the extractor; pages that were stored before may not be \
-             found as duplicates of the same pages sent again under other ids"
+            "collection was created with another version of the extractor; if a page that is already stored is sent \
+             again under another id, it may not be found as a duplicate"
         );
     }
     let collection = assemble((store, writer), opened, settings, preparer, common, progress)?;

@@ -129,8 +129,8 @@ impl LocalCollection {
         self.lookup.policy().terms.compares_shingles()
     }
 
-    /// Looks a document up. The answer has at most `bytes_max` bytes, see [`Verdict::fit`]. Never writes and never
-    /// waits for a write.
+    /// Looks a document up. The answer has at most `bytes_max` bytes, see [`Verdict::fit`]. Never writes. Never waits
+    /// for a write, except for some milliseconds if a document that it needs is being replaced or deleted.
     pub async fn check_within(
         &self,
         id: Option<DocId>,
@@ -208,7 +208,7 @@ impl LocalCollection {
         write::begin_merge(&self.writes, MergeAsked { source, on_duplicate, on_existing })
     }
 
-    /// Returns the counts of the outcomes of all documents that clients sent to insert.
+    /// Returns the counts of the outcomes of all documents that clients sent for insertion.
     pub fn statistics(&self) -> Statistics {
         self.writes.statistics().all()
     }
@@ -296,7 +296,7 @@ impl LocalCollection {
         lookup::buckets(&self.lookup, limit, turn).await
     }
 
-    /// Returns how much memory two documents take while they are compared, counting only those that are stored.
+    /// Returns how much memory the stored documents among these two take during a comparison.
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
         lookup::stored_bytes(&self.lookup, documents).await
     }

@@ -1,7 +1,7 @@
 //! Watches whether the data directory accepts writes, and how much room its disk has. In: commits that the disk
 //! refused. Out: the error for a document if the disk is full (507), `"writable"` in `/readyz`, and
 //! `hapax_data_free_bytes`. After a refusal, or while the disk is nearly full, a test file is written every few
-//! seconds. It shows whether there is room again before a request has to try.
+//! seconds. This file shows whether there is room again, so that no request has to try first.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use super::reserve::Reserve;
 use crate::telemetry::names;
 use crate::verdicts::{CollectionError, Result, WriteFailure};
 
-/// The size of the test file. Less free space is not enough, because a transaction and its log may need this much.
+/// The size of the test file. A transaction and its log may need this many bytes, so less free space is not enough.
 const TRIAL_BYTES: usize = 1 << 20;
 /// The name of the test file in the data directory.
 const TRIAL_NAME: &str = "trial.tmp";
@@ -45,7 +45,7 @@ impl DataDisk {
         self.refused.store(true, Ordering::Relaxed);
     }
 
-    /// Makes room for a write that the full disk refused. Returns whether it may succeed now.
+    /// Makes room for a write that the full disk refused. Returns whether the write may succeed now.
     pub(crate) fn make_room(&self) -> bool {
         self.reserve.give_up()
     }

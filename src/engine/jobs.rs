@@ -1,5 +1,5 @@
 //! The jobs of one collection: deletions by label that must still remove documents from the disk, merges of other
-//! collections, and the jobs that ended last.
+//! collections into this one, and the jobs that ended most recently.
 //!
 //! A job is decided like a write (`write/label_deletion.rs`, `write/merge.rs`). Once it is durable, threads in the
 //! background do the work (`upkeep/removals.rs`, `upkeep/merges.rs`).
@@ -33,7 +33,7 @@ struct Known {
     durable: bool,
     /// The reason why it is waiting.
     waits: Option<String>,
-    /// Whether a client has asked to end it.
+    /// Whether a client has asked to stop the job.
     stopped: bool,
 }
 
@@ -47,7 +47,7 @@ impl Known {
 pub(crate) struct Part {
     pub doomed: DoomedPart,
     /// The places that these documents had in memory, in the order of `doomed`. Empty if the deletion is older than the
-    /// process, because then they never were in memory.
+    /// process, because then the documents were never in memory.
     pub places: Vec<Place>,
 }
 
@@ -72,7 +72,7 @@ impl Jobs {
         let detail = if running >= RUNNING_MAX {
             format!("{running} jobs are running in this collection, the most at a time; try again later")
         } else if all >= UNFORGOTTEN_MAX {
-            format!("{all} jobs have yet to be forgotten in this collection, the most at a time; try again later")
+            format!("this collection has {all} running or ended jobs, the most that are allowed; try again later")
         } else {
             return Ok(());
         };
@@ -158,8 +158,8 @@ impl Jobs {
         self.change(job.number(), |known| (known.job, known.waits) = (job, None));
     }
 
-    /// If too many jobs have ended, returns the job to forget. Jobs without documents are forgotten before others, and
-    /// jobs that ended earlier before those that ended later.
+    /// If too many jobs have ended, returns the job to forget. Jobs without documents are forgotten before jobs with
+    /// documents. Within each of these groups, the job that ended first is forgotten first.
     pub(crate) fn surplus(&self) -> Option<Seq> {
         let known = self.0.lock();
         let ended =
@@ -212,7 +212,8 @@ mod tests {
     use super::*;
     use crate::types::{Label, TimestampMs};
 
-    /// Once, jobs were forgotten in the order in which they began, so a long job was forgotten as soon as it ended.
+    /// In an earlier version, jobs were forgotten in the order in which they began, so a long job was forgotten as soon
+    /// as it ended.
     #[test]
     fn the_job_that_ended_first_is_forgotten_first() {
         let jobs = Jobs::default();

@@ -11,8 +11,8 @@ use crate::verdicts::{CollectionError, Result};
 /// The maximum number of requests that wait for their turn.
 const WAITING_MAX: usize = 4;
 
-/// Turns for the long work of one collection. Only a few requests may wait for a turn, because each of them occupies a
-/// place among the requests in work.
+/// Turns for the long work of one collection. Only a few requests may wait for a turn, because each waiting request
+/// occupies one of the places for concurrent requests.
 pub(crate) struct Turns {
     turn: Arc<Mutex<()>>,
     waiting: Semaphore,
@@ -35,8 +35,8 @@ impl Turns {
     }
 }
 
-/// Runs work that may take long on a new thread, because the few blocking threads must stay free for requests. The
-/// threads that serve connections have priority over it.
+/// Runs work on a new thread, because the work may take long and the few blocking threads must stay free for requests.
+/// The threads that serve connections have priority over the new thread.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let (done, outcome) = oneshot::channel();
     let thread = std::thread::Builder::new().name("hapax-long".into()).spawn(move || {
@@ -50,12 +50,12 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Returns the task's result, and continues its panic on the waiting task.
+/// Returns the result of a task. If the task panicked, the panic continues on the waiting task.
 pub(crate) fn finished<T>(joined: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
     joined.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
 }
 
-/// Runs work that reads the disk on a blocking thread.
+/// Runs work on a blocking thread, because the work reads the disk.
 pub(crate) async fn beside<P, T>(part: &Arc<P>, work: impl FnOnce(&P) -> Result<T> + Send + 'static) -> Result<T>
 where
     P: Send + Sync + 'static,

@@ -1,6 +1,6 @@
-//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`, and does
-//! not let the index grow while the process has reached `memory.max_bytes`. In: the memory that each collection's index
-//! claims. Out: permission to add a document, or a refusal before anything grows.
+//! The memory budget limits the index memory of all open collections together to `limits.memory_max_bytes`. While the
+//! process has reached `memory.max_bytes`, no index may grow. In: the memory that each collection's index claims. Out:
+//! permission to add a document, or a refusal before anything grows.
 //!
 //! The claim covers only the documents that a collection has now, so a delete makes room for one more document. Other
 //! collections may use that room too, although the process keeps the memory until the collection is dropped.
@@ -58,8 +58,8 @@ impl MemoryBudget {
         metrics::gauge!(names::MEMORY_USED_RATIO).set(self.granted.map_or(0.0, |granted| used / granted as f64));
     }
 
-    /// Logs a warning when the budget becomes scarce, and a message when it no longer is. Must not be called under a
-    /// decision lock.
+    /// Logs a warning when the budget becomes scarce, and a message when it is no longer scarce. Must not be called
+    /// under a decision lock.
     pub(crate) fn watch(&self) {
         let Some(max) = self.max else { return };
         let used = self.used();
@@ -68,7 +68,7 @@ impl MemoryBudget {
             tracing::warn!(
                 used_bytes = used,
                 max_bytes = max,
-                "the index uses more than {WARN_PERCENT} % of limits.memory_max_bytes; insertions are refused once that is reached"
+                "the index uses more than {WARN_PERCENT} % of limits.memory_max_bytes; insertions are refused at 100 %"
             );
         } else if !passes(used, max, CALM_PERCENT) && self.warned.swap(false, Ordering::Relaxed) {
             tracing::info!(
@@ -94,7 +94,7 @@ pub(crate) struct BudgetShare {
     /// The bytes that the budget counts for this collection.
     told: u64,
     /// The highest number of documents that the index has held. A document that takes the place of a deleted one needs
-    /// no more memory.
+    /// no additional memory.
     most: u64,
 }
 
@@ -110,8 +110,8 @@ impl BudgetShare {
         Arc::clone(&self.budget)
     }
 
-    /// Returns an error if the budget has no room for another document. If the process has no memory left, also returns
-    /// an error, unless the document can take the place of a deleted one.
+    /// Returns an error if the budget has no room for another document. Also returns an error if the process has no
+    /// memory left and the document cannot take the place of a deleted one.
     pub(crate) fn admit(&mut self, index: &Index) -> Result<()> {
         let (max, short) = (self.budget.max, self.budget.process.is_short());
         if max.is_none() && !short {

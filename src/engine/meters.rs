@@ -9,7 +9,7 @@ use crate::telemetry::recorder;
 use crate::types::{CollectionName, TimestampMs, Verdict, VerdictKind};
 use crate::verdicts::{GoldenReport, NearSource, Settings};
 
-/// The limit that kept a lookup from looking at everything.
+/// A reason why a lookup may not have found all matches: one of its limits, or a document in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     Bucket,
@@ -154,8 +154,8 @@ impl Meters {
         }
     }
 
-    /// Shows how many candidates documents with this many shingles have, and how many the S-curve predicts. `means` is
-    /// `None` if there is no such document.
+    /// Shows the mean number of candidates of the documents in one class of lengths, and the number that the S-curve
+    /// predicts. `means` is `None` if the class has no document.
     pub(crate) fn drift(&self, collection: &CollectionName, shingles: &'static str, means: Option<DriftMeans>) {
         let means = means.unwrap_or(DriftMeans::NONE);
         let DriftMeans { observed, expected, observed_similarity, expected_similarity, background } = means;
@@ -183,7 +183,7 @@ impl Meters {
             gauge!(names::GOLDEN_PAIRS, label::COLLECTION => collection.to_string(), label::KIND => kind)
                 .set(count as f64);
         }
-        // Without pairs there is no ratio: comparisons with NaN are false, so no alert fires.
+        // Without pairs there is no ratio, so the value is NaN. Comparisons with NaN are false, so no alert fires.
         of(names::GOLDEN_RECALL).set(report.all.recall().unwrap_or(f64::NAN));
         of(names::GOLDEN_PRECISION).set(report.all.precision().unwrap_or(f64::NAN));
         for stretch in &report.stretches {
@@ -234,7 +234,7 @@ pub(crate) struct DriftMeans {
 }
 
 impl DriftMeans {
-    /// There is no document of the class.
+    /// The means of a class without documents.
     const NONE: Self = Self {
         observed: f64::NAN,
         expected: f64::NAN,
@@ -335,12 +335,12 @@ pub(crate) fn extractor(collection: &CollectionName, created_with: u32, now: u32
         .set(f64::from(now) - f64::from(created_with));
 }
 
-/// Hides all metric series of a collection. [`Meters::new`] makes them again.
+/// Removes all metric series of a collection. [`Meters::new`] creates them again.
 pub(crate) fn forget(collection: &CollectionName) {
     recorder::forget(label::COLLECTION, collection.as_str());
 }
 
-/// Shows the metric series of a collection even if it is not open, such as the series that says that it is damaged.
+/// Allows metric series of a collection that is not open, such as the series which says that the collection is damaged.
 pub(crate) fn admit(collection: &CollectionName) {
     recorder::admit(label::COLLECTION, collection.as_str());
 }

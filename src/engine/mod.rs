@@ -2,7 +2,7 @@
 //! verdicts that depend only on data that is on disk. Knows nothing of HTTP or of file formats.
 //!
 //! `lookup` finds documents, `write` decides about writes and makes them durable, `upkeep` runs in the background,
-//! `boot` opens a file, and `collection` puts them together.
+//! `boot` opens a file, and `collection` connects these parts.
 
 pub(crate) mod boot;
 mod collection;

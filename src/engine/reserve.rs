@@ -1,6 +1,7 @@
-//! A file that keeps room on the disk for deletes. On a full disk even a delete needs room, for the write-ahead log.
-//! Therefore a file of real blocks is removed when the disk is full. From then on, no document is stored until the file
-//! can be created again. In: a directory and the wanted size. Out: whether documents may be stored.
+//! A file that reserves room on the disk for deletes. Even a delete needs room on the disk, for the write-ahead log.
+//! Therefore this file, which occupies real blocks, is removed when the disk is full. From then on, no document is
+//! stored until the file can be created again. In: a directory and the wanted size. Out: whether documents may be
+//! stored.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,18 +16,18 @@ use crate::telemetry::names;
 
 /// The name of the file in the data directory.
 const NAME: &str = "reserve";
-/// A smaller reserve would not help, because a transaction and its log may need this much.
+/// A transaction and its log may need this many bytes, so a smaller reserve would not help.
 const BYTES_MIN: u64 = 1 << 20;
-/// On a disk with little room the reserve is the free space divided by this.
+/// On a disk with little room, the size of the reserve is the free space divided by this number.
 const PARTS: u64 = 4;
 
-/// The room that is kept on a disk.
+/// The room that is reserved on a disk.
 #[derive(Debug)]
 pub(super) struct Reserve {
     path: PathBuf,
     wanted: u64,
     room: Mutex<Room>,
-    /// Whether the reserve was given up, so that the remaining room is for deletes.
+    /// Whether the reserve was given up, so that the remaining room is only for deletes.
     spent: AtomicBool,
 }
 
@@ -45,8 +46,8 @@ impl Reserve {
         Self { path: dir.join(NAME), wanted, room, spent }
     }
 
-    /// Creates the file, or creates it again once [`Self::needed`] bytes are free. On a disk with little room, the file
-    /// is smaller.
+    /// Creates the file. If it was given up, creates it again once [`Self::needed`] bytes are free. On a disk with
+    /// little room, the file is smaller.
     pub(super) fn keep(&self, free: impl Fn() -> Option<u64>) {
         let mut room = self.room.lock();
         let exists = fs::metadata(&self.path).map_or(0, |file| file.len());
@@ -56,7 +57,8 @@ impl Reserve {
             }
             return;
         }
-        // An operator may have removed the file. A file of an earlier process has the size that was possible then.
+        // An operator may have removed the file. If an earlier process created the file, it may be smaller than
+        // `wanted`.
         room.held = exists.min(room.held.max(self.wanted));
         let room_on_disk = free().unwrap_or(0) + exists;
         let size = self.wanted.min(room_on_disk / PARTS);
@@ -89,7 +91,7 @@ impl Reserve {
             tracing::error!(
                 bytes = room.lost,
                 needed_bytes = needed(room.lost),
-                "the disk is full; gave up the room kept for deletes (data.reserve_bytes); no documents are stored \
+                "the disk is full; released the room for deletes (data.reserve_bytes); no documents are stored \
                  until `needed_bytes` are free"
             );
         }
@@ -120,8 +122,8 @@ impl Reserve {
         file.sync_all()
     }
 
-    /// Some file systems free the blocks of a removed file only later. They free them sooner if the file was truncated
-    /// first.
+    /// Truncates the file and removes it. Some file systems free the blocks of a removed file only later, and free them
+    /// sooner if the file was truncated first.
     fn remove(&self) {
         let cut = || -> io::Result<()> {
             let file = File::options().write(true).open(&self.path)?;
@@ -137,8 +139,8 @@ impl Reserve {
     }
 }
 
-/// Returns how many bytes must be free after `lost` bytes were given up. This is more than `lost`, because giving up
-/// the file has itself freed that many bytes.
+/// Returns how many bytes must be free after `lost` bytes were given up. This is more than `lost`, because removing the
+/// file has itself freed `lost` bytes.
 fn needed(lost: u64) -> u64 {
     lost + lost / 4
 }

@@ -1,5 +1,5 @@
-//! Counts the outcomes of the documents that clients sent to insert: of all of them, and of those with each label. The
-//! counts are in memory, and are written to the disk every few seconds, so a crash may lose the latest counts.
+//! Counts the outcomes of the documents that clients sent for insertion, in total and for each label. The counts are in
+//! memory, and are written to the disk every few seconds, so a crash may lose the latest counts.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -29,7 +29,7 @@ struct Row {
     counts: Statistics,
     /// The number of its row on disk, from 1; 0 if it was never written.
     place: i64,
-    /// Whether it has counts that are not on disk.
+    /// Whether the row has counts that are not on disk.
     dirty: bool,
 }
 
@@ -51,8 +51,8 @@ impl LabelStatistics {
         Self { counted: Mutex::new(counted), labels_max, writing: Mutex::default() }
     }
 
-    /// Counts a document after its decision. The content of the document has `bytes` bytes. A label is not counted if
-    /// there are too many others.
+    /// Counts a document after its decision. The content of the document has `bytes` bytes. A new label is not counted
+    /// if `labels_max` labels are counted already.
     pub(crate) fn count(&self, labels: Option<&Labels>, verdict: &Verdict, bytes: u64) {
         let counted = &mut *self.counted.lock();
         counted.all.count(verdict, bytes);

@@ -8,7 +8,7 @@ use html5gum::{Token, Tokenizer};
 
 /// The number of bytes at the beginning of a page that are searched for a declaration, as in the HTML standard.
 const DECLARATION_BYTES: usize = 1024;
-/// The number of bytes that the guess uses. It counts pairs of letters, and a megabyte has enough of them.
+/// The number of bytes that the guess uses. The guess counts pairs of letters, and a megabyte has enough pairs.
 const GUESS_BYTES: usize = 1 << 20;
 
 /// Decodes a page. `charset` is the parameter of its `Content-Type`, if it has one. An unknown `charset` is ignored.
@@ -67,8 +67,8 @@ fn label(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Whether these bytes are UTF-8, perhaps cut inside the last character. If the cut character would be the only one of
-/// several bytes, they are not UTF-8: text in other encodings can end in such a byte too.
+/// Returns whether these bytes are UTF-8. The last character may be cut. But if all characters before a cut character
+/// are ASCII, the bytes do not count as UTF-8: text in other encodings can end in such a byte too.
 pub fn is_utf8(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => true,

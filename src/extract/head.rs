@@ -1,6 +1,6 @@
-//! The statements of a page about itself: its title, its canonical address, its language. The first statement of each
-//! kind counts. All of them are in the author's words. A title that is too long is cut. A text that cannot be an
-//! address or the name of a language is left out.
+//! Collects the statements of a page about itself: its title, its canonical address and its language. Only the first
+//! statement of each kind counts. All values are the author's own words. A title that is too long is cut. A text that
+//! cannot be an address or the name of a language is left out.
 
 use crate::types::{Extract, PageFacts};
 
@@ -60,7 +60,7 @@ impl Head {
         }
     }
 
-    /// Returns the findings. Statements for all readers come before those for social networks.
+    /// Returns the facts. Statements for all readers are preferred to statements for social networks.
     pub(super) fn facts(self, extracted: Extract) -> PageFacts {
         PageFacts {
             title: self.title.or(self.open_graph_title),

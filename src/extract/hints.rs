@@ -1,7 +1,7 @@
 //! The attributes of an element -> hints about its role in the page: `class="sidebar"`, `role="navigation"`. Authors
-//! choose names freely, so these are guesses. `main_text` decides how much they count.
+//! choose names freely, so hints are guesses. `main_text` decides how much a hint counts.
 
-/// The hints that the attributes of an element give.
+/// The hints in the attributes of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hints(u8);
 
@@ -60,7 +60,7 @@ fn names_content(word: &[u8]) -> bool {
     )
 }
 
-/// Whether a word reverses the meaning of others: `has-sidebar`, `no-footer`.
+/// Whether a word says that other words do not describe the element itself: `has-sidebar`, `no-footer`.
 fn is_about_others(word: &[u8]) -> bool {
     matches!(word, b"has" | b"no" | b"with" | b"without")
 }
@@ -72,7 +72,7 @@ impl Hints {
     const SITE_HEADER: u8 = 8;
     /// Hidden from all readers.
     const HIDDEN: u8 = 16;
-    /// Hidden from programs that read the page aloud, such as icons.
+    /// Hidden from programs that read the page aloud, as icons often are.
     const SILENT: u8 = 32;
     const CHROME_ROLE: u8 = 64;
     /// An `a` with an address.

@@ -1,16 +1,17 @@
 //! The outline of a page -> the runs of its main text, without menus, banners, related links and comments.
 //!
 //! It removes the parts that are known to be something else, and keeps the rest. A Readability-style extractor does the
-//! opposite: it keeps the block with the best score. Both find an article. But a small change of a page can reverse the
-//! order of two scores, and then two versions of the page have little in common. `docs/html.md` has figures.
+//! opposite: it keeps the block with the best score. Both methods find an article. But with scores, a small change of a
+//! page can make another block the best one, and then two versions of the page have little text in common.
+//! `docs/html.md` has figures.
 //!
 //! Each step is one pass over the table of elements:
 //! 1. Elements that mark themselves as something else are left out: `nav`, `role="search"`, `class="sidebar"`.
 //! 2. The content is searched for: `main`, or an `article` or `class="content"` that has most of the paragraphs. If
 //!    there is none, the whole page is the content.
 //! 3. Before the first paragraph of the content and after its last one, blocks of links are left out. If no content
-//!    is marked, blocks of links between paragraphs are left out too. The edges of the page are then also left out: the
-//!    text before the heading that follows a menu, and the text after the links at the end.
+//!    is marked, blocks of links between paragraphs are left out too. In that case, the edges of the page are also left
+//!    out: the text before the heading that follows a menu, and the text after the links at the end.
 
 use std::ops::Range;
 
@@ -23,10 +24,10 @@ const PARAGRAPH_BYTES: u32 = 100;
 const SHORT_PARAGRAPH_BYTES: u32 = 40;
 /// If the main text has fewer bytes than this, it counts as not found.
 const MAIN_BYTES_MIN: u32 = 40;
-/// If a page without marked content has fewer bytes of paragraphs than this, and most of it is links, it is taken for a
-/// page of links.
+/// If a page without marked content has fewer bytes of paragraphs than this, and most of its text would be left out,
+/// the page is treated as a page of links, which are kept.
 const FEW_BYTES: u32 = 150;
-/// An edge is at most the page divided by this number.
+/// The text of an edge is at most the text of the page divided by this number.
 const EDGE_PARTS: u32 = 3;
 /// The least number of links in a menu.
 const MENU_LINKS_MIN: u32 = 4;
@@ -233,8 +234,8 @@ struct Links {
     count: u32,
 }
 
-/// Leaves out blocks of links, and returns them: those that are not between paragraphs. If no content is marked, it
-/// also leaves out those between paragraphs.
+/// Leaves out the blocks of links before the first paragraph and after the last one, and returns them. If no content is
+/// marked, blocks of links between paragraphs are also left out and returned.
 fn leave_out_links(
     outline: &Outline,
     sums: &[Sums],
@@ -294,7 +295,7 @@ fn without_edges(outline: &Outline, left_out: &[bool], paragraphs: &Range<usize>
     start.unwrap_or(0)..end.unwrap_or(runs.len())
 }
 
-/// Returns the sum of all numbers before each number, and the sum of all.
+/// Returns for each number the sum of all numbers before it, and as the last element the sum of all numbers.
 fn sums_before(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
     let sums = numbers.scan(0, |sum, number| {
         *sum += number;

@@ -46,8 +46,8 @@ pub fn extract(html: &Html, extract: Extract) -> Page {
 
 /// Returns the mark of a page, to be stored with the text that is extracted now.
 pub fn mark(html: &Html) -> PageMark {
-    // The hash is stored: another hash function would make every page look changed. A test pins it. The same bytes have
-    // another text as XHTML, so the syntax is part of the hash.
+    // The hash is stored, so another hash function would make every page look changed. A test pins the hash function.
+    // The same bytes may have another text as XHTML, so the syntax is part of the hash.
     let seed = match html.syntax {
         Syntax::Html => 0,
         Syntax::Xhtml => 1,

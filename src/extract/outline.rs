@@ -1,9 +1,9 @@
 //! HTML -> its elements and the text in them, in the order of the page.
-//! Elements are rows of a table, and each knows its parent. There is no tree of pointers, and no function here
-//! recurses, so a deep page needs no stack, neither to build nor to drop. Tags are matched in a simple way, each in
-//! bounded time. This is good enough to know which text is in which part of the page, but it is not always what a
-//! browser does.
-//! Knows nothing of which part is the main one.
+//! Elements are rows of a table, and each row has the index of its parent. There is no tree of pointers, and nothing
+//! here recurses. So a deeply nested page cannot overflow the stack, neither when the outline is built nor when it is
+//! dropped. Tags are matched in a simple way, each in bounded time. This is good enough to know which text is in which
+//! part of the page, but it is not always what a browser does.
+//! Does not know which part is the main text.
 
 use super::head::Head;
 use super::hints::Hints;
@@ -29,7 +29,8 @@ pub(super) struct Node {
     pub block: At,
     /// The first element after this element and all elements in it.
     pub end: At,
-    /// The runs of the element: from the first number to before the second. Runs of the elements in it are included.
+    /// The range of the runs in the element and in the elements inside it: the first run, and the run after the last
+    /// one.
     pub runs: (u32, u32),
     /// Whether the element is a link, or is in one.
     pub in_link: bool,
@@ -59,10 +60,10 @@ pub(super) struct Run {
 /// The elements and the text of a page.
 #[derive(Debug)]
 pub(super) struct Outline {
-    /// The elements, each before those that are in it. The first is the page.
+    /// The elements, each before the elements in it. The first element is the page.
     pub nodes: Vec<Node>,
     pub runs: Vec<Run>,
-    /// The text of all runs. A run of white space is one space; in `pre` line ends are kept.
+    /// The text of all runs. Consecutive white space becomes one space, except that line ends in `pre` are kept.
     pub text: String,
     pub head: Head,
     /// Whether the page has more elements than are recorded. All of its text is recorded nevertheless.
@@ -171,8 +172,8 @@ impl Builder {
         }
         let lines = self.open_of[Tag::Pre as usize] > 0;
         let Outline { text: all, runs, .. } = &mut self.outline;
-        // Text after an element that was not recorded belongs to the run before it. This bounds the number of runs like
-        // that of elements.
+        // Text after an element that was not recorded belongs to the run before it. So the number of runs is bounded,
+        // as the number of elements is.
         let mut in_run = runs.last().is_some_and(|run| run.node == at);
         let mut dense = 0;
         for word in text.split_inclusive(char::is_whitespace) {
@@ -265,8 +266,8 @@ impl Builder {
     }
 
     fn push(&mut self, tag: Tag, hints: Hints) {
-        // A drawing has thousands of such elements, often without an end tag. The text of the drawing is not shown, so
-        // only its own end tag counts.
+        // A drawing can have thousands of inline elements, often without an end tag. The text of the drawing is not
+        // shown, so only the end tag of the drawing counts.
         let is_hidden = self.open_of[Tag::Unseen as usize] + self.open_of[Tag::Drawing as usize] > 0;
         if is_hidden && !tag.is_block() && !tag.is_unseen() && !tag.is_foreign() {
             return;

@@ -1,5 +1,5 @@
-//! Names of elements -> the kinds of element that matter for text: which of them end a line, close others, or hold
-//! text that is not shown.
+//! Names of elements -> the kinds of element that matter for text: kinds that end a line, that close other elements, or
+//! whose text is not shown.
 
 /// A kind of element. Elements that are treated in the same way share one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! HTML -> the calls of an outline's [`Builder`]. `html5gum` finds tags, texts and entities as the HTML standard says.
-//! Of each tag, this file keeps only the parts that the outline needs, so an attribute of 10 MB takes no memory.
+//! This file stores only the parts of a tag that the outline needs, so even an attribute of 10 MB takes little memory.
 
 use html5gum::{Emitter, Error, State, Tokenizer, naive_next_state};
 
@@ -23,7 +23,7 @@ pub(super) fn outline(html: &str, syntax: Syntax) -> Outline {
 
 /// The tag or the text that is being read.
 struct Tokens {
-    /// It is taken at the end of the page.
+    /// `None` after the end of the page.
     builder: Option<Builder>,
     ended: bool,
     /// Whether `/>` ends every element, and not only elements of drawings and formulas.

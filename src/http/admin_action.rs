@@ -12,8 +12,8 @@ use crate::keys::Scope;
 use crate::telemetry::AUDIT;
 use crate::types::CollectionName;
 
-/// An action that has begun. It is logged when this is dropped, even if the client leaves before the answer. A refused
-/// action is not logged.
+/// An action that has begun. It is logged when this value is dropped, even if the client leaves before the answer. A
+/// refused action is not logged.
 pub(super) struct AdminAction {
     caller: Caller,
     route: &'static Route,
@@ -25,7 +25,7 @@ pub(super) struct AdminAction {
 impl AdminAction {
     /// Returns the action of a request; `None` if the request changes neither collections nor backups.
     pub(super) fn of(route: &'static Route, request: &Request) -> Option<Self> {
-        // A load makes a collection.
+        // Loads have a scope of their own, but a load also makes a collection.
         let of_admins =
             matches!(route.requires, Requires::Scope(Scope::Admin | Scope::Load) | Requires::ScopeForAll(Scope::Admin));
         if !of_admins || route.method == Method::GET {
@@ -43,7 +43,7 @@ impl AdminAction {
 
 impl Drop for AdminAction {
     fn drop(&mut self) {
-        // After an error of the server, part of the action may have been done.
+        // An action that ends with a server error is logged, because part of it may have been done.
         if self.status.is_some_and(|status| status.is_client_error()) {
             return;
         }

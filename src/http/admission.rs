@@ -1,6 +1,6 @@
-//! The classes of requests. Each class has its own places. The time until a single request gets a thread is limited
-//! too. Therefore an operator gets an answer even during many checks or long streams, and streams do not take the
-//! places of checks.
+//! Decides whether a request may begin. Each class of requests has its own places. Therefore an operator gets an answer
+//! even during many checks or long streams, and streams do not take the places of checks. For requests of
+//! `Class::Single`, the time until they get a thread is limited too.
 //! In: a request that is about to begin. Out: its place, or 503. Knows nothing of bodies.
 
 use std::sync::Arc;
@@ -17,14 +17,15 @@ use crate::config::HttpLimits;
 use crate::cpu::Refused;
 use crate::telemetry::names::{self, label, value};
 
-/// If the pool would refuse the work of a request, the request is refused after a third of the longest allowed wait.
+/// If the pool for long work would refuse the work of a request, the longest allowed wait is this many times shorter.
 const HOPELESS_SOONER: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// One answer about documents: a check, an insertion, a batch, a page.
     Single,
-    /// A stream of documents. A stream has its own place; each piece of its work waits for a place of this class.
+    /// A stream of documents. Each piece of a stream's work waits for a place of this class. Another limit applies to
+    /// the number of streams.
     Bulk,
     /// A request about the server or about whole collections.
     Admin,
@@ -44,7 +45,7 @@ pub(super) struct Admission {
 pub(super) struct Places {
     free: Arc<Semaphore>,
     delay: DelayLimit,
-    /// The limit for requests whose work the pool would refuse.
+    /// The limit for requests whose work the pool for long work would refuse.
     hopeless_delay: DelayLimit,
     full: &'static str,
     refused: Counter,
@@ -96,14 +97,14 @@ impl Places {
         Self { free, delay: off(), hopeless_delay: off(), full, refused, waits: None }
     }
 
-    /// Notes how long a new request has waited for a thread, and refuses it if that was too long. `judge` returns an
-    /// error if the pool would refuse the request's work.
+    /// Records how long a new request has waited for a thread, and refuses the request if that was too long. `judge`
+    /// returns an error if the pool for long work would refuse the request's work.
     pub(super) fn arrive(&self, judge: impl FnOnce() -> Result<(), Refused>) -> Result<(), Problem> {
         let waited = run_queue::waited();
         if let Some(waits) = &self.waits {
             waits.record(waited.as_secs_f64());
         }
-        // Accepting such a request and decoding the beginning of its body takes longer than refusing it now.
+        // Accepting the request and decoding the beginning of its body would take longer than refusing it now.
         if self.hopeless_delay.refuses(waited)
             && let Err(refused) = judge()
         {

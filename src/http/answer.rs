@@ -1,8 +1,8 @@
 //! An answer's value -> the body that is sent, within the memory that all answers share.
-//! Memory is reserved before the work begins, for the longest answer that the request can produce. So a write is
-//! refused before it is made if its answer would find no memory. An answer counts twice while it is built, as a value
-//! and as JSON, and once while it is sent, until the client has taken the last byte. Knows nothing of an answer's
-//! content.
+//! Memory is reserved before the work begins, for the longest answer that the request can produce. So if there is no
+//! memory for its answer, a write is refused before it is made. While an answer is built, it counts twice: as a value
+//! and as JSON. While it is sent, it counts once, until the client has taken the last byte. Knows nothing of an
+//! answer's content.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -24,14 +24,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::{Code, Problem};
 use crate::telemetry::names;
 
-/// The least memory that is reserved for an answer at first. It holds a verdict with a handful of matches.
+/// The least memory that is reserved for an answer at first. A verdict with a handful of matches fits into it.
 const ROOM_BYTES_MIN: usize = 16 * 1024;
 /// The longest short answer, in bytes of JSON: a verdict with the number of matches that a request gets by default.
 const SHORT_BYTES_MAX: usize = 256 * 1024;
 /// The memory that one compression encoder of an answer takes.
 const ENCODER_BYTES: usize = 1280 * 1024;
-/// The size of the pieces that an answer is kept in. Each piece has its own allocation, so a piece that the connection
-/// still holds does not keep the others in memory.
+/// The size of the pieces in which an answer is stored. Each piece has its own allocation, so a piece that the
+/// connection still holds does not keep the others in memory.
 pub(super) const PIECE_BYTES: usize = 16 * 1024;
 /// The first piece starts at this size and grows.
 const PIECE_BYTES_FIRST: usize = 1024;
@@ -40,8 +40,8 @@ const PIECE_BYTES_FIRST: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Answers {
     free: Arc<Semaphore>,
-    /// Reserved for short answers when nothing else is free. A client that does not read its long answers then does not
-    /// block the others.
+    /// Reserved for short answers when nothing else is free. So a client that does not read its long answers does not
+    /// block other clients.
     kept: Arc<Semaphore>,
     /// The size limit for an answer that cannot be shortened, in bytes of JSON.
     longest: usize,
@@ -65,12 +65,13 @@ impl Answers {
         Self { free, kept, longest: bytes / 4, encoders, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
     }
 
-    /// Makes the share that one request may use. The metric does not count this share, because it is part of the total.
+    /// Makes the share of the memory that one request may use. The metric does not count this share, because it is part
+    /// of the total.
     pub(super) fn of_one_request(bytes: usize) -> Self {
         Self { taken: Gauge::noop(), ..Self::new(bytes) }
     }
 
-    /// Keeps an eighth of the memory for answers of up to [`SHORT_BYTES_MAX`].
+    /// Reserves an eighth of the memory for answers of up to [`SHORT_BYTES_MAX`].
     pub(super) fn keeping_some_for_short_ones(self) -> Self {
         let kept = self.free.available_permits() / 8;
         self.kept.add_permits(self.free.forget_permits(kept));
@@ -100,8 +101,8 @@ impl Answers {
         }
     }
 
-    /// Keeps an eighth of the memory for encoders, but at least the memory of one encoder. Keeps nothing if that is
-    /// more than a quarter of the memory.
+    /// Reserves an eighth of the memory for encoders, but at least the memory of one encoder. Reserves nothing if that
+    /// would be more than a quarter of the memory.
     pub(super) fn keeping_some_for_encoders(self) -> Self {
         let free = self.free.available_permits();
         let kept = (free / 8).max(ENCODER_BYTES);
@@ -141,7 +142,8 @@ impl AnswerRoom {
         self.shrink(2 * json_bytes);
     }
 
-    /// Reduces the reservation to `bytes`: the answer's value is gone and only its bytes are left.
+    /// Reduces the reservation to `bytes`, for example when the answer's value has been dropped and only its bytes are
+    /// left.
     pub(super) fn shrink(&mut self, bytes: usize) {
         let held = self.permit.num_permits();
         if bytes < held {
@@ -318,7 +320,8 @@ impl HttpBody for Sent {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // The previous piece has been sent when the next one is requested. The last one is sent when this is dropped.
+        // The previous piece has been sent when the next one is requested. The last piece has been sent when this body
+        // is dropped.
         let left = self.left;
         self.room.shrink(left);
         let piece = self.full.pop_front().unwrap_or_else(|| std::mem::take(&mut self.last));

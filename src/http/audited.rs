@@ -19,7 +19,8 @@ use crate::types::{DocId, LabelDeletion, Merge, Verdict};
 #[derive(Clone)]
 pub(super) struct Audited(Option<Arc<Common>>);
 
-/// The same facts for each collection of a request that asks several, in the order of the collections. Cheap to clone.
+/// The same facts for a request that asks several collections: one entry for each collection, in their order. Cheap to
+/// clone.
 #[derive(Clone)]
 pub(super) struct AuditedChecks(Arc<[Audited]>);
 
@@ -91,7 +92,7 @@ impl Audited {
         self.answer(ticket, |common, at, deletion| common.record(at, None, Decided::LabelDeleted(deletion)))
     }
 
-    /// Does the same for the beginning of a merge.
+    /// Does the same as [`deleted`](Self::deleted) for the beginning of a merge.
     pub(super) fn merge_begun(
         &self,
         ticket: Pending<Merge>,
@@ -110,8 +111,8 @@ impl Audited {
     {
         let Some(common) = &self.0 else { return Either::Left(ticket.wait()) };
         let (this, open, at) = (Arc::clone(common), common.log.open(), Timestamp::now());
-        // A separate task logs the decision, which is already made, even if the client leaves. The task does not run on
-        // the threads of bulk requests, because those end before the log does.
+        // The decision is already made, so a separate task logs it, even if the client leaves. The task does not run on
+        // the threads of bulk requests, because those threads end before the log does.
         let task = common.runtime.spawn(async move {
             let answer = ticket.wait().await?;
             log(&this, at, &answer);

@@ -1,6 +1,7 @@
-//! Decides which requests may come in: those that show a valid key, or, if no key is configured, those that
-//! [`Access`](super::foreign::Access) accepts. Probes are always accepted. Later, `required_scopes.rs` decides
-//! whether the key allows the route, and `request/path.rs` and `request/targets.rs` whether it allows the collection.
+//! Decides which requests are let in. If keys are configured, a request needs a valid key. If no key is configured,
+//! [`Access`](super::foreign::Access) decides. Probes are always accepted. Later, `required_scopes.rs` decides
+//! whether the key allows the route. `request/path.rs` and `request/targets.rs` decide whether it allows the
+//! collection.
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -48,15 +49,15 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Returns the caller of a probe, if other routes would accept the caller too. Only then may the answer have more than
-/// a status.
+/// Returns the caller of a probe, if other routes would accept the caller too. The answer to a probe contains more than
+/// a status only for such a caller.
 pub(super) fn admitted<'a>(state: &AppState, request: &'a Request) -> Option<&'a Caller> {
     let caller = Notes::of(request.extensions())?.caller()?;
     (!state.keys().is_open() || state.access().refusal(request).is_ok()).then_some(caller)
 }
 
-/// If no key protects the server, returns 403 for a request that a page of another site may have caused a browser to
-/// send. Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing.
+/// If no key protects the server, returns 403 for a request that a browser may have sent for a page of another site.
+/// Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing.
 pub(super) fn refuse_foreign(state: &AppState, request: &Request) -> Result<(), Problem> {
     if !state.keys().is_open() || OPEN_PATHS.contains(&request.uri().path()) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The limit on how many batches are worked on at the same time. Further batches wait, first come, first served. A
-//! batch that would wait too long is refused at once. Without this, a thousand batches would share the threads and all
-//! be answered late.
+//! batch that would wait too long is refused at once. Without this limit, a thousand batches would share the threads,
+//! and all of them would be answered late.
 //! In: a batch. Out: its place, or 503. Knows nothing of documents.
 
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// Allows as many batches at once as keep the threads busy while some batches wait for the disk. A batch that would
-    /// wait longer than `wait_max` is refused; if `wait_max` is zero, none is refused.
+    /// Allows several batches for each thread, so that the threads stay busy while some batches wait for the disk. A
+    /// batch that would wait longer than `wait_max` is refused; if `wait_max` is zero, none is refused.
     pub(super) fn new(threads: usize, wait_max: Duration, refused: Counter) -> Self {
         let places = Arc::new(Semaphore::new(4 * threads));
         Self { places, queue: Mutex::default(), wait_max, refused }

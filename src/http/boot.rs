@@ -1,4 +1,5 @@
-//! Whether the collections are open. This is known from the start of the process on.
+//! The state of the boot: whether the collections are open, and how much of their opening is done. It exists from the
+//! start of the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

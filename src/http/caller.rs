@@ -1,5 +1,5 @@
-//! The sender of a request, as far as its key tells: the rights of the sender, and when they end.
-//! The gate makes a caller for each request that it accepts. Knows nothing of routes and bodies.
+//! The sender of a request: its rights, and when they end. The key of the request decides both.
+//! `authentication.rs` makes a caller for each request that it accepts. Knows nothing of routes and bodies.
 
 use std::sync::Arc;
 

@@ -27,8 +27,8 @@ pub(super) fn look_behind_proxies(state: &AppState, request: &Request) {
     }
 }
 
-/// Returns the client's address. Reads the header from its end, where the nearest proxy has written, as long as each
-/// writer is a trusted proxy.
+/// Returns the client's address. Reads the entries of the header from the last to the first, because the nearest proxy
+/// wrote the last one. Stops at the first address that is not a trusted proxy.
 fn behind(proxies: &TrustedProxies, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut nearest = peer.to_canonical();
     let lines = headers.get_all(FORWARDED_FOR).into_iter().rev();

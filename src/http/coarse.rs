@@ -1,6 +1,6 @@
 //! The routes and the parameters for keys that see only verdicts (`scores = "verdict"`). Only the listed routes and
-//! parameters are allowed: one that is added later is refused until it is listed too. A parameter with its default
-//! value changes nothing and is allowed. `dto/verdict.rs` has the fields that such a key sees.
+//! parameters are allowed: a route or parameter that is added later is refused until it is listed too. A parameter with
+//! its default value changes nothing and is allowed. `dto/verdict.rs` decides which fields such a key sees.
 
 use super::caller::Caller;
 use super::error::{Code, Problem};
@@ -19,13 +19,13 @@ pub(super) fn check_route(route: &Route, caller: &Caller) -> Result<(), Problem>
     if route.coarse {
         return Ok(());
     }
-    refuse(caller, || "this request is not among them".to_owned())
+    refuse(caller, || "this request is not allowed".to_owned())
 }
 
 /// Returns 403 if the key sees only verdicts and a parameter is not for such keys.
 pub(super) fn check_parameters(query: &Query, caller: &Caller) -> Result<(), Problem> {
     match query.names().find(|name| !PARAMETERS.contains(name) && !is_default(query, name)) {
-        Some(name) => refuse(caller, || format!("the parameter `{name}` is not among them")),
+        Some(name) => refuse(caller, || format!("the parameter `{name}` is not allowed")),
         None => Ok(()),
     }
 }

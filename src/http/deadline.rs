@@ -1,5 +1,5 @@
-//! Decides when the server gives up on answering a request: at the request's deadline, or when its sender loses the
-//! right to make it.
+//! Decides when the server gives up on answering a request: at the request's deadline, or when the sender loses the
+//! right to make the request.
 //! Both the body and the answer must be ready in time. A body that streams in for an hour postpones the deadline as
 //! long as bytes arrive.
 

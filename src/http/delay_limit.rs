@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Waits may be longer than the limit for this many times the limit before work is refused.
+/// Work is refused once the waits have been too long for this many times the limit.
 const BURST: u32 = 3;
 
 /// The longest allowed wait, and for how long it has been exceeded.
@@ -35,7 +35,7 @@ impl DelayLimit {
     }
 
     /// Records a long wait that ends now, and returns whether the run of long waits has lasted long enough to refuse
-    /// work. A wait that began soon after another one ended continues that one's run.
+    /// work. A wait that began soon after the previous long wait ended belongs to the same run.
     fn lasts(&self, now: Duration, waited: Duration) -> bool {
         let micros = |time: Duration| time.as_micros() as u64;
         let (began, now, patience) = (micros(now.saturating_sub(waited)), micros(now) + 1, micros(BURST * self.max));

@@ -1,6 +1,6 @@
-//! Refuses requests before anything is done for them: no route is looked up, no key is checked, no body is decoded. If
-//! a refusal cost half as much as an answer, twice as many requests as the server can answer would leave it no time for
-//! answers. In: a request that has just arrived. Out: its refusal, or nothing.
+//! Refuses requests before anything is done for them: no route is looked up, no key is checked, no body is decoded.
+//! Refusals must be cheap. If a refusal cost half as much as an answer, a server that gets twice as many requests as it
+//! can answer would have no time left for answers. In: a request that has just arrived. Out: its refusal, or nothing.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use crate::cpu::{CpuPool, Refused};
 #[derive(Clone)]
 pub(super) struct Early {
     state: AppState,
-    /// The path for the metrics of all these requests, because they are refused before their route is looked up.
+    /// The metrics of all refused requests have this path, because the requests are refused before their route is
+    /// looked up.
     unmatched: Arc<ServedPath>,
 }
 
@@ -57,16 +58,16 @@ impl Early {
     }
 }
 
-/// Returns an error if the pool would refuse the work of this request. The pool is asked only if the body is
-/// compressed, long, or of unknown length, because it would then probably do the work.
+/// Returns an error if the pool for long work would refuse the work of this request. The pool is asked only if the body
+/// is compressed, long, or of unknown length. Other requests are probably no work for the pool.
 pub(super) fn judge_work<B: HttpBody>(request: &Request<B>, pool: &CpuPool) -> Result<(), Refused> {
     let long = request.body().size_hint().upper().is_none_or(|bytes| bytes > LONG_BYTES_MIN as u64);
     if long || request.headers().contains_key(CONTENT_ENCODING) { pool.judge() } else { Ok(()) }
 }
 
-/// Whether requests of this version are judged here. An HTTP/2 request is a task of its own, which waits once more for
-/// a thread, and its client may leave even a short answer unread. So it is judged later, behind the layers that handle
-/// this.
+/// Whether requests of this version are judged here. An HTTP/2 request is a task of its own, which waits for a thread
+/// again. Its client may also leave even a short answer unread. So such a request is judged later, behind the layers
+/// that handle both cases.
 pub(super) fn judged_early(version: Version) -> bool {
     version < Version::HTTP_2
 }

@@ -1,4 +1,4 @@
-//! Reports the collections that could not be asked about an inserted document, in the log and in a metric. The client
+//! Reports, in the log and in a metric, the collections that could not be asked about an inserted document. The client
 //! still gets status 200.
 
 use crate::collections::Elsewhere;

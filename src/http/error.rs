@@ -1,5 +1,5 @@
 //! An error -> an RFC 9457 `application/problem+json` answer.
-//! Only this file gives errors their status. Every [`Code`] has one status, and every error of the modules below has
+//! Only this file assigns statuses to errors. Every [`Code`] has one status, and every error of the modules below has
 //! one `Code`. Handlers set success statuses other than 200; `routes.rs` lists the statuses that each route may answer
 //! with. A problem must never contain a document's text, a key, or the cause of an internal error.
 
@@ -52,7 +52,7 @@ pub enum Code {
     IdConflict,
     /// The spec or the key does not match the collection's.
     SpecMismatch,
-    /// The collection exists: with other settings than the request has, or the request is a load.
+    /// The collection exists. Its settings differ from those of the request, or the request is a load.
     CollectionExists,
     /// The settings of the two collections differ, or a merge of them with other options is running.
     NotMergeable,
@@ -66,7 +66,7 @@ pub enum Code {
     TooManyCollections,
     /// The client has reached one of its own limits.
     RateLimited,
-    /// A bug, or a disk error that means nothing to the client.
+    /// A bug, or a disk error whose details are only for the log.
     Internal,
     /// The collection's file is damaged.
     CollectionDamaged,
@@ -84,9 +84,9 @@ pub enum Code {
     StorageFull,
     /// The memory budget is used up.
     MemoryBudgetReached,
-    /// Documents have as many labels as they may.
+    /// A limit on the labels of documents is reached.
     LabelsFull,
-    /// The source of a document has as many documents as it may.
+    /// The limit on the documents of one source is reached.
     SourceFull,
 }
 
@@ -157,7 +157,7 @@ impl Code {
             Self::DefaultStays => ("default_stays", StatusCode::FORBIDDEN, "The default collection cannot be dropped"),
             Self::BackupsOff => ("backups_off", StatusCode::FORBIDDEN, "This server has no directory for backups"),
             Self::BackupRunning => ("backup_running", CONFLICT, "Another backup is running"),
-            Self::BackupExists => ("backup_exists", CONFLICT, "A backup with this name exists"),
+            Self::BackupExists => ("backup_exists", CONFLICT, "A backup with this name already exists"),
             Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND, "There is no such path"),
             Self::CollectionNotFound => ("collection_not_found", StatusCode::NOT_FOUND, "There is no such collection"),
             Self::DocumentNotFound => ("document_not_found", StatusCode::NOT_FOUND, "There is no such document"),
@@ -169,8 +169,8 @@ impl Code {
                 ("request_timeout", StatusCode::REQUEST_TIMEOUT, "The request did not arrive in time")
             }
             Self::IdConflict => ("id_conflict", CONFLICT, "The id is stored with other content"),
-            Self::SpecMismatch => ("spec_mismatch", CONFLICT, "The spec or the key does not match the collection's"),
-            Self::CollectionExists => ("collection_exists", CONFLICT, "The collection exists"),
+            Self::SpecMismatch => ("spec_mismatch", CONFLICT, "The spec or the key does not match the collection"),
+            Self::CollectionExists => ("collection_exists", CONFLICT, "The collection already exists"),
             Self::NotMergeable => ("not_mergeable", CONFLICT, "The merge cannot begin"),
             Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was exceeded"),
             Self::UnsupportedMediaType => (
@@ -196,7 +196,7 @@ impl Code {
             Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream made no progress"),
             Self::StorageFull => ("storage_full", FULL, "The disk is full"),
             Self::MemoryBudgetReached => ("memory_budget_reached", FULL, "The memory budget is used up"),
-            Self::LabelsFull => ("labels_full", FULL, "Documents have too many labels"),
+            Self::LabelsFull => ("labels_full", FULL, "The collection has too many different labels"),
             Self::SourceFull => ("source_full", FULL, "A source has too many documents"),
         }
     }
@@ -217,8 +217,8 @@ pub struct FieldError {
 
 /// An error on its way to the client.
 ///
-/// As a response it is empty and carries itself as an extension. The outermost layer writes it out, because only that
-/// layer knows the request's id.
+/// Its response has no body, and carries the problem as an extension. The outermost layer writes the body, because only
+/// that layer has the request's id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     pub code: Code,
@@ -319,7 +319,7 @@ impl Problem {
                 ..Self::new(
                     Code::WriteFailed,
                     "the disk failed during a write to this collection, and only a restart of the server shows whether that \
-                     write was stored. Until then the collection takes no writes; reads still work",
+                     write was stored. Until then the collection accepts no writes; reads still work",
                 )
             },
         }
@@ -336,7 +336,7 @@ impl Problem {
         self
     }
 
-    /// Returns about how long its JSON is, in bytes. Text that needs escapes may make it longer.
+    /// Returns the approximate length of the problem's JSON, in bytes. Text that needs escapes may make it longer.
     pub fn json_bytes(&self) -> usize {
         let errors: usize = self.errors.iter().map(|error| error.field.len() + error.detail.len() + 32).sum();
         512 + self.detail.len() + errors

@@ -1,9 +1,9 @@
 //! Decides whether a server without an API key answers a request. In: `Host`, `Origin`, `Sec-Fetch-Site`. Out: whether
 //! the request is let in. A web page can make a browser send requests to any server, even to one that only this machine
 //! can reach. If the server has an API key, such a request is harmless, because no page knows the key. Without a key,
-//! two checks make sure that a page on the internet gets nothing. A foreign host means that the owner of a page made
-//! one of its names resolve to this machine (DNS rebinding). A foreign origin means that the request comes from a page
-//! of another site.
+//! two checks refuse the requests of pages on the internet: neither the host nor the origin may be foreign. A foreign
+//! host means that the owner of a page made one of its names resolve to this machine (DNS rebinding). A foreign origin
+//! means that the request comes from a page of another site.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

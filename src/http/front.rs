@@ -111,8 +111,8 @@ impl<S: Handler> Service<Request> for Fronted<S> {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let front = self.front.clone();
-        // The box is allocated first, so that the compiler can make the future in it. The future has a few thousand
-        // bytes.
+        // The box is allocated first, so that the compiler can build the future directly in it. The future has a few
+        // thousand bytes.
         let answer = Box::write(Box::new_uninit(), front.answer(request, S::clone(&self.handler)).map(Ok));
         Box::into_pin(answer)
     }
@@ -131,8 +131,8 @@ async fn let_in<S: Handler>(state: &AppState, route: Option<&'static Route>, req
     }
     match state.access().cors() {
         None => ask(state, route, request, handler).await,
-        // The layer runs before the key is checked: a preflight request has no key, and a page must see that one is
-        // required.
+        // The layer runs before the key is checked: a preflight request has no key, and a page must be able to read the
+        // answer that a key is required.
         Some(cors) => {
             let ask = service_fn(|request| ask(state, route, request, handler.clone()).map(Ok::<_, Infallible>));
             let Ok(answer) = Box::pin(cors.layer(ask).oneshot(request)).await;
@@ -141,7 +141,7 @@ async fn let_in<S: Handler>(state: &AppState, route: Option<&'static Route>, req
     }
 }
 
-/// Asks for the key, holds the client to its limits, and answers.
+/// Checks the key, enforces the client's limits, and answers.
 async fn ask<S: Handler>(
     state: &AppState,
     route: Option<&'static Route>,
@@ -173,7 +173,7 @@ enum Encodings {
 impl Encodings {
     fn of(request: &Request) -> Self {
         let headers = request.headers();
-        // Caches keep only answers to these methods. A cache must know that such an answer depends on
+        // Caches store only answers to these methods. A cache must know that such an answer depends on
         // `Accept-Encoding`.
         let kept = matches!(*request.method(), Method::GET | Method::HEAD);
         match kept || headers.contains_key(ACCEPT_ENCODING) {

@@ -19,7 +19,7 @@ pub struct Object<'a> {
     known: SmallVec<[&'static str; 12]>,
 }
 
-/// Inline room for as many fields as a document has, so that it needs no allocation.
+/// Inline space for as many fields as a document usually has, so that parsing such a document needs no allocation.
 type Fields<'a> = SmallVec<[(Cow<'a, str>, &'a RawValue); 4]>;
 
 impl<'a> Object<'a> {

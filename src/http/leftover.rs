@@ -16,7 +16,7 @@ use super::notes::Notes;
 
 /// The most bytes that are read and discarded.
 pub(super) const BYTES_MAX: usize = 32 << 20;
-/// The longest time that is spent on this.
+/// The longest time that is spent on reading and discarding.
 pub(super) const TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server's half of the shared body.

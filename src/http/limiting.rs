@@ -1,5 +1,5 @@
-//! Enforces the limits of each client, and adds to the client's answers how much of each limit is left. A request
-//! counts here as one request. The code that works on its documents and bytes charges them, through `quota/quota.rs`.
+//! Enforces the limits of each client, and adds to the client's answers how much of each limit is left. This file
+//! counts only the request itself. The code that works on documents and bytes counts those, through `quota/quota.rs`.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) enum Counted {
     Free,
     Held {
         held: Held,
-        /// The share of the request's key. Answers to clients without a key do not tell the rest of a limit.
+        /// The share of the request's key. Answers to clients without a key do not tell how much of a limit is left.
         told: Option<Arc<Share>>,
     },
 }

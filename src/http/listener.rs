@@ -23,7 +23,7 @@ impl Listener {
         &self.tcp
     }
 
-    /// Gives up the socket, and returns its queue, which can still be emptied.
+    /// Consumes the listener, and returns its queue. Connections can still be taken out of the queue.
     pub(super) fn into_queue(self) -> io::Result<Queue> {
         self.tcp.into_std().map(Queue)
     }

@@ -48,7 +48,7 @@ pub(super) struct PageType {
     pub(super) charset: Option<String>,
 }
 
-/// Returns the type of a page, or `None` if the Content-Type is not one of a page.
+/// Returns the type of a page, or `None` if the Content-Type is not the type of a page.
 pub(super) fn page(headers: &HeaderMap) -> Option<PageType> {
     let sent = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let media = MediaType::of(sent);
@@ -56,7 +56,7 @@ pub(super) fn page(headers: &HeaderMap) -> Option<PageType> {
     Some(PageType { syntax, charset: media.charset.map(str::to_owned) })
 }
 
-/// Returns which of `essences` the Content-Type is; 415 if it is none of them, or if the charset is not UTF-8.
+/// Returns the one of `essences` that matches the Content-Type; 415 if none matches, or if the charset is not UTF-8.
 pub(super) fn expect(headers: &HeaderMap, essences: &[&'static str]) -> Result<&'static str, Problem> {
     let wanted = essences[0];
     let Some(sent) = headers.get(CONTENT_TYPE) else {
@@ -96,7 +96,7 @@ fn shown(sent: &str) -> String {
 
 /// The type of JSON lines.
 const LINES: &str = "application/x-ndjson";
-/// The type with which some generated clients send lines, because their generator knows no type of lines.
+/// The type with which some generated clients send lines, because their generator has no type for lines.
 const BYTES: &str = "application/octet-stream";
 
 /// Returns the Content-Type of the answer to JSON lines; 415 if the request's type is not one for lines.

@@ -1,4 +1,4 @@
-//! The service over HTTP. Requests come in, and answers go out. The work between is done by the modules below.
+//! The service over HTTP. In: requests. Out: answers. Other parts of the server do the work on documents.
 //! This module knows nothing of files or hashing.
 
 pub mod dto;

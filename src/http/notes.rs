@@ -1,6 +1,6 @@
-//! The notes of the server's layers on one request: the client and its rights, the request's place in the queue, its
+//! The facts that the server's layers record about one request: the client and its rights, the request's place, its
 //! deadline, and its body. The notes are attached to the request once, in one allocation, and handlers take the parts
-//! that they need. This file does not know what a request asks for.
+//! that they need. Knows nothing of a request's content.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -91,7 +91,7 @@ impl Notes {
     }
 }
 
-/// Returns the caller of a request that the gate has let in.
+/// Returns the caller of a request that `authentication.rs` has accepted.
 pub(super) fn caller_of(extensions: &Extensions) -> &Caller {
     Notes::of(extensions)
         .and_then(Notes::caller)

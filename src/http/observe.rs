@@ -1,6 +1,6 @@
-//! Gives each request its id and its metrics, writes out its problem, and watches how its client takes the answer.
-//! Values that a client chose, such as queries, ids, texts and keys, are never logged or counted. The only exceptions
-//! are the ids of the request and of its trace.
+//! Gives each request its id, counts it in the metrics, writes out its problem if there is one, and watches its client
+//! read the answer. Values that a client chose, such as queries, ids, texts and keys, are never logged or counted. The
+//! only exceptions are the ids of the request and of its trace.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -107,7 +107,8 @@ impl InFlight {
             let took = self.begun.elapsed();
             span_ended!(span, "request", trace::before(took), took, status = status.as_u16());
         }
-        // A busy server and a full index have metrics. Log lines for them would only hide other lines.
+        // Metrics already show a busy server and a full index. Log lines for them would only make other lines hard to
+        // find.
         let expected = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE].contains(&status);
         if status.is_server_error() && !expected {
             tracing::error!(status = status.as_u16(), elapsed_ms = elapsed_ms(), "request failed");
@@ -124,9 +125,9 @@ impl Drop for InFlight {
     }
 }
 
-/// Turns a panic into a problem. The panic's message is only logged, because it may contain a client's data.
+/// Turns a panic into a problem. The problem does not contain the panic's message, which may contain a client's data.
 pub(super) fn panicked(cause: Box<dyn Any + Send>) -> Response {
-    // A formatted message may contain the client's data. A literal message is from our own code.
+    // Only a literal message is logged: it is from our own code. A formatted message may contain the client's data.
     let cause = cause
         .downcast_ref::<&str>()
         .copied()

@@ -1,4 +1,4 @@
-//! The query parameters for the work on one document, as far as the key allows them.
+//! Query parameters -> the options for the work on one document. Options that the key does not allow are refused.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const ON_EXISTING: [(&str, OnExisting); 3] =
 const WITH: [(&str, bool); 2] = [("none", false), ("metadata", true)];
 const INVALID: [(&str, Invalid); 2] = [("refuse", Invalid::Refuse), ("replace", Invalid::Replace)];
 
-/// Returns whether a parameter of a check or an insert is absent or has its default value. Both mean the same:
+/// Returns whether a parameter of a check or an insert is absent or has its default value. Both mean the same, because
 /// generated clients send every default.
 pub(super) fn is_default(query: &Query, name: &str) -> bool {
     let Some(value) = query.get(name) else { return true };
@@ -126,7 +126,7 @@ fn joined(sent: Option<Labels>, added: &[Label]) -> Result<Labels, Problem> {
     let sent = sent.iter().flat_map(Labels::iter).map(|(name, value)| Label::new(name, value));
     let all = sent.chain(added.iter().cloned().map(Ok)).collect::<Result<Vec<_>, _>>();
     let all = all.map(|mut all| {
-        // A label may be both in the document and in the request. It is kept once.
+        // A label may be both in the document and in the request. Such a label is stored once.
         all.sort_unstable();
         all.dedup();
         all

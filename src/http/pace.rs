@@ -1,5 +1,5 @@
-//! Streams that a client feeds -> pieces, with pauses between them. Each piece takes a limited time.
-//! A decoder that has input is never pending, and neither is a body that has already arrived. A loop over one of them
+//! A client's stream -> the same bytes in pieces, with pauses between them. Each piece takes a limited time.
+//! A decoder that has input is always ready, and so is a body that has already arrived. A loop that reads such a stream
 //! would block its thread until everything is decoded: other connections, timers and signals would have to wait. Two
 //! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output. After 64 KiB there
 //! is a pause in which other tasks run. Knows nothing of requests.
@@ -15,10 +15,10 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf, Take};
 /// The most bytes that one poll of a reader returns.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// The most bytes that a decoder takes in one poll. They may decode to nothing: an empty zstd frame has 9 bytes and an
-/// empty gzip member has 20. The decoder starts from the beginning for each of them.
+/// empty gzip member has 20. The decoder is set up again for each of them.
 const SIP_BYTES: usize = 2 * 1024;
-/// The cost of a body's frame in addition to its bytes, in bytes, because a client may send frames of one byte. It is
-/// also the least cost of a piece that a reader returns.
+/// Each frame of a body costs this many bytes in addition to its own bytes, because a client may send frames of one
+/// byte. Each piece that a reader returns costs at least this many bytes.
 const PIECE_COST: usize = 2 * 1024;
 
 /// Lets the thread run its other tasks, and handle its connections and timers. Waking this task directly is not enough:
@@ -159,7 +159,8 @@ impl HttpBody for PacedBody {
     }
 }
 
-/// Returns the size of a body from which `rest` bytes were taken but are still held.
+/// Returns the size of a body with `rest` bytes added. These bytes were already taken from the body, but have not been
+/// returned yet.
 pub(super) fn longer(hint: &SizeHint, rest: usize) -> SizeHint {
     let mut whole = SizeHint::new();
     whole.set_lower(hint.lower() + rest as u64);

@@ -1,6 +1,6 @@
 //! A raw query string -> checked parameters.
-//! Decoding is strict, because ids are parameters. A malformed `%` or ill-formed UTF-8 is refused: changing it could
-//! make another document's id. Knows only the types of parameters, not their meaning.
+//! Decoding is strict, because ids are parameters. A malformed `%` or ill-formed UTF-8 is refused: a repaired id could
+//! be the id of another document. Knows only the types of parameters, not their meaning.
 
 use std::str::FromStr;
 
@@ -18,12 +18,13 @@ const SHOWN_CHARS_MAX: usize = 40;
 
 /// The parameters that may be given more than once.
 const REPEATED: [&str; 2] = ["label", "scope"];
-/// How often such a parameter may be given. Each of them also has its own, smaller limit.
+/// A query may have this many parameters in addition to one for each allowed name. Labels and scopes also have smaller
+/// limits of their own.
 const REPEATED_MAX: usize = 64;
 /// The number of errors after which the rest of a query is not read. An answer shows fewer errors.
 const ERRORS_MAX: usize = 32;
 
-/// The parameters of one request. Each is in the route's table, and most may be given only once.
+/// The parameters of one request. Each of them is in the table of routes, and most may be given only once.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(&'static str, String)>);
 

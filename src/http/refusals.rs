@@ -1,6 +1,6 @@
-//! Refused requests: a counter by reason, and at most one log line per address and minute. In: the peer's address, and
-//! its key if that is valid. Out: the counter and the line. A line names the key of the request for which it is
-//! written. Values that the client chose, such as a host name or a path, are never logged.
+//! Counts refused requests by reason, and logs at most one line for each address in a minute. In: the client's address,
+//! and its key if the key is valid. Out: the counter and the line. A line names the key of the request that led to the
+//! line. Values that the client chose, such as a host name or a path, are never logged.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,7 +14,7 @@ use super::notes::Notes;
 use crate::telemetry::REFUSED;
 use crate::telemetry::names::{self, label, value};
 
-/// At most one line per address in this time. The next line has the number of refusals since the last one.
+/// At most one line per address in this time. The next line has the number of refusals since the last line.
 const PERIOD: Duration = Duration::from_secs(60);
 /// How many addresses are remembered. All other addresses share one line.
 const ADDRESSES_MAX: usize = 1024;

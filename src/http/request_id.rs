@@ -1,4 +1,4 @@
-//! A request's id: the id that the client sent if that is harmless, and otherwise a new one.
+//! A request's id: the id that the client sent, or a new id if the client's id is missing or not harmless.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};

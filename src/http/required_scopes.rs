@@ -29,7 +29,7 @@ pub enum Requires {
 pub(super) const OPERATIONS: [Scope; 3] = [Scope::Check, Scope::Insert, Scope::Delete];
 
 impl Requires {
-    /// Returns 403 if the caller may not make any request to this route, whatever the request contains.
+    /// Returns 403 if the caller's key allows no request to this route, whatever the request contains.
     pub(super) fn check(self, caller: &Caller) -> Result<(), Problem> {
         match self {
             Self::Nothing | Self::Key => Ok(()),
@@ -40,7 +40,7 @@ impl Requires {
         }
     }
 
-    /// Returns the scopes one of which a request needs. Returns none if any key is enough, or if no key is needed.
+    /// Returns the scopes of which a request needs one. The list is empty if any key is enough, or if no key is needed.
     pub fn scopes(self) -> Vec<Scope> {
         match self {
             Self::Nothing | Self::Key => Vec::new(),

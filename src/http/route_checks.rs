@@ -40,7 +40,7 @@ where
         Err(problem) => return problem.into_response(),
     }
     if route.path.starts_with("/v1/") {
-        // Without this check, the wait would reveal that the collection exists.
+        // Without `may_use`, the wait would reveal that the collection exists.
         if state.boot().ready().is_err() && may_use(&request) {
             state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
         }
@@ -56,8 +56,8 @@ where
     let class = route.class();
     let places = state.admission().of(class);
     let notes = Notes::attached(request.extensions_mut());
-    // A request with a body takes its place only once the whole body has arrived: the extractor that reads the body
-    // takes it.
+    // A request with a body takes its place only once the whole body has arrived: the extractor of the body takes the
+    // place.
     let turn = notes.queue(Turn::new(places));
     if class != Class::Probe {
         let judged = judged_early(request.version());
@@ -115,7 +115,7 @@ where
         Err(GivenUp::Revoked(problem)) => problem.into_response(),
         Err(GivenUp::Late) => {
             let detail =
-                "the answer was not ready in time; a write may have been made, and it is safe to send it again";
+                "the answer was not ready in time; a write may have been made; it is safe to send the request again";
             Problem::new(Code::Overloaded, detail).into_response()
         }
     }

@@ -1,4 +1,4 @@
-//! The table of routes -> a router, behind the one layer that all requests pass.
+//! The table of routes -> a router, behind the one layer through which all requests pass.
 
 use axum::Router;
 use axum::extract::Request;

@@ -37,9 +37,9 @@ impl Route {
         match self {
             Self { unbounded: true, .. } => Class::Probe,
             Self { streams: true, .. } => Class::Bulk,
-            // Keys that may only check can use this route, so it must not take the places of administrators.
+            // Keys that may only check can use this route, so its requests must not take the places of administrators.
             Self { path: "/v1/tune", .. } => Class::Single,
-            // It makes a collection, which takes minutes.
+            // A load makes a collection, which takes minutes.
             Self { path: "/v1/collections/{collection}/load", .. } => Class::Admin,
             Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
             _ => Class::Admin,

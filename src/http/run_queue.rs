@@ -1,6 +1,6 @@
-//! How long a task waits for a thread. Checks run to their end on the threads that serve connections. If there is too
-//! much to do, requests wait in the queues of these threads, before any place is taken or any counter rises.
-//! In: a task. Out: the same task. While the task runs, [`waited`] tells how long it was ready but did not run.
+//! Measures how long a task waits for a thread. Checks run to their end on the threads that serve connections. If there
+//! is too much to do, requests wait in the queues of these threads, before any place is taken or any counter rises.
+//! In: a task. Out: the same task. While the task runs, [`waited`] tells how long ago it became ready.
 //! [`has_time_to_refuse`] tells whether the thread of the task has time for a refusal. Knows nothing of requests.
 
 use std::cell::Cell;
@@ -17,15 +17,15 @@ use hyper::rt::Executor;
 const CREDIT_MAX: i64 = 5_000_000;
 
 thread_local! {
-    /// The time that this thread may spend on refusals, in nanoseconds. It gains this time by other work.
+    /// The time that this thread may spend on refusals, in nanoseconds. Other work adds to this time.
     static CREDIT: Cell<i64> = const { Cell::new(CREDIT_MAX) };
-    /// Whether the current task has refused something.
+    /// Whether the current task has refused a request.
     static REFUSED: Cell<bool> = const { Cell::new(false) };
-    /// The time since which the current task was ready to run.
+    /// The time at which the current task became ready to run.
     static READY_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Returns the time since which the current task was ready to run; `None` outside of [`Timed`].
+/// Returns the time at which the current task became ready to run; `None` outside of [`Timed`].
 fn ready_since() -> Option<Instant> {
     READY_SINCE.get()
 }
@@ -41,7 +41,7 @@ pub(super) fn has_time_to_refuse() -> bool {
     CREDIT.get() > 0
 }
 
-/// Counts the time of the current task as time of a refusal.
+/// Counts the time of the current task as time spent on a refusal.
 pub(super) fn refuses() {
     REFUSED.set(true);
 }
@@ -69,7 +69,7 @@ struct Ready {
 }
 
 impl<F> Timed<F> {
-    /// Makes a task that counts as ready since the time at which the current task became ready.
+    /// Makes a task that counts as ready from the time at which the current task became ready.
     pub(super) fn new(work: F) -> Self {
         Self::ready_since(work, ready_since().unwrap_or_else(Instant::now))
     }
@@ -104,7 +104,7 @@ impl Drop for Restored {
 }
 
 impl Ready {
-    /// Returns the time since which the task has been ready. After this call the task is not ready.
+    /// Returns the time at which the task became ready, and marks the task as not ready.
     fn take(&self) -> Instant {
         match self.since.swap(0, Ordering::AcqRel) {
             0 => Instant::now(),

@@ -1,7 +1,7 @@
 //! An answer's body -> the same body in small pieces, dropped if the client does not take them.
 //! TCP cannot notice an HTTP/2 client that grants no window: the client answers pings, but takes no bytes. Hyper then
-//! takes one piece of the body and does not ask for more. So the body must free itself: a timer drops it and tells the
-//! connection to end. Knows nothing of the body's content.
+//! takes one piece of the body and does not poll for more. So the body must be freed here: a timer drops it and tells
+//! the connection to end. Knows nothing of the body's content.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,7 +82,8 @@ impl GivenUp {
         self.0.state.lock().when_given_up = Some(Box::new(act));
     }
 
-    /// Returns a handle that tells how long the client has left the answer unread. The handle does not keep the answer.
+    /// Returns a handle that tells how long the client has left the answer unread. The handle does not keep the answer
+    /// in memory.
     pub(super) fn unread(&self) -> Unread {
         Unread(Arc::downgrade(&self.0))
     }
@@ -92,7 +93,7 @@ impl GivenUp {
 pub(super) struct Unread(Weak<Watched>);
 
 impl Unread {
-    /// Returns whether the answer is neither sent nor given up.
+    /// Returns true until the answer has been sent or given up.
     pub(super) fn is_open(&self) -> bool {
         self.0.upgrade().is_some_and(|watched| watched.state.lock().held.is_some())
     }
@@ -167,7 +168,7 @@ impl Watched {
         if held.is_some() {
             tracing::debug!("dropped an answer: the client did not read it");
             metrics::counter!(names::HTTP_ANSWERS_GIVEN_UP).increment(1);
-            // Outside of the lock, because both the drop and the call may run other code.
+            // Done outside of the lock, because both the drop and the call may run other code.
             drop(held);
             act.into_iter().for_each(|act| act());
             self.waker.wake();
@@ -245,7 +246,7 @@ impl CopyApart for Bytes {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        // Dropped immediately, because the timer's task may live a little longer.
+        // The answer is dropped here, because the timer's task may exist for a little longer.
         let (held, act) = {
             let mut state = self.shared.state.lock();
             (state.held.take(), state.when_given_up.take())

@@ -104,9 +104,9 @@ impl Door {
         }
     }
 
-    /// Accepts and serves connections until `shutdown` resolves. Then closes the listener. Before that, takes the
-    /// connections out of its queue: the kernel would reset them, and their clients may have sent a request. Returns
-    /// the connections that have no place yet.
+    /// Accepts and serves connections until `shutdown` resolves. Then takes the connections out of the listener's
+    /// queue, and closes the listener. If they stayed in the queue, the kernel would reset them, although their clients
+    /// may have sent a request. Returns the connections that have no place yet.
     async fn let_in(&self, listener: Listener, shutdown: impl Future<Output = ()>) -> Vec<Accepted> {
         let mut waiting = Vec::new();
         let mut shutdown = std::pin::pin!(shutdown);

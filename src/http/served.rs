@@ -1,4 +1,4 @@
-//! The routes that a router serves, with the metrics of each route. They are found by the path that the router has
+//! The routes that a router serves, with the metrics of each route. Both are found by the path that the router has
 //! matched. The handles of metrics are looked up once, because a lookup takes longer than a change of the metric. Knows
 //! nothing of requests' contents.
 
@@ -15,7 +15,7 @@ use crate::telemetry::names::{self, label};
 /// The route label of requests that match no route, or that were refused before their route was looked up.
 pub(super) const UNMATCHED: &str = "unmatched";
 
-/// The methods that have their own label. All other methods share the last one.
+/// The methods that have their own label. All other methods share the last label.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"];
 /// The statuses whose counters are stored. Other counters are looked up each time.
 const STATUSES: [u16; 17] = [200, 201, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 503, 507];
@@ -47,7 +47,7 @@ impl Served {
         let mut by_path: HashMap<_, ServedPath> = HashMap::new();
         for route in routes {
             by_path.entry(route.path).or_insert_with(|| ServedPath::new(route.path)).routes.push(route);
-            // Registered from the start, so that an alert sees the first such answer.
+            // Registered from the start, so that an alert sees the first answer with status 500.
             counter(route.path, route.method.as_str(), "500").increment(0);
         }
         Self { by_path, unmatched: ServedPath::new(UNMATCHED) }

@@ -63,7 +63,7 @@ impl Stages {
         self.last = now;
     }
 
-    /// Records that there is a verdict. Its lookup took `times`.
+    /// Records that the verdict is made. Its lookup took `times`.
     pub(super) fn decided(&mut self, times: LookupTimes) {
         self.end(Stage::Decide);
         let (probe, verify) = (times.probe(), times.verify());

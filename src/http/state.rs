@@ -215,8 +215,8 @@ impl AppState {
     }
 }
 
-/// Returns how many long lines may arrive at once. Each reserves memory for the longest line and its text. Together
-/// they leave half of the memory for bodies to other requests.
+/// Returns how many long lines may arrive at once. Each reserves memory for the longest line and its text. Together,
+/// they take at most half of the memory for bodies. The other half is for other requests.
 fn long_lines_max(limits: &HttpLimits) -> usize {
     (limits.bodies_bytes_max / 2 / (2 * limits.bulk_line_bytes_max)).max(1)
 }

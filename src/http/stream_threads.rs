@@ -1,7 +1,7 @@
 //! The threads that work on the documents of bulk and batch requests. They give way to the threads that serve
-//! connections, so that a check does not have to wait for the lines of 64 streams. The system interrupts them whenever
-//! a check is ready, and they yield after each document. If there is no other work, they use the whole machine. Knows
-//! nothing of documents.
+//! connections, so that a check does not have to wait for the lines of 64 streams. The system interrupts these threads
+//! whenever a check is ready, and they yield after each document. If there is no other work, they use the whole
+//! machine. Knows nothing of documents.
 
 use std::future::Future;
 

@@ -1,14 +1,14 @@
 //! Prepares memory before it is used, in huge pages. With them, reads of random places rarely wait for an address
 //! translation. But the first thread that touches a huge page waits until the whole page is zeroed. This takes
 //! milliseconds, and tens of milliseconds on some virtual machines. Therefore a background thread touches pages, one
-//! page ahead of the memory in use. If the thread is late, or if the system declines, memory is prepared on first use
-//! as usual.
+//! page ahead of the memory in use. If the thread is late, or if the system declines a huge page, memory is prepared on
+//! first use as usual.
 //!
 //! Measured with 1 M documents and a banding of 31x8, in five rounds, alternately with and without the thread, on two
 //! processors that also did other work. The numbers are medians. An insertion takes 5.2 us of its thread's CPU time
 //! instead of 7.2 (a factor of 1.2 to 1.7 in each round). The slowest insertion takes 0.67 ms instead of 1.09. Two
-//! inserting threads take half the wall-clock time (a factor of 1.7 to 4.0 in each round). Checks gain 5 %, which is
-//! less than they vary. The thread costs 1.3 % of memory: 552 bytes a document instead of 545.
+//! inserting threads take half the wall-clock time (a factor of 1.7 to 4.0 in each round). Checks are 5 % faster, which
+//! is less than their variation. The thread costs 1.3 % of memory: 552 bytes a document instead of 545.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -18,7 +18,7 @@ const REGION_BYTES: usize = 2 << 20;
 const QUEUE: usize = 64;
 
 /// Notes that the `bytes` at `place` come into use. They are part of memory that ends at `end` and is used front to
-/// back. If these bytes reach a new region, prepares the region after it.
+/// back. If these bytes reach a new region, prepares the region after that one.
 #[inline]
 pub(super) fn used(place: usize, bytes: usize, end: usize) {
     let region = (place + bytes) / REGION_BYTES;
@@ -45,8 +45,8 @@ fn make_ready(region: usize) {
 fn populate(region: usize) {
     use rustix::mm::{Advice, madvise};
     for advice in [Advice::LinuxHugepage, Advice::LinuxPopulateWrite] {
-        // SAFETY: neither advice changes the content of memory, whatever it is used for by now; if there is no memory
-        // at the address, the call fails.
+        // SAFETY: neither advice changes the content of memory, no matter what the memory is used for by now. If there
+        // is no memory at the address, the call fails.
         let advised = unsafe { madvise(std::ptr::without_provenance_mut(region), REGION_BYTES, advice) };
         if let Err(error) = advised {
             tracing::trace!(%error, "a huge page was declined");

@@ -16,7 +16,7 @@ use crate::types::{Seq, TimestampMs};
 /// The maximum number of documents in an index. Places have 31 bits, because tables use the highest bit for themselves.
 pub const PLACES_MAX: u64 = ROWS_MAX;
 
-/// The cells of a place: the ones below, then its signature.
+/// The row of a place consists of the cells below, followed by its signature.
 const SEQ: usize = 0;
 /// The position in the commit order at which the document is removed, shifted by one bit. The lowest bit says whether
 /// the document is a link.
@@ -54,7 +54,7 @@ pub struct Occupant {
     pub removed: Seq,
     /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,
-    /// Whether it is a link. Stays set after its promotion until all earlier readers have left.
+    /// Whether it is a link. After a promotion, this stays set until all earlier readers have finished.
     pub linked: bool,
 }
 
@@ -91,7 +91,7 @@ impl Arena {
         assert_eq!(entry.signature.len(), self.signature_bytes, "signatures of one collection have one length");
         let cells = self.rows.make(place.0);
         debug_assert_eq!(cells[SEQ].load(Ordering::Relaxed), 0, "a place is freed before it is reused");
-        // Readers that see any of the stores below must also see that `seq` was 0 in between.
+        // A reader that sees any of the stores below must also see that `seq` has changed to 0 or to the new value.
         fence(Ordering::Release);
         cells[REMOVED].store(u64::from(entry.linked), Ordering::Relaxed);
         cells[CONTENT].store(entry.content, Ordering::Relaxed);
@@ -123,12 +123,12 @@ impl Arena {
     pub(super) fn unlink(&self, link: Place) {
         let cell = &self.published(link)[REMOVED];
         cell.store(cell.load(Ordering::Relaxed) & !LINKED, Ordering::Release);
-        // This comes last, because a reader that does not find the link here reads the cell again.
+        // This comes last, because a reader that does not find the link among the promotions reads the cell again.
         self.promotions.remove(link);
     }
 
     /// Returns the position in the commit order at which a link is promoted, if the arena still marks it as a link
-    /// because earlier readers have not left.
+    /// because earlier readers have not finished.
     pub(super) fn promoted_at(&self, link: Place) -> Option<Seq> {
         self.promotions.at(link)
     }

@@ -14,8 +14,8 @@ use crate::types::Seq;
 #[derive(Clone)]
 pub(super) struct BandRows {
     words: Range<usize>,
-    /// Masks for the bytes of the first and of the last word that are rows of the band. If that is one word, the second
-    /// mask is 0.
+    /// Masks for the bytes that are rows of the band, in the first word and in the last word. If there is only one
+    /// word, `last_mask` is 0.
     first_mask: u64,
     last_mask: u64,
     /// Whether the rows have more than 8 bytes, so that their words cannot be merged into one without overlap.

@@ -50,7 +50,7 @@ impl BandTables {
         &self.tables
     }
 
-    /// Returns the documents by their whole signatures.
+    /// Returns the index of documents by their whole signatures.
     #[inline]
     pub(super) fn equals(&self) -> &Equals {
         &self.equals
@@ -92,13 +92,13 @@ impl BandTables {
         postings
     }
 
-    /// Adds a published place that is not here yet. If it is not `findable`, like a link, it gets no postings, and only
-    /// a lookup of its whole signature finds it. Only one change may run at a time; this holds for the functions below
-    /// too.
+    /// Adds a published place that is not in these tables yet. A place that is not `findable`, such as a link, gets no
+    /// postings, and only a lookup of its whole signature finds it. Only one change may run at a time. This is also
+    /// true for the functions below.
     pub(super) fn insert(&self, arena: &Arena, place: Place, findable: bool) {
         self.equals.flags().enter(place, findable);
         let key = self.equals.prefetch_of(arena, place);
-        // While this memory is on its way, that of the bands is requested.
+        // While this memory is fetched, the memory of the bands is requested.
         let keys = if findable { self.keys_of(arena, place) } else { SmallVec::new() };
         match self.equals.leader_or_add(arena, &self.pool, key, place) {
             None if findable => self.post(arena, place, &keys),
@@ -134,7 +134,7 @@ impl BandTables {
         );
     }
 
-    /// Removes a place before it is freed. Does nothing if the place is not here.
+    /// Removes a place before it is freed. Does nothing if the place is not in these tables.
     pub(super) fn remove(&self, arena: &Arena, place: Place) {
         let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
         match self.equals.led_by(leader) {
@@ -154,7 +154,7 @@ impl BandTables {
         self.equals.flags().clear(place);
     }
 
-    /// Changes whether a place that is here can be found by its bands.
+    /// Changes whether a place in these tables can be found by its bands.
     pub(super) fn set_findable(&self, arena: &Arena, place: Place, findable: bool) {
         let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
         if self.is_findable(place) == findable {
@@ -176,20 +176,20 @@ impl BandTables {
         }
     }
 
-    /// Resizes one shard that is nearly full or sparse. Returns whether there was one. May run at the same time as a
-    /// change: all places in a shard keep their rows until they have left it.
+    /// Resizes one shard that is nearly full or sparse. Returns whether there was such a shard. May run at the same
+    /// time as a change: a place keeps its row until it has been removed from the shard.
     pub(super) fn resize_next(&self, arena: &Arena) -> bool {
         let mut bands = self.tables.iter().zip(self.bands.rows());
         bands.any(|(table, rows)| table.resize_next(&self.pool, &rows.keys(arena)))
             || self.equals.resize_next(arena, &self.pool)
     }
 
-    /// Returns whether a place is here.
+    /// Returns whether a place is in these tables.
     pub(super) fn here(&self, place: Place) -> bool {
         self.equals.flags().has(place, Flag::Here)
     }
 
-    /// Returns whether a place that is here can be found by its bands.
+    /// Returns whether a place in these tables can be found by its bands.
     pub(super) fn is_findable(&self, place: Place) -> bool {
         self.equals.flags().has(place, Flag::Findable)
     }
@@ -207,11 +207,11 @@ impl BandTables {
         keys
     }
 
-    /// Gives a place postings. Each band goes through some stages, each of which prefetches what the next one needs. While
-    /// the memory of one band is on its way, other bands are worked on. All locks are held to the end, so that a lookup
-    /// that locks all shards finds the place in all of its bands or in none.
+    /// Adds the postings of a place. The work on a band has several stages, and each stage prefetches the memory that
+    /// the next one needs. While the memory of one band is fetched, other bands are worked on. All locks are held to
+    /// the end, so that a lookup that locks all shards finds the place in all of its bands or in none.
     fn post(&self, arena: &Arena, place: Place, keys: &[u64]) {
-        // Each stage works on the band that is this many bands behind that of the first stage.
+        // In each turn, a stage works on the band that is this many bands behind the band of the first stage.
         const HOME_AFTER: usize = 4;
         const OVERFLOW_AFTER: usize = 12;
         const INSERT_AFTER: usize = 16;

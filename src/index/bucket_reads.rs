@@ -20,8 +20,8 @@ use super::sync::AtomicU64;
 /// because of the seed, clients cannot make more such postings.
 const OTHERS_MAX: usize = 64;
 
-/// The maximum number of places whose repetitions are counted before they are sorted. Among more places than this, few
-/// are found again while they are remembered.
+/// The maximum number of places whose repetitions are counted before they are sorted. With more places, counting helps
+/// little: a remembered place is usually replaced before it is found again.
 const COUNTED_MAX: usize = 1024;
 
 /// How often a lookup with a scope tries to read the buckets one after another, before it locks all of them.
@@ -77,8 +77,8 @@ pub(super) struct GroupHit {
 impl Probe {
     /// Finds the places that share a key with a packed signature, and the places with the same signature. Reads at most
     /// `bucket_read_max` postings of a key, spread evenly over its list. Different bands read different members of a
-    /// list. Places outside the scope are left out. If there is a scope, many postings may be read. Therefore each
-    /// bucket is then read under its own lock, if leaders do not change too often meanwhile.
+    /// list. Places outside the scope are left out. If there is a scope, many postings may be read, so each bucket is
+    /// read under its own lock. If leaders change too often meanwhile, all buckets are locked at once.
     pub(super) fn all_bands(
         &mut self,
         tables: &BandTables,
@@ -93,7 +93,8 @@ impl Probe {
         let twin_key = equals.prefetch(&self.words);
         self.clear();
         let in_scope = |place| scope.is_none_or(|scope| scope(place) || equals.leads(place));
-        // The locks are held until the groups are known: meanwhile a leader keeps its postings and its group.
+        // The locks are held until the groups are known, so that each leader keeps its postings and its group
+        // meanwhile.
         let mut locked = None;
         for _ in 0..if scope.is_some() { UNLOCKED_ATTEMPTS } else { 0 } {
             let handed_over = equals.handed_over();
@@ -212,7 +213,7 @@ impl Probe {
             return;
         }
         // Each document that is similar to the query is in many bands. So most repetitions are counted before the
-        // places are sorted. If two places fall on the same slot, the one that came last is remembered.
+        // places are sorted. If two places use the same slot of `latest`, the later place is remembered.
         let mut latest = [u32::MAX; 64];
         for &place in &*places {
             let at = &mut latest[(place.0.wrapping_mul(0x9E37_79B1) >> 26) as usize];
@@ -243,7 +244,7 @@ impl Probe {
         if equals.any() {
             hits.retain(|&Hit { place: leader, bands }| {
                 let Some(group) = equals.led_by(leader) else { return true };
-                // Perhaps none of the members can be found any longer, and the posting will soon be removed.
+                // The list is empty if no member can be found any longer. The posting is then removed soon.
                 let others = group.members().findable().len().saturating_sub(1);
                 let held = arena.signature(leader);
                 for (size, rows) in sizes.iter_mut().zip(tables.bands().rows()) {

@@ -1,4 +1,4 @@
-//! Numbered rows of cells, in chunks that never move. A row can therefore be read without a lock while others are
+//! Numbered rows of cells, in chunks that never move. A row can therefore be read without a lock while other rows are
 //! added. Each chunk is twice as large as the one before. The system provides zeroed chunks, so pages that were never
 //! written to take no memory.
 

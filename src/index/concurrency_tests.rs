@@ -1,6 +1,6 @@
 //! Compares the index with a plain map, while other threads look up documents that are never removed. Groups of equal
-//! signatures get new leaders all the time: their leaders are removed, links become findable and unfindable again, and
-//! new indexes are built next to the old one. A further thread resizes the shards that are due.
+//! signatures get new leaders all the time, because leaders are removed, and links become findable and unfindable
+//! again. New indexes are built next to the old one. A further thread resizes the shards that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -219,7 +219,7 @@ impl Writer<'_> {
         assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), full);
         assert_eq!((found.len(), probed.unread), (full.len(), 0), "each once");
         self.check_twin(&query, &probed);
-        // With a limit: findings are true, and postings that were not read are counted.
+        // With a limit, all findings must be correct, and postings that were not read must be counted.
         let cap = self.rng.random_range(1..20);
         let (found, probed) = hits(self.world, index, &query, cap, None, &mut self.probe);
         assert!(found.iter().all(|hit| full.iter().any(|full| full.place == hit.place && full.bands >= hit.bands)));
@@ -229,8 +229,8 @@ impl Writer<'_> {
         self.check_twin(&query, &probed);
     }
 
-    /// Checks that all documents with the query's own signature are found, links included. Those of one content must be
-    /// in the order in which they were stored.
+    /// Checks that all documents with the query's own signature are found, links included. Documents with the same
+    /// content must be in the order in which they were stored.
     fn check_twin(&self, query: &[u8], probed: &Probed) {
         let mut equal: Vec<(u64, Seq, Place)> = self
             .model
@@ -311,7 +311,7 @@ fn run(seed: u64, plan: Plan) -> u64 {
     let (model, stable) = (Model::new(), BTreeSet::new());
     let (free, next, probe) = (Vec::new(), None, Probe::default());
     let mut writer = Writer { world: &world, rng, plan, pool, model, stable, free, places: 0, seq: 0, next, probe };
-    // Leaders that will be removed, then stable documents, then more that will be removed.
+    // Inserts leaders that will be removed, then stable documents, then more documents that will be removed.
     for round in 0..3 {
         for signature in writer.pool.clone() {
             let place = writer.insert(signature, true);
@@ -397,7 +397,7 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
     let mut crafted = |number: u64| -> Vec<u8> {
         let word = |band: u64| match band {
             31 => rng.random(),
-            // The upper 20 bits of a key, then 24 bits that vary, then shard and tag.
+            // A key has 20 constant upper bits, then 24 bits that vary, then 20 constant lower bits.
             _ => {
                 unmix(0x7_7777 << 44 | ((number * 0x9E37_79B9 + band * 77) & 0xFF_FFFF) << 20 | 0x3_3333)
                     ^ 0x6861_7061_7821

@@ -1,4 +1,4 @@
-//! The places in use, and the places that may hold an id (`ids.rs`). Knows nothing of signatures or bands.
+//! The places in use, and the places whose documents may have an id (`ids.rs`). Knows nothing of signatures or bands.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,7 @@ pub(super) struct Directory {
     ids: IdIndex,
     /// Places below this have been used.
     used: AtomicU32,
-    /// The places that have been used and are empty.
+    /// The places that have been used and are empty now.
     free: Mutex<Vec<Place>>,
 }
 
@@ -30,8 +30,8 @@ impl Directory {
         Place(self.used.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns an empty place; `None` if there is none left. Prefetches the bucket of the id, for [`Self::enter`]. Only one
-    /// call may run at a time.
+    /// Returns an empty place; `None` if there is none left. Prefetches the bucket of the id, for [`Self::enter`]. Only
+    /// one call may run at a time.
     pub(super) fn take_for(&self, arena: &Arena, id_fingerprint: u64) -> Option<Place> {
         self.ids.prefetch(arena, id_fingerprint);
         self.free.lock().pop().or_else(|| (u64::from(self.used()) < PLACES_MAX).then(|| self.next()))
@@ -63,12 +63,12 @@ impl Directory {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Returns how many places have been used and are empty.
+    /// Returns how many places have been used and are empty now.
     pub(super) fn empty(&self) -> u64 {
         self.free.lock().len() as u64
     }
 
-    /// Resizes one shard of the table of ids that is due. Returns whether there was one.
+    /// Resizes one shard of the table of ids, if a shard is due. Returns whether one was due.
     pub(super) fn resize_next(&self, arena: &Arena) -> bool {
         self.ids.resize_next(arena)
     }

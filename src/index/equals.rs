@@ -1,8 +1,8 @@
 //! Signature -> the documents that have it, links included. Documents with equal signatures form a group with a leader.
 //! Only the leader is in the table. If any member can be found by its bands, the leader alone has the postings, because
 //! all members would be in the same buckets of every band. A lookup compares the group once. It lists the members in
-//! the order in which they were stored, or those of equal content first. The table works like the table of ids: a
-//! document without a group takes about seven bytes.
+//! the order in which they were stored, or the members with the query's content first. The table works like the table
+//! of ids: a document without a group takes about seven bytes.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct Equals {
     member_bytes: AtomicU64,
 }
 
-/// The documents that have a signature.
+/// The documents with the same signature as a query.
 #[derive(Clone)]
 pub(super) struct Twin {
     /// The leader of the group, or the only document.
@@ -78,8 +78,8 @@ impl Equals {
 
     /// Returns the bytes of groups and flags. The pool counts the bytes of the table.
     pub(super) fn bytes(&self) -> u64 {
-        // The bytes of an entry with its control byte, in a map that is two thirds full, and of the reference counts of
-        // the group.
+        // The bytes of an entry and its control byte in a map that is two thirds full, plus the reference counts of the
+        // group.
         const ENTRY_BYTES: usize = (size_of::<(Place, Arc<Group>)>() + 1) * 3 / 2 + 2 * size_of::<usize>();
         let groups = self.group_count.load(Ordering::Relaxed);
         self.flags.bytes()
@@ -121,7 +121,7 @@ impl Equals {
         self.groups.get(&place).map(|group| Arc::clone(&group))
     }
 
-    /// Returns the documents that have a signature. `key` is the value that [`Self::prefetch`] returned.
+    /// Returns the documents with the same signature as a query. `key` is the value that [`Self::prefetch`] returned.
     pub(super) fn twin(&self, arena: &Arena, words: &[u64], key: u64) -> Option<Twin> {
         let shard = self.table.read(key);
         let equal = |held: Place| {
@@ -140,7 +140,7 @@ impl Equals {
         key
     }
 
-    /// Prefetches the data of the next step. Call it once the memory of [`Self::prefetch`] has arrived.
+    /// Prefetches the data of the next step. Call it after the memory that [`Self::prefetch`] requested has arrived.
     pub(super) fn prefetch_home(&self, key: u64) {
         self.table.read(key).prefetch_home(key);
     }
@@ -152,15 +152,16 @@ impl Equals {
         shard.members(key, |held| equal(arena, held, place)).iter().next()
     }
 
-    /// Returns the key of the signature of a published place for [`Self::leader_or_add`], and prefetches the bucket of it.
+    /// Returns the key of the signature of a published place for [`Self::leader_or_add`], and prefetches the bucket of
+    /// the key.
     pub(super) fn prefetch_of(&self, arena: &Arena, place: Place) -> u64 {
         let key = self.keys(arena).key(place);
         self.prefetch_home(key);
         key
     }
 
-    /// Returns the leader of the documents with the signature of a published place. If no other document has it, adds the
-    /// place.
+    /// Returns the leader of the documents with the signature of a published place. If no other document has this
+    /// signature, adds the place.
     pub(super) fn leader_or_add(&self, arena: &Arena, pool: &Pool, key: u64, place: Place) -> Option<Place> {
         let keys = self.keys(arena);
         let same = |held| equal(arena, held, place);
@@ -178,7 +179,7 @@ impl Equals {
         self.table.remove(pool, keys.key(place), place, |held| equal(arena, held, place), &keys);
     }
 
-    /// Resizes one shard of the table that is due. Returns whether there was one.
+    /// Resizes one shard of the table, if a shard is due. Returns whether one was due.
     pub(super) fn resize_next(&self, arena: &Arena, pool: &Pool) -> bool {
         self.table.resize_next(pool, &self.keys(arena))
     }
@@ -225,8 +226,8 @@ impl Equals {
         self.handed_over.fetch_add(1, Ordering::Release);
         let keys = self.keys(arena);
         let key = keys.key(from);
-        // The lock is held until the group is stored under its new leader: a lookup of the signature finds the group
-        // under the old leader or under the new one.
+        // The lock is held until the group is stored under its new leader, so that a lookup of the signature finds the
+        // group under the old leader or under the new one.
         let mut shard = self.table.write(key);
         shard.replace(pool, key, (from, to), |held| equal(arena, held, from), |place| keys.order(place));
         if let Some((_, group)) = self.groups.remove(&from) {
@@ -236,7 +237,8 @@ impl Equals {
         }
     }
 
-    /// Adds many places to an empty index. `hashed` has the results of [`Self::hashed`], sorted. Collects the leaders.
+    /// Adds many places to an empty index. `hashed` contains the sorted results of [`Self::hashed`]. Collects the
+    /// leaders.
     pub(super) fn add_all(&self, arena: &Arena, hashed: &[u64], leaders: &mut Vec<Place>) {
         let findable = |place| self.flags.has(place, Flag::Findable);
         for run in hashed.chunk_by(|a, b| a >> 32 == b >> 32) {

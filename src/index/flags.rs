@@ -9,7 +9,7 @@ use super::sync::{AtomicU64, Ordering};
 pub(super) enum Flag {
     /// It is in the index.
     Here,
-    /// It can be found by its bands: itself, or through the leader of its group.
+    /// It can be found by its bands, either directly or through the leader of its group.
     Findable,
     Posted,
     /// It leads a group of two or more documents.
@@ -22,7 +22,7 @@ const FLAGS: usize = 4;
 pub(super) struct Flags {
     /// Each row has the flags of 64 places.
     rows: Chunks,
-    /// The number of places that have been here. Their flags take memory.
+    /// The number of places whose flags take memory: all places up to the highest one that was ever in the index.
     places: AtomicU64,
 }
 

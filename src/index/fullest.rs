@@ -1,4 +1,4 @@
-//! The buckets that the most documents share, computed from the lists of the tables and the groups of equal signatures.
+//! The buckets with the most documents, computed from the lists of the tables and the groups of equal signatures.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,8 +20,8 @@ pub struct FullBucket {
     pub sample: Vec<Occupant>,
 }
 
-/// Returns the fullest buckets, at most `limit`, the fullest first, each with up to `samples` of its documents. Buckets
-/// of up to eight documents are included only with `all`, which reads every posting.
+/// Returns up to `limit` of the fullest buckets, the fullest first, and for each of them up to `samples` documents.
+/// Buckets of up to eight documents are included only with `all`, which reads every posting.
 pub(super) fn fullest(tables: &BandTables, arena: &Arena, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
     let mut fullest = Fullest { tables, arena, limit, floor: 2, keys: HashMap::new() };
     for (band, table) in tables.tables().iter().enumerate() {
@@ -44,7 +44,7 @@ pub(super) fn fullest(tables: &BandTables, arena: &Arena, limit: usize, samples:
     buckets
 }
 
-/// Returns how many documents share a key with the document at `one`, itself included.
+/// Returns how many documents share a key with the document at `one`, including that document.
 pub(super) fn documents_beside(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Place) -> usize {
     let rows = &tables.bands().rows()[band];
     let shard = tables.tables()[band].read(key);
@@ -53,7 +53,8 @@ pub(super) fn documents_beside(tables: &BandTables, arena: &Arena, (band, key): 
     if !equals.any() {
         return members.len();
     }
-    // Counted after the lock is released. A group may change meanwhile, which matters little to a count.
+    // The members are counted after the lock is released. A group may change meanwhile, but the count need not be
+    // exact.
     let members: Vec<Place> = members.iter().collect();
     drop(shard);
     let size = |place| equals.led_by(place).map_or(1, |group| group.members().findable().len());
@@ -70,9 +71,9 @@ fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Pl
     let mut documents = members.len();
     for (leader, group) in members.iter().filter_map(|place| Some((place, tables.equals().led_by(place)?))) {
         let members = group.members();
-        // Perhaps none of the members can be found any longer, and the posting will soon be removed.
+        // The list is empty if no member can be found any longer. The posting is then removed soon.
         documents += members.findable().len().saturating_sub(1);
-        // The leader is a member of its group, which is added below.
+        // The leader is one of the members, which are added below.
         sample.retain(|&place| place != leader);
         members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), |_| true, &mut sample);
     }
@@ -106,14 +107,14 @@ impl Fullest<'_> {
         if noted.0 < documents {
             *noted = (documents, place);
         }
-        // Twice as many are kept as requested, because the groups of a key are added up only later.
+        // Twice as many keys are kept as requested, because the groups of a key are added up only later.
         let kept = 2 * self.limit;
         if self.keys.len() > 2 * kept {
             let mut counts: Vec<usize> = self.keys.values().map(|&(documents, _)| documents).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let last = counts[kept - 1];
-            // Many keys may have as many documents as the last key that is kept. Any of these are kept, until there are
-            // enough.
+            // Many keys may have as many documents as the last key that is kept. Of these keys, only as many are kept
+            // as there is room for.
             let mut ties = kept - counts.iter().filter(|&&documents| documents > last).count();
             self.keys.retain(|_, &mut (documents, _)| {
                 let tie = documents == last && ties > 0;

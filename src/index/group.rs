@@ -9,16 +9,17 @@ use super::place::Place;
 use super::place_list::PlaceList;
 use crate::types::Seq;
 
-/// Documents with equal signatures. A reader may keep the group: it stays the same object when another member leads it.
+/// Documents with equal signatures. A reader may keep the group: it stays the same object when another member becomes
+/// its leader.
 pub(super) struct Group(RwLock<GroupMembers>);
 
 /// The members of a group. Each keeps its place while the group is locked.
 pub(super) struct GroupMembers {
     /// All members, by content and `seq`.
     all: PlaceList,
-    /// The members that can be found by their bands, by `seq`. Absent if these are all members in the same order.
+    /// The members that can be found by their bands, by `seq`. Absent if the list would be equal to `all`.
     findable: Option<Box<PlaceList>>,
-    /// The content of all members, as long as `findable` is absent.
+    /// The content that all members have, as long as `findable` is absent.
     content: u64,
 }
 
@@ -70,19 +71,19 @@ impl GroupMembers {
         self.findable().iter()
     }
 
-    /// Returns the members of a content, links included, in the order in which they were stored. Returns none if
+    /// Returns the members with this content, links included, in the order in which they were stored. Returns none if
     /// `content` is 0.
     pub(super) fn of_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
         self.since_content(arena, content).take_while(move |&place| content != 0 && arena.content(place) == content)
     }
 
-    /// Returns all members from a content on, by content and `seq`.
+    /// Returns all members in the order of content and `seq`, starting with this content.
     pub(super) fn since_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
         self.all.from((content, Seq(0)), by_content(arena))
     }
 
-    /// Returns members in the order of content and `seq`. At least a quarter of them can be found by their bands: there
-    /// may be a million links of one content, and a lookup would read them all.
+    /// Returns members in the order of content and `seq`. At least a quarter of them can be found by their bands.
+    /// Without this rule, a lookup might read a million links that have the same content.
     pub(super) fn findable_by_content(&self, arena: &Arena) -> Cow<'_, PlaceList> {
         match &self.findable {
             Some(findable) if findable.len() < self.all.len() / 4 => {
@@ -100,7 +101,7 @@ impl GroupMembers {
 
     pub(super) fn add(&mut self, arena: &Arena, place: Place, findable: bool) {
         if self.findable.is_none() && (!findable || arena.content(place) != self.content) {
-            // Until now, both lists are the same, so the new list begins as a copy.
+            // Until now, both lists would be the same, so the new list begins as a copy.
             self.findable = Some(Box::new(self.all.clone()));
         }
         self.all.insert(place, by_content(arena));

@@ -1,6 +1,6 @@
 //! Document id -> place, by a 64-bit fingerprint of the id. Ids are long and are kept in the store. Two ids may share a
 //! fingerprint, so a place found here is a guess that the caller confirms with the record. The fingerprints are in the
-//! [`Arena`]. The table here has only places.
+//! [`Arena`]. The table in this file contains only places.
 
 use smallvec::SmallVec;
 
@@ -73,7 +73,8 @@ impl IdIndex {
         self.table.remove(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
-    /// Returns every place whose id may be the one with this fingerprint. The result is a copy, so no lock is held.
+    /// Returns every place whose document may have the id with this fingerprint. The result is a copy, so no lock is
+    /// held.
     pub(super) fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Place; 8]> {
         let keys = self.keys(arena);
         let key = keys.key_of(fingerprint);
@@ -81,7 +82,7 @@ impl IdIndex {
         shard.members(key, |held| keys.key(held) == key).iter().collect()
     }
 
-    /// Resizes one shard of the table that is due. Returns whether there was one.
+    /// Resizes one shard of the table, if a shard is due. Returns whether one was due.
     pub(super) fn resize_next(&self, arena: &Arena) -> bool {
         self.table.resize_next(&self.pool, &self.keys(arena))
     }

@@ -32,7 +32,7 @@ impl KeyMembers<'_> {
         inline.iter().copied().chain(list.into_iter().flatten())
     }
 
-    /// Returns whether a place is among them. `order` is the order of the list.
+    /// Returns whether a place is one of these places. `order` is the order of the list.
     pub(super) fn has(&self, place: Place, order: impl Fn(Place) -> Seq) -> bool {
         match self {
             Self::Inline(places) => places.contains(&place),

@@ -1,5 +1,5 @@
-//! The labels of documents: each different set of labels has a number, which is kept with the row of each document that
-//! has it. Scopes are checked by these numbers, without a lock.
+//! The labels of documents: each different set of labels has a number, which is stored for each document with this set.
+//! Scopes are checked by these numbers, without a lock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -14,7 +14,8 @@ use super::place::Place;
 use super::sync::{AtomicU64, Ordering};
 use crate::types::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TERMS_MAX, SOURCE, Scope};
 
-/// The number of cells of a set: the count of sets made so far, and then the numbers of its labels.
+/// The number of cells of a set. The first cell contains the count of sets made so far, and the others contain the
+/// numbers of the labels.
 const CELLS: usize = 1 + LABELS_MAX;
 
 /// The maximum number of sets of labels, divided by the maximum number of labels.
@@ -49,14 +50,14 @@ pub(super) struct AllLabels {
 #[derive(Default)]
 struct Held {
     numbers: HashMap<Labels, u32>,
-    /// A set has the number after its key.
+    /// The number of a set is its key plus 1.
     sets: Slab<HeldSet>,
     keys: BTreeMap<Label, usize>,
     labels: Slab<HeldLabel>,
     /// How many sets have been made.
     sets_before: u32,
-    /// How many labels have been made. A label that is held again gets a new number, because a reader may still have
-    /// the former one.
+    /// How many labels have been made. A label that is released and later held again gets a new number, because a
+    /// reader may still use the former number.
     labels_before: u64,
     bytes: u64,
 }
@@ -70,21 +71,21 @@ struct HeldSet {
 }
 
 struct HeldLabel {
-    /// The number of the label, from 1.
+    /// The number of the label. Numbers start at 1.
     number: u64,
-    /// The number of sets with it.
+    /// The number of sets that contain the label.
     sets: u32,
-    /// The number of documents that have it, as decided.
+    /// The number of documents that have the label, according to all decisions so far.
     documents: u64,
 }
 
 /// The sets of labels that a scope includes.
 pub struct InScope<'a> {
     all: &'a AllLabels,
-    /// For each term: the number that stands for the label, and whether documents must lack the label.
+    /// For each term: the number of the label, and whether documents must lack the label.
     terms: [(u64, bool); SCOPE_TERMS_MAX],
     count: usize,
-    /// No document has a label that the scope requires.
+    /// Whether the scope requires a label that no document has.
     is_empty: bool,
 }
 
@@ -116,8 +117,8 @@ impl AllLabels {
     }
 
     /// Returns a set of labels for a document that has the labels `had` so far. The set gets one more holder. Fails if
-    /// the set has a new label and there are `labels_max` labels already, if there are too many sets, or if the source
-    /// would have too many documents.
+    /// its new labels would exceed `labels_max`, if there are too many sets, or if the source would have too many
+    /// documents.
     pub(super) fn hold(
         &self,
         labels: &Labels,
@@ -157,7 +158,7 @@ impl AllLabels {
         let set = LabelSet::new(entry as u32 + 1, held.sets_before);
         let keys: SmallVec<_> = parts.into_iter().map(|label| held.take_label(label)).collect();
         let cells = self.of_sets.make(set.number());
-        // A reader that sees any of the labels below also sees this.
+        // A reader that sees any of the labels below also sees this count.
         cells[0].store(set.before(), Ordering::Release);
         let numbers = keys.iter().map(|&key| held.labels[key].number).chain(std::iter::repeat(0));
         for (cell, number) in cells[1..].iter().zip(numbers) {
@@ -169,7 +170,7 @@ impl AllLabels {
         set
     }
 
-    /// Removes one holder of a set. No place may use the set for this holder any longer.
+    /// Removes one holder of a set. The place of this holder must not use the set any longer.
     pub(super) fn release(&self, set: LabelSet) {
         if set == LabelSet::NONE {
             return;
@@ -213,7 +214,7 @@ impl AllLabels {
         LabelSet(cells.map_or(0, |cells| cells[0].load(Ordering::Acquire)))
     }
 
-    /// Counts a document that has a set of labels as decided, or no longer counts it.
+    /// Adds one decided document to the count of each label in the set, or subtracts one.
     pub(super) fn count(&self, set: LabelSet, is_new: bool) {
         if set == LabelSet::NONE {
             return;
@@ -225,14 +226,14 @@ impl AllLabels {
         }
     }
 
-    /// Returns the set of these labels, which some document has.
+    /// Returns the set of these labels; [`LabelSet::NONE`] if no document has it.
     pub(super) fn known(&self, labels: &Labels) -> LabelSet {
         let held = self.held.lock();
         held.numbers.get(labels).map_or(LabelSet::NONE, |&number| held.sets[number as usize - 1].set)
     }
 
-    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each. With
-    /// `name`, only labels with this name are listed; with `after`, only labels after that label.
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many documents have
+    /// each label. With `name`, only labels with this name are listed; with `after`, only labels after that label.
     pub(super) fn counts(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         let of_name = name.map(|name| format!("{name}:"));
         let of_name = of_name.as_deref().unwrap_or_default();
@@ -277,7 +278,7 @@ impl AllLabels {
         scoped
     }
 
-    /// Returns the bytes that labels take, without those of places.
+    /// Returns the bytes that labels take, except the bytes for each place.
     pub(super) fn bytes(&self) -> u64 {
         self.held.lock().bytes
     }
@@ -306,7 +307,7 @@ impl AllLabels {
 }
 
 impl Held {
-    /// Returns how many documents have a label, as decided.
+    /// Returns how many documents have a label, according to all decisions so far.
     fn documents(&self, label: &str) -> u64 {
         self.keys.get(label).map_or(0, |&key| self.labels[key].documents)
     }
@@ -330,7 +331,7 @@ impl Held {
         key
     }
 
-    /// Counts one set fewer that has a label.
+    /// Subtracts one from the number of sets that contain a label.
     fn give_label(&mut self, key: usize, label: &str) {
         self.labels[key].sets -= 1;
         if self.labels[key].sets == 0 {

@@ -97,7 +97,7 @@ fn a_source_has_a_limit_of_documents() {
     assert_eq!(hold("source:a", None), Err(LabelsFull::Source));
     assert_eq!(hold("source:a", Some("source:b")), Err(LabelsFull::Source), "it comes from another source");
     assert!(hold("source:b", None).is_ok() && hold("n:1", None).is_ok());
-    // It stays in its source.
+    // The document stays in its source.
     let other = hold("n:3\nsource:a", Some("n:1\nsource:a")).unwrap();
     all.count(first, false);
     assert_eq!(hold("source:a", None), Err(LabelsFull::Source));

@@ -1,6 +1,6 @@
 //! Place -> the time its document was last seen: four bytes a document, in chunks that never move. `due` says whether a
-//! document has expired. Readers and writers take no lock. The time of a place means nothing once the place is reused, so
-//! code that acts on it checks again under the decision lock.
+//! document has expired. Readers and writers take no lock. When a place is reused, its former time is no longer valid,
+//! so code that acts on a time checks it again under the decision lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +20,8 @@ const TICK_MAX: u32 = UNWRITTEN - 1;
 /// the time on disk.
 const PARTS_OF_TTL: i64 = 64;
 
-/// The places in the first chunk. Each further chunk doubles, so 22 chunks hold every place.
+/// The places in the first chunk. Each further chunk is twice as large as the one before, so 22 chunks are enough for
+/// all places.
 const FIRST_CHUNK_PLACES: u64 = 1024;
 const CHUNKS: usize = 22;
 
@@ -30,15 +31,15 @@ pub struct LastSeen {
     chunks: [OnceLock<Box<[AtomicU32]>>; CHUNKS],
 }
 
-/// The work that a document's last-seen time calls for.
+/// The work that a document's last-seen time requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     Nothing,
-    /// No time is known since the time to live was set: read it from the disk.
+    /// No time has become known since the time to live was set: read it from the disk.
     Read,
     /// The time is too long ago: delete the document.
     Delete,
-    /// The time is later than on disk: write it.
+    /// The time is later than the time on disk: write it.
     Write,
 }
 
@@ -71,8 +72,8 @@ impl LastSeen {
         _ = self.cell(place).compare_exchange(0, self.tick(seen), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Forgets the time of an empty place. If a document takes the place at this moment, its time becomes unknown at
-    /// worst.
+    /// Forgets the time of an empty place. If a document takes the place at this moment, the worst result is that its
+    /// time becomes unknown.
     pub fn forget(&self, place: Place) {
         self.cell(place).store(0, Ordering::Relaxed);
     }
@@ -83,8 +84,8 @@ impl LastSeen {
         let last_seen = self.time(value & TICK_MAX);
         match value {
             0 => Due::Read,
-            // `TICK_MAX` also stands for all later times, so the true time is unknown. This happens if the clock of the
-            // machine was decades slow when the collection was created.
+            // `TICK_MAX` also represents all later times, so the true time is unknown. This happens if the clock of the
+            // machine was decades behind when the collection was created.
             _ if value & TICK_MAX == TICK_MAX => {
                 if value & UNWRITTEN != 0 {
                     Due::Write
@@ -98,14 +99,14 @@ impl LastSeen {
         }
     }
 
-    /// Returns the time the document at the place was last seen, rounded up by half a second at most; `None` if it is
-    /// not known.
+    /// Returns the time at which the document at the place was last seen, rounded up by half a second at most; `None`
+    /// if it is not known.
     pub fn last_seen(&self, place: Place) -> Option<TimestampMs> {
         let tick = self.get(place) & TICK_MAX;
         (tick > 0).then(|| self.time(tick))
     }
 
-    /// Returns the time to write to disk, and counts it as written from here on.
+    /// Returns the time to write to disk, and marks it as written.
     pub fn take_unwritten(&self, place: Place) -> Option<TimestampMs> {
         let value = self.cell(place).fetch_and(TICK_MAX, Ordering::Relaxed);
         (value & UNWRITTEN != 0).then(|| self.time(value & TICK_MAX))
@@ -121,7 +122,7 @@ impl LastSeen {
         places * size_of::<AtomicU32>() as u64
     }
 
-    /// Converts a time to ticks. The result is at least 1, because 0 says that no time is known.
+    /// Converts a time to ticks. The result is at least 1, because 0 means that no time is known.
     fn tick(&self, at: TimestampMs) -> u32 {
         let since = at.0.saturating_sub(self.made.0).max(1);
         since.saturating_add(TICK_MS - 1).saturating_div(TICK_MS).min(i64::from(TICK_MAX)) as u32
@@ -138,7 +139,7 @@ impl LastSeen {
 
     fn cell(&self, place: Place) -> &AtomicU32 {
         let (level, offset) = locate(place);
-        // The allocator zeroes the chunk, so pages that hold no document yet take no memory.
+        // The allocator zeroes the chunk, so pages without documents take no memory.
         let chunk = || bytemuck::allocation::zeroed_slice_box((FIRST_CHUNK_PLACES << level) as usize);
         &self.chunks[level].get_or_init(chunk)[offset]
     }

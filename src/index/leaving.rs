@@ -1,7 +1,7 @@
 //! Removed documents and promoted links wait for earlier readers. A reader takes the durable position in the commit
-//! order, and then reads data that was durable at that place while the order moves on. A deleted document keeps its
-//! postings and its place in the index until the last reader with an earlier position has left. A promoted link counts
-//! as a link until then.
+//! order, and then reads the data that was durable at that position. Meanwhile the position advances. A deleted
+//! document keeps its postings and its place in the index until the last reader with an earlier position has finished.
+//! A promoted link is still marked as a link until then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,19 +22,20 @@ pub(super) enum Settled {
 }
 
 /// The readers, and the documents that they may still see in their earlier state. Each batch of such documents takes
-/// the current token. If nothing else holds a token, its readers have left.
+/// the current token. If nothing else refers to a token, its readers have finished.
 #[derive(Default)]
 pub(super) struct Leaving {
     /// The current token. Readers note it in memory of their own thread, so they do not wait for each other. The thread
-    /// that replaces it counts them.
+    /// that replaces the token counts these notes.
     now: ArcSwap<()>,
-    /// Batches in the commit order.
+    /// Batches, in the order of their commits.
     waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Settled>)>>,
-    /// The number of documents that are deleted and not removed yet.
+    /// The number of documents that are deleted but not removed yet.
     count: AtomicU64,
 }
 
-/// A reader, from before it takes the durable position in the commit order until it has read everything it needs.
+/// The registration of a reader. It is made before the reader takes the durable position in the commit order, and
+/// dropped when the reader has read everything that it needs.
 pub struct Reading(#[allow(dead_code, reason = "held for its count")] Guard<Arc<()>>);
 
 impl Leaving {
@@ -44,10 +45,11 @@ impl Leaving {
     }
 
     /// Adds the documents that were deleted, and the links that were promoted, when the durable position advanced to
-    /// its present value. Call it after that: readers that register from here on see the new position.
+    /// its present value. Call it after the position has advanced: readers that register from then on see the new
+    /// position.
     pub(super) fn gone(&self, places: Vec<Place>, promoted: Vec<Place>) {
         self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
-        // A link that was promoted may be among the deleted documents.
+        // Promotions come first, because a link that was promoted may be among the deleted documents.
         let promoted = promoted.into_iter().map(Settled::Promoted);
         let all: Vec<Settled> = promoted.chain(places.into_iter().map(Settled::Gone)).collect();
         if !all.is_empty() {
@@ -56,7 +58,8 @@ impl Leaving {
         }
     }
 
-    /// Returns the oldest waiting document, if no reader may still see it in its earlier state.
+    /// Returns the oldest waiting document. Returns `None` if there is none, or if a reader may still see it in its
+    /// earlier state.
     pub(super) fn next(&self) -> Option<Settled> {
         let mut waiting = self.waiting.lock();
         let (readers, places) = waiting.front_mut()?;
@@ -84,7 +87,7 @@ impl Leaving {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns how many documents are deleted and not removed yet.
+    /// Returns how many documents are deleted but not removed yet.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

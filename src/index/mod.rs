@@ -3,10 +3,10 @@
 //! similar to a query.
 //! Knows nothing of the text of ids, of storage, or of how its findings are used.
 //!
-//! [`Index`] is the only entrance: one call changes a document everywhere. Behind it are a directory of places and ids
+//! All access is through [`Index`]: one call changes a document everywhere. Behind it are a directory of places and ids
 //! (`directory.rs`) and the parts that hold documents. Today there is one part, in memory (`part.rs`). It has a row for
 //! each document (`arena.rs`) and, for each banding (`bands.rs`), tables over the rows (`band_tables.rs`) that searches
-//! probe (`bucket_reads.rs`). A part on disk would be a second one; [`NeedsDisk`] is for that.
+//! probe (`bucket_reads.rs`). A part on disk would be a second part. [`NeedsDisk`] is prepared for it.
 
 mod ahead;
 mod arena;
@@ -91,8 +91,8 @@ pub struct IndexOptions {
     pub seed: Option<u64>,
 }
 
-/// A part on disk that a search has to read first. It has no values today, because the only part is in memory. A part
-/// on disk would return values of this type, and the caller would resolve them outside the decision lock with
+/// A part on disk that a search has to read first. This type has no values today, because the only part is in memory. A
+/// part on disk would return values of this type, and the caller would resolve them outside the decision lock with
 /// [`Index::fetch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeedsDisk {}
@@ -100,7 +100,7 @@ pub enum NeedsDisk {}
 /// All documents of a collection, in memory.
 ///
 /// To open an index, call [`load`](Self::load) from any number of threads, then [`build`](Self::build). After that,
-/// changes come one at a time under the caller's decision lock, while any number of readers search without a lock.
+/// changes run one at a time under the caller's decision lock, while any number of readers search without a lock.
 pub struct Index {
     directory: Directory,
     part: MemoryPart,
@@ -135,7 +135,7 @@ impl Index {
         self.part.build(self.directory.used(), progress);
     }
 
-    // Changes, one at a time.
+    // Changes. They run one at a time, as do all functions below that "count as a change".
 
     /// Adds a document. Returns `None` if the index holds [`PLACES_MAX`] documents.
     pub fn enter(&self, entry: Entry<'_>) -> Option<Place> {
@@ -184,22 +184,22 @@ impl Index {
         self.part.demote(link);
     }
 
-    // Removal, once earlier readers have left.
+    // Removal, after earlier readers have finished.
 
-    /// Keeps everything that is readable now readable until the guard is dropped. Call it before reading the durable
-    /// position in the commit order.
+    /// Registers a reader: everything that is readable now stays readable until the guard is dropped. Call it before
+    /// reading the durable position in the commit order.
     pub fn reading(&self) -> Reading {
         self.leaving.reading()
     }
 
-    /// Takes documents that are deleted on disk, and links that are promoted there. The deleted documents stay until
-    /// the readers that came before have left. Call it after advancing the durable position in the commit order.
+    /// Takes documents that are deleted on disk, and links that are promoted on disk. The deleted documents stay until
+    /// all earlier readers have finished. Call it after advancing the durable position in the commit order.
     pub fn gone(&self, places: Vec<Place>, promoted: Vec<Place>) {
         self.leaving.gone(places, promoted);
     }
 
-    /// Returns the next document to [`remove`](Self::remove). `None` if none is waiting, or a reader may still read the
-    /// oldest. Counts as a change.
+    /// Returns the next document to [`remove`](Self::remove). Returns `None` if no document is waiting, or if a reader
+    /// may still read the oldest one. Counts as a change.
     pub fn next_removable(&self) -> Option<Place> {
         loop {
             match self.leaving.next()? {
@@ -230,8 +230,8 @@ impl Index {
     // Upkeep.
 
     /// Resizes the shards of tables that changes have left nearly full or sparse. Call it after changes, from one
-    /// thread at a time. It may run at the same time as a change; without it, changes resize shards themselves when
-    /// they are full, which takes 0.1 ms.
+    /// thread at a time. It may run at the same time as a change. Without it, a change that finds a shard full must
+    /// resize that shard, which takes 0.1 ms.
     pub fn resize_tables(&self) {
         while self.part.resize_next() || self.directory.resize_next(self.part.rows()) {}
     }
@@ -259,7 +259,7 @@ impl Index {
         Ok(self.part.search(view, query, bounds))
     }
 
-    /// Adds documents that the caller knows by other means, if they are still at their places, and ranks the result
+    /// Adds documents that the caller has found by other means, if they are still at their places, and ranks the result
     /// again.
     pub fn consider(&self, search: &mut Search, query: &Query<'_>, known: &[(Seq, Place)]) {
         search::consider(self.part.rows(), self.part.shape(), search, query, known);
@@ -280,9 +280,9 @@ impl Index {
         self.part.banding()
     }
 
-    /// Measures how crowded the buckets are, with about `documents_max` documents; another `number` selects others.
-    /// With `all`, the largest bucket is found however small it is, which reads every posting. Calls `pause` after each
-    /// document.
+    /// Measures how crowded the buckets are, with a sample of about `documents_max` documents. Another `number` selects
+    /// another sample. With `all`, reads every posting, so that the largest bucket is found even if it is small. Calls
+    /// `pause` for each document.
     pub fn survey(
         &self,
         (documents_max, number): (u32, u32),
@@ -294,14 +294,14 @@ impl Index {
         self.part.survey(sample, all, bucket_read_max)
     }
 
-    /// Returns about `documents_max` places, spread over all. Another `number` selects others. Some may be empty.
+    /// Returns about `documents_max` evenly spread places. Another `number` selects others. Some may be empty.
     pub fn sample(&self, documents_max: u32, number: u32) -> impl Iterator<Item = Place> + use<> {
         let used = self.directory.used();
         let step = used.div_ceil(documents_max).max(1);
         (number % step..used).step_by(step as usize).map(Place)
     }
 
-    /// Returns the fullest buckets, at most `limit`, the fullest first, each with up to `samples` of its documents.
+    /// Returns up to `limit` of the fullest buckets, the fullest first, and for each of them up to `samples` documents.
     /// Buckets of up to eight documents are included only with `all`, which reads every posting.
     pub fn fullest(&self, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
         self.part.fullest(limit, samples, all)
@@ -315,8 +315,8 @@ impl Index {
         self.part.begin_banding(banding, through, self.directory.used())
     }
 
-    /// Adds documents that existed before to the next banding. Looks at `documents_max` places at most, and returns
-    /// whether those were the last.
+    /// Adds documents that existed before [`begin_banding`](Self::begin_banding) to the next banding. Looks at
+    /// `documents_max` places at most, and returns whether those were the last.
     pub fn fill(&self, next: &mut NextBanding, documents_max: u32) -> bool {
         self.part.fill(next, documents_max)
     }
@@ -352,8 +352,8 @@ impl Index {
 
     // Labels.
 
-    /// Holds a set of labels, for an [`Entry`] or for [`set_labels`](Self::set_labels) of a document that has the
-    /// labels `had` so far. Fails if a limit is reached. Counts as a change.
+    /// Returns a set of labels with one more holder, for an [`Entry`] or for [`set_labels`](Self::set_labels) of a
+    /// document that has the labels `had` so far. Fails if a limit is reached. Counts as a change.
     pub fn hold_labels(
         &self,
         labels: Option<&Labels>,
@@ -363,7 +363,7 @@ impl Index {
         labels.map_or(Ok(LabelSet::NONE), |labels| self.part.rows().labels().hold(labels, had, limits))
     }
 
-    /// Returns the set of these labels, which some document has.
+    /// Returns the set of these labels; [`LabelSet::NONE`] if no document has it.
     pub fn known_labels(&self, labels: Option<&Labels>) -> LabelSet {
         labels.map_or(LabelSet::NONE, |labels| self.part.rows().labels().known(labels))
     }
@@ -373,8 +373,8 @@ impl Index {
         self.part.rows().labels().release(set);
     }
 
-    /// Holds the set of labels with this text, for an [`Entry`] to [`load`](Self::load), and counts the document. May
-    /// be called from several threads at once.
+    /// Returns the set of labels with this text and one more holder, for an [`Entry`] to [`load`](Self::load), and
+    /// counts the document. May be called from several threads at once.
     pub fn load_labels(&self, text: Option<&str>) -> Result<LabelSet, InvalidLabel> {
         let labels = self.part.rows().labels();
         let set = text.map_or(Ok(LabelSet::NONE), |text| labels.load(text))?;
@@ -387,7 +387,7 @@ impl Index {
         self.part.rows().labels().of(place)
     }
 
-    /// Gives the document at a place other labels, and releases those that it had. Counts as a change.
+    /// Replaces the labels of the document at a place, and releases its former labels. Counts as a change.
     pub fn set_labels(&self, place: Place, set: LabelSet) {
         let labels = self.part.rows().labels();
         let had = labels.of(place);
@@ -395,24 +395,24 @@ impl Index {
         labels.release(had);
     }
 
-    /// Counts a document that is decided to have these labels, or no longer counts one. Counts as a change.
+    /// Adds one decided document to the count of each label in the set, or subtracts one. Counts as a change.
     pub fn count_labels(&self, set: LabelSet, is_new: bool) {
         self.part.rows().labels().count(set, is_new);
     }
 
-    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many have each. With
-    /// `name`, only labels with this name are listed; with `after`, only later labels.
+    /// Returns the first `limit` labels that documents have, in the order of their texts, and how many documents have
+    /// each. With `name`, only labels with this name are listed; with `after`, only later labels.
     pub fn label_counts(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
         self.part.rows().labels().counts(name, after, limit)
     }
 
-    /// Returns how many labels documents have, including those that are not on disk yet.
+    /// Returns the number of different labels that documents have, including labels that are not on disk yet.
     pub fn labels_used(&self) -> u64 {
         self.part.rows().labels().used()
     }
 
-    /// Returns every place whose document has a label as decided, with all its labels. `decided` has the new labels of
-    /// documents whose labels will change. Looks at every place. Counts as a change.
+    /// Returns every place whose document has a label according to all decisions, with all its labels. `decided`
+    /// contains the new labels of documents whose labels will change. Looks at every place. Counts as a change.
     pub fn labelled(&self, label: &Label, decided: &HashMap<Place, LabelSet>) -> Vec<(Place, LabelSet)> {
         let labels = self.part.rows().labels();
         let sets = labels.sets_with(label);
@@ -424,7 +424,7 @@ impl Index {
         all.filter(|(_, set)| sets.contains(set)).collect()
     }
 
-    /// Returns the fingerprint of the id of the document at a place, which must have one. Counts as a change.
+    /// Returns the fingerprint of the id at a place, which must have a document. Counts as a change.
     pub fn id_fingerprint(&self, place: Place) -> u64 {
         self.part.rows().id_fingerprint(place)
     }

@@ -12,7 +12,7 @@ use super::*;
 use crate::types::{Explanation, LabelLimits, ScopeTerm};
 
 const LABELS: [&str; 4] = ["", "site:a", "crawl:1\nsite:a", "crawl:2"];
-/// Scopes, and which of [`LABELS`] each takes. One names a label that no document has.
+/// Scopes, and which of [`LABELS`] each scope includes. One scope names a label that no document has.
 const SCOPES: [(&[&str], [bool; 4]); 5] = [
     (&["site:a"], [false, true, true, false]),
     (&["site:a", "!crawl:1"], [false, true, false, false]),
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// Removes the documents that are deleted. No reader is left.
+    /// Removes the deleted documents. This test has no readers that they would wait for.
     fn clear(&mut self) {
         while let Some(place) = self.index.next_removable() {
             assert_eq!(self.index.remove(place), self.model.remove(&place).unwrap().occupant.seq);
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// Removes a document. The removal becomes durable, is undone, or stays unknown.
+    /// Removes a document. The removal becomes durable or is undone, or its result stays unknown.
     fn remove(&mut self, place: Place) {
         while self.model[&place].promoted.is_some_and(|(_, on_disk)| !on_disk) {
             self.promote(place);
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// Returns what a search must find, best first.
+    /// Returns the documents that a search must find, best first.
     fn expected(&self, view: View, query: &Query<'_>, in_scope: [bool; 4]) -> Vec<Candidate> {
         let (bands, rows) = (self.index.banding().bands() as usize, self.index.banding().rows() as usize);
         let shares = |held: &Held| {
@@ -241,7 +241,7 @@ impl World {
         expected.truncate(Explanation::BELOW_MAX);
         assert_eq!(below, expected.into_iter().map(|(matching, _)| matching).collect::<Vec<_>>(), "{view:?}");
         assert!(examined.below.iter().all(|below| all.contains(below)), "{:?} of {all:?}", examined.below);
-        // If contents are compared, each content of one signature counts.
+        // If contents are compared, each content of one signature counts as a candidate.
         assert!(query.contents_max.is_some() || examined.seen >= u64::from(search.candidates));
     }
 
@@ -264,7 +264,7 @@ impl World {
             own,
             matching_min: self.rng.random_range(0..=SHAPE.k),
             members_max: usize::MAX,
-            // Only contents can be compared by their shingles.
+            // A query without content cannot be compared by its shingles.
             contents_max: (content != 0 && self.rng.random_bool(0.3)).then_some(usize::MAX),
             scope: scope.as_ref().map(|scope| scope as &dyn Fn(Place) -> bool),
             mistaken: &HashSet::new(),

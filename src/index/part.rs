@@ -30,7 +30,7 @@ pub(super) struct MemoryPart {
     keeps_last_seen: AtomicBool,
 }
 
-/// The parts that can be exchanged while others search.
+/// The tables and times, which can be replaced while the index is in use.
 struct Tables {
     now: Arc<BandTables>,
     /// The tables of a new banding, while they are being built.
@@ -78,7 +78,7 @@ impl MemoryPart {
         self.shape
     }
 
-    /// Puts a document at an empty place, without postings, which [`Self::build`] makes. May be called from several
+    /// Puts a document at an empty place, without its postings, which [`Self::build`] makes. May be called from several
     /// threads at once.
     pub(super) fn load(&self, place: Place, entry: Entry<'_>) {
         self.arena.publish(place, entry);
@@ -124,7 +124,7 @@ impl MemoryPart {
         self.tables.read().all().for_each(|tables| tables.remove(&self.arena, place));
     }
 
-    /// Resizes one shard of the tables that is due. Returns whether there was one.
+    /// Resizes one shard of the tables, if a shard is due. Returns whether one was due.
     pub(super) fn resize_next(&self) -> bool {
         // The lock is held for one shard only, so that other tables can take over soon.
         self.tables.read().all().any(|tables| tables.resize_next(&self.arena))
@@ -132,7 +132,7 @@ impl MemoryPart {
 
     /// Makes a link an ordinary document for views from a position in the commit order on.
     pub(super) fn promote(&self, link: Place, at: Seq) {
-        // This is noted before a search can find the link.
+        // The promotion is noted before a search can find the link.
         self.arena.promote(link, at);
         self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, link, true));
     }
@@ -154,7 +154,7 @@ impl MemoryPart {
         self.tables.read().now.bands().banding()
     }
 
-    /// Measures how crowded the buckets of the documents at these places are.
+    /// Measures how many documents are in the buckets of the documents at these places.
     pub(super) fn survey(&self, sample: impl Iterator<Item = Place>, all: bool, bucket_read_max: usize) -> Survey {
         // This takes long, so the lock is not held for it.
         let now = Arc::clone(&self.tables.read().now);
@@ -166,7 +166,7 @@ impl MemoryPart {
         seen
     }
 
-    /// Returns the fullest buckets, at most `limit`, each with up to `samples` of its documents.
+    /// Returns up to `limit` of the fullest buckets, and for each of them up to `samples` documents.
     pub(super) fn fullest(&self, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
         // This takes long, so the lock is not held for it.
         let now = Arc::clone(&self.tables.read().now);
@@ -180,15 +180,15 @@ impl MemoryPart {
         NextBanding { tables, through, at: 0, end }
     }
 
-    /// Adds documents that existed before to the next banding. Looks at `documents_max` places at most, and returns
-    /// whether those were the last.
+    /// Adds documents that existed before [`Self::begin_banding`] to the next banding. Looks at `documents_max` places
+    /// at most, and returns whether those were the last.
     pub(super) fn fill(&self, next: &mut NextBanding, documents_max: u32) -> bool {
         let tables = self.tables.read();
         let end = next.end.min(next.at.saturating_add(documents_max));
         for place in (next.at..end).map(Place) {
             let older = self.arena.peek(place).is_some_and(|seen| seen.seq <= next.through);
-            // The present banding decides this, not the arena's flags: a link that is being promoted can be found, and
-            // may be in the new banding already.
+            // Whether a document can be found is read from the present banding, not from the arena's flags: a link that
+            // is being promoted can be found already, and may be in the new banding already.
             if older && tables.now.here(place) && !next.tables.here(place) {
                 next.tables.insert(&self.arena, place, tables.now.is_findable(place));
             }
@@ -200,7 +200,7 @@ impl MemoryPart {
     /// Makes searches use a complete new banding from now on.
     pub(super) fn take_over(&self, next: NextBanding) {
         let mut tables = self.tables.write();
-        // Both are exchanged under one lock: a change between the two would enter its postings twice.
+        // Both fields are replaced under one lock. A change between the two steps would enter its postings twice.
         let old = std::mem::replace(&mut tables.now, next.tables);
         tables.next = None;
         // The lock is released first, so that searches do not wait until the memory is freed.

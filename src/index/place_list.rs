@@ -39,7 +39,7 @@ impl PlaceList {
         if places.len() <= CHUNK_MAX {
             return Self::Few(SmallVec::from_slice(places));
         }
-        // Chunks are not filled up, because those in the middle will get more places.
+        // Chunks are not filled up, because chunks in the middle will get more places.
         let chunks: Vec<Vec<Place>> = places.chunks(CHUNK_MAX * 3 / 4).map(<[Place]>::to_vec).collect();
         let bytes = chunks.iter().map(bytes_of).sum();
         Self::Many(Box::new(Many { chunks, len: places.len(), bytes }))

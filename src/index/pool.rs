@@ -1,8 +1,8 @@
-//! Buckets of postings, handed out in pages. Here a bucket is a cache line, not all documents of one band key. It has
-//! twelve entries of 32 bits, for each a tag of eight bits and one bit that says whether the entry belongs to an earlier
-//! bucket, and two numbers: the number of its entries, and the number of entries that went to a later bucket because it
-//! was full. Pages that a table returns are kept for the next request: tables grow all the time, and an allocator would
-//! leave holes of every size behind.
+//! Buckets of postings, handed out in pages. Here a bucket is a cache line, not all documents of one band key. A bucket
+//! has twelve entries of 32 bits. Each entry has a tag of eight bits, and one bit that says whether the entry belongs
+//! to an earlier bucket. A bucket also has two numbers: the number of its entries, and the number of entries that went
+//! to a later bucket because this one was full. Pages that a table returns are kept for the next request: tables grow
+//! all the time, and an allocator would leave unused gaps of every size.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -22,7 +22,7 @@ pub(super) const PAGE_BUCKETS: usize = 64;
 /// The number of pages in the first slab, and the maximum number (64 MiB). Each further slab is as large as all slabs
 /// before it together, up to the maximum. Pages that are not used yet take no memory.
 const SLAB_PAGES: [usize; 2] = [16, 1 << 14];
-/// The value at which the count of passed entries stays once it is reached, because it is no longer exact.
+/// When the count of passed entries reaches this value, it stays there, because it is no longer exact.
 const PASSED_MAX: u8 = u8::MAX;
 
 /// Twelve entries with their tags.
@@ -32,7 +32,7 @@ pub(super) struct Bucket {
     tags: [u8; BUCKET_ENTRIES],
     len: u8,
     passed: u8,
-    /// A bit for each entry that belongs to an earlier bucket.
+    /// One bit for each entry: whether the entry is a stray, which belongs to an earlier bucket.
     strays: u16,
     entries: [u32; BUCKET_ENTRIES],
 }
@@ -111,8 +111,8 @@ impl Pages {
 impl Slab {
     fn new(pages: usize) -> Self {
         let words = (pages * size_of::<[Bucket; PAGE_BUCKETS]>() + LINE_BYTES) / size_of::<u64>();
-        // Allocated as words and not as buckets: for buckets, the allocator would write zeros over memory that the
-        // system has zeroed.
+        // The slab is allocated as words and not as buckets. For buckets, the allocator would write zeros over memory
+        // that the system has zeroed already.
         let words = Box::leak(bytemuck::allocation::zeroed_slice_box::<u64>(words));
         Self(NonNull::from(words))
     }
@@ -130,14 +130,14 @@ impl Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from a box, and all pages, which hold this slab, are gone.
+        // SAFETY: the pointer came from a box. Each page keeps its slab alive, so all pages have been dropped.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-// SAFETY: a slab owns its memory, and any thread may drop it: no page is left that refers to it.
+// SAFETY: a slab owns its memory, and any thread may drop it, because no page refers to it any longer.
 unsafe impl Send for Slab {}
-// SAFETY: a shared slab hands out addresses of pages and reads nothing of them.
+// SAFETY: a shared slab hands out addresses of pages and does not read the pages.
 unsafe impl Sync for Slab {}
 // SAFETY: a page owns its buckets, which are plain numbers: each page is handed out once and returned whole.
 unsafe impl Send for Page {}
@@ -202,14 +202,14 @@ impl Bucket {
         })
     }
 
-    /// Returns true only if no entry that belongs here has this tag. Returns false, too, if entries went to a later bucket:
-    /// these are not looked at.
+    /// Returns true only if no entry that belongs here has this tag. Also returns false if entries went to a later
+    /// bucket, because those entries are not looked at.
     #[inline]
     pub(super) fn has_none(&self, tag: u8) -> bool {
         !self.passed() && self.positions(tag) == 0
     }
 
-    /// Returns a bit for each entry, which says whether it has this tag.
+    /// Returns a bit for each entry, which says whether the entry has this tag.
     #[inline]
     fn positions(&self, tag: u8) -> u32 {
         equal_tags(self.tags, tag) & ((1 << self.len) - 1)
@@ -255,7 +255,7 @@ impl Bucket {
     }
 }
 
-/// Returns a bit for each tag, which says whether it is equal to `tag`.
+/// Returns a bit for each of `tags`, which says whether that one is equal to `tag`.
 #[inline]
 fn equal_tags(tags: [u8; BUCKET_ENTRIES], tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn pages_go_between_threads() {
         const THREADS: u32 = 3;
-        // More than the first slab has, so that different threads make and free slabs.
+        // These are more pages than the first slab has, so that different threads make and free slabs.
         let pages_each = if cfg!(miri) { 8 } else { 200 };
         let pool = Pool::default();
         let fill = |thread: u32| {

@@ -1,7 +1,7 @@
-//! Links that become ordinary documents, each with its position in the commit order. A deletion makes a link represent
-//! its cluster. A view from before that position must not find the link, and a later view must find it. The arena has
-//! one bit for both, so the positions are kept here until all earlier readers have left. Few links are promoted at the
-//! same time.
+//! Links that become ordinary documents, each with its position in the commit order. A link is promoted if a deletion
+//! makes it the representative of its cluster. A view from before that position must not find the link, and a later
+//! view must find it. One bit in the arena cannot serve both views, so the positions are kept here until all earlier
+//! readers have finished. Few links are promoted at the same time.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ impl Promotions {
         let mut all = self.0.write();
         all.remove(&link);
         if all.is_empty() {
-            // A deletion by label may have promoted millions.
+            // A deletion by label may have promoted millions of links.
             all.shrink_to_fit();
         }
     }

@@ -27,7 +27,7 @@ pub struct Query<'a> {
     pub content: u64,
     /// The place of the query's own document, if it is stored. A document never matches itself.
     pub own: Option<Place>,
-    /// The lowest number of equal slots of a match.
+    /// The minimum number of equal slots that a match has.
     pub matching_min: u32,
     /// The maximum number of documents with one signature to list. All of them were compared as one, so the documents
     /// that are left out are equally similar.
@@ -39,7 +39,8 @@ pub struct Query<'a> {
     pub mistaken: &'a HashSet<Seq>,
     /// Whether the document at a place can be found; see [`Index::scope`](super::Index::scope).
     pub scope: Option<&'a dyn Fn(Place) -> bool>,
-    /// Whether to tell what the search examined. It then compares all slots of every candidate.
+    /// Whether to return the documents that the search examined. If so, the search compares all slots of every
+    /// candidate.
     pub explain: bool,
 }
 
@@ -57,13 +58,13 @@ pub struct Bounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub seq: Seq,
-    /// Its place, as long as it is there.
+    /// Its place, which is valid as long as the document is there.
     pub place: Place,
     /// The number of equal slots out of k.
     pub matching: u32,
     /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,
-    /// Whether the content hashes agree, as far as memory has them.
+    /// Whether the content hashes agree in the 64 bits that are in memory.
     pub same_content: bool,
     pub linked: bool,
 }
@@ -75,11 +76,11 @@ pub struct Search {
     pub found: Vec<Candidate>,
     /// The number of documents compared. Documents with the same signature count as one.
     pub candidates: u32,
-    /// How many of them have the required number of equal slots.
+    /// How many of these candidates have the required number of equal slots.
     pub above: u32,
     pub unread: Unread,
     pub cost: Cost,
-    /// Present if the query asked for it.
+    /// Present if [`Query::explain`] is set.
     pub examined: Option<Box<Examined>>,
 }
 
@@ -125,7 +126,7 @@ pub struct Unread {
     pub postings: u64,
     /// Candidates that were not compared.
     pub candidates: u64,
-    /// Documents of a compared signature that have further contents.
+    /// Documents that have a compared signature, but whose contents are beyond `contents_max`.
     pub contents: u64,
 }
 
@@ -147,7 +148,7 @@ impl Cost {
 impl<'a> Query<'a> {
     /// Makes a verifier that compares candidates with this query.
     fn verifier(&self, arena: &'a Arena, shape: SignatureShape, words: &'a mut Vec<u64>) -> Verifier<'a> {
-        // With a higher minimum, a verifier may stop before it has compared all slots.
+        // With a minimum above 0, a verifier may stop before it has compared all slots.
         let counted_min = if self.explain { 0 } else { self.matching_min };
         Verifier::new(arena, self.signature, shape, counted_min, words)
     }
@@ -164,14 +165,14 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// Returns whether a document has the query's content, as far as memory has the hashes.
+    /// Returns whether a document has the query's content, judged by the 64 bits of the hash that are in memory.
     fn same_content(&self, occupant: &Occupant) -> bool {
         self.content != 0 && occupant.content == self.content && !self.mistaken.contains(&occupant.seq)
     }
 }
 
-/// After a search has listed this many members, it lists only one member of each further group. An answer names fewer
-/// documents.
+/// After a search has listed this many members, it lists only one member of each further group. An answer contains
+/// fewer documents than this.
 const FOUND_MAX: usize = 1 << 16;
 /// Unread members of a group are counted up to this number.
 const UNREAD_COUNTED_MAX: usize = 10_000;
@@ -215,14 +216,14 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
             query,
             reads_max: if query.scope.is_some() { bounds.bucket_read_max } else { usize::MAX },
         };
-        // The twin comes first, because the members of other groups are listed up to a limit.
+        // The twin comes first, because the number of listed members is limited.
         if let Some(twin) = &found.twin {
             look.at_twin(twin, &mut verifier, &mut search);
         }
         for GroupHit { group, .. } in &found.groups {
             look.at_group(group, &mut verifier, &mut search);
         }
-        // Cleared, so that the thread's buffers do not keep a group alive.
+        // These are cleared so that the thread's buffers do not keep a group alive.
         found.groups.clear();
         found.twin = None;
         search.rank();
@@ -232,7 +233,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
     })
 }
 
-/// Adds documents that the caller knows by other means, if they are still at their places. Only decisions use this.
+/// Adds documents that the caller has found by other means, if they are still at their places. Only decisions use this.
 pub(super) fn consider(
     arena: &Arena,
     shape: SignatureShape,
@@ -242,7 +243,7 @@ pub(super) fn consider(
 ) {
     let mut words = Vec::new();
     let mut verifier = query.verifier(arena, shape, &mut words);
-    // These documents were not found by their bands.
+    // These documents were not found by their bands, so they do not count as examined.
     let examined = search.examined.take();
     for &(seq, place) in known {
         if let Some((occupant, matching)) = verifier.with(place).filter(|(occupant, _)| occupant.seq == seq) {
@@ -274,7 +275,7 @@ struct Look<'a> {
     shape: SignatureShape,
     view: View,
     query: &'a Query<'a>,
-    /// The maximum number of members of a group to read. There is no limit unless the query has a scope.
+    /// The maximum number of members of a group to read. There is a limit only if the query has a scope.
     reads_max: usize,
 }
 
@@ -307,7 +308,7 @@ impl Look<'_> {
         for _ in 0..self.reads_max {
             if listed == most {
                 if most < self.query.members_max {
-                    // One is enough to say that there are more.
+                    // Counting one is enough to report that there are more.
                     search.unread.postings += members.take(1).count() as u64;
                 }
                 return true;
@@ -325,7 +326,7 @@ impl Look<'_> {
         is_enough
     }
 
-    /// Looks at a group whose signature may be similar to the query's. It is compared once for all members.
+    /// Looks at a group whose signature may be similar to the query's. The signature is compared once for all members.
     fn at_group(&self, group: &Group, verifier: &mut Verifier<'_>, search: &mut Search) {
         let members = group.members();
         let mut found = members.found();
@@ -341,8 +342,8 @@ impl Look<'_> {
         self.list(&members, matching, search, before);
     }
 
-    /// Looks at the documents with the query's own signature. Those with its content come first, links included, and no
-    /// limit hides them.
+    /// Looks at the documents with the query's own signature. Documents that also have the query's content come first,
+    /// including links, and no limit hides them.
     fn at_twin(&self, twin: &Twin, verifier: &mut Verifier<'_>, search: &mut Search) {
         let Some(group) = &twin.group else {
             let place = twin.leader;
@@ -372,9 +373,9 @@ impl Look<'_> {
         }
     }
 
-    /// Lists the members of a group that has the required number of equal slots, except those of the query's content.
-    /// If contents are not compared, the group counts as one candidate if any of its members was listed at index
-    /// `before` or later.
+    /// Lists the members of a group that has the required number of equal slots, except members with the query's
+    /// content. If contents are not compared, the group counts as one candidate if any of its members was listed at
+    /// index `before` or later.
     fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search, before: usize) {
         let others = |place| {
             self.found(place).filter(|(_, occupant)| matching < self.shape.k || !self.query.same_content(occupant))
@@ -437,8 +438,8 @@ impl Search {
     /// Sorts the findings, best first.
     fn rank(&mut self) {
         self.found.sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
-        // A document that was found on its own may have been found in its group too, if another document joined it in
-        // the meantime.
+        // A document that was found alone may also have been found in a group, if another document with its signature
+        // was added in the meantime.
         self.found.dedup_by_key(|found| found.seq);
         if let Some(examined) = &mut self.examined {
             examined.keep_best();
@@ -452,8 +453,8 @@ fn candidate(query: &Query<'_>, shape: SignatureShape, place: Place, occupant: &
     Candidate { seq, place, matching, content, same_content, linked }
 }
 
-/// If there are more than `max`, keeps those that share the most bands with the query, because they are the most likely
-/// to be similar. Returns how many were dropped.
+/// If there are more than `max` candidates, keeps the ones that share the most bands with the query, because they are
+/// the most likely to be similar. Returns how many were dropped.
 fn keep_most_hit(hits: &mut Vec<Hit>, groups: &mut Vec<GroupHit>, max: usize) -> u64 {
     let dropped = (hits.len() + groups.len()).saturating_sub(max);
     if dropped > 0 {

@@ -1,4 +1,4 @@
-//! Secret numbers that tables mix into their keys, so that no client can choose which keys meet in a bucket.
+//! Secret numbers that tables mix into their keys, so that no client can choose which keys fall into the same bucket.
 //! Signatures and content hashes may be given by clients. Without a seed, a client could make documents whose keys
 //! share a shard, bucket and tag, and every lookup and insertion would look at all of them.
 
@@ -25,7 +25,7 @@ impl Seed {
     /// Makes a seed that is the same in every process, for tests.
     pub(super) fn fixed(number: u64) -> Self {
         let before = fmix64(number ^ 0x6861_7061_7821);
-        // Odd, and with its highest bit set, so that no product loses bits of the other factor.
+        // The factor is odd and has its highest bit set, so that no product loses bits of the other factor.
         let factor = fmix64(before.wrapping_add(0x9E37_79B9_7F4A_7C15)) | 1 << 63 | 1;
         Self { before, factor }
     }
@@ -42,7 +42,7 @@ impl Seed {
         self.key(words.fold(self.before, |key, word| fold(key ^ word, self.factor).wrapping_add(key.rotate_left(29))))
     }
 
-    /// Computes one step of the key of a few words. [`Self::key`] finishes it.
+    /// Computes one step of the key of a few words. [`Self::key`] finishes the key.
     #[inline]
     pub(super) fn step(self, key: u64, word: u64) -> u64 {
         fmix64(fold(key ^ self.before, self.factor)) ^ word

@@ -33,18 +33,18 @@ const LOAD_MAX: usize = 91;
 /// A shard is due to shrink below this load.
 const LOAD_MIN: usize = 30;
 
-/// A shard's entries, with room for some more. With its lock it takes one cache line.
+/// A shard's entries, with room for some more. The shard and its lock together take one cache line.
 #[derive(Default)]
 pub(super) struct Shard {
     pages: Vec<Page>,
     lists: Option<Box<Lists>>,
     entries: u32,
     layout: Layout,
-    /// Whether the table has been told that the shard is due to be resized.
+    /// Whether the table has been notified that the shard is due to be resized.
     told: bool,
 }
 
-/// The places of keys that have too many of them for buckets.
+/// The lists of places, for keys that have too many places for separate entries.
 #[derive(Default)]
 struct Lists {
     places: Vec<PlaceList>,
@@ -60,7 +60,7 @@ struct Position {
     entry: u32,
 }
 
-/// The positions of a key's entries: one list, or places.
+/// The positions of a key's entries: either one list, or a few places.
 type Positions = SmallVec<[Position; INLINE_MAX]>;
 
 impl Shard {
@@ -79,16 +79,16 @@ impl Shard {
         self.open(pool, Layout::new(depth, buckets_for(entries, vary, LOAD_FILLED)));
     }
 
-    /// Gives the shard the pages of a layout, without entries. Returns the pages that it had. Until they are given back, the
-    /// pool counts both.
+    /// Gives the shard new pages for a layout, without entries. Returns its former pages. Until these are given back,
+    /// the pool counts the former and the new pages.
     fn open(&mut self, pool: &Pool, layout: Layout) -> Vec<Page> {
         let pages = (0..layout.buckets() / PAGE_BUCKETS).map(|_| pool.take()).collect();
         (self.layout, self.entries, self.told) = (layout, 0, false);
         std::mem::replace(&mut self.pages, pages)
     }
 
-    /// Moves entries to another shard, which is empty: those whose next bit of the key is 1. The numbers of the two
-    /// shards decide how large they become.
+    /// Moves the entries whose next key bit is 1 to another shard, which is empty. The new sizes of the two shards
+    /// depend on their numbers.
     pub(super) fn split(
         &mut self,
         pool: &Pool,
@@ -97,8 +97,8 @@ impl Shard {
         keys: &impl Keys,
     ) {
         let from = self.layout;
-        // Entries that overflowed from one half into the other are counted in the wrong half. These are some dozens, and
-        // the loads leave room for them.
+        // Entries that overflowed from one half into the other are counted in the wrong half. There are some dozens of
+        // such entries, and the loads leave room for them.
         let second: usize = self.all_buckets().skip(from.buckets() / 2).map(|bucket| bucket.entries().len()).sum();
         let here = from.halved(buckets_for(self.entries() - second, number, LOAD_GROWN));
         let there = from.halved(buckets_for(second, other_number, LOAD_FILLED));
@@ -130,7 +130,7 @@ impl Shard {
         pool.give(pages);
     }
 
-    /// Visits every place that is in no list, with its key. Looks at every place to compute its key.
+    /// Visits every place that is in no list, with its key. To compute the keys, reads the rows of all these places.
     pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Place)) {
         let entries = self.all_buckets().flat_map(Bucket::entries).copied();
         let places: Vec<u32> = entries.filter(|entry| entry & LIST == 0).collect();
@@ -212,12 +212,12 @@ impl Shard {
         self.entries as usize * 100 >= self.buckets() * BUCKET_ENTRIES * percent
     }
 
-    /// Returns whether the shard is due to be resized and its table has not been told.
+    /// Returns whether the shard is due to be resized and its table has not been notified.
     pub(super) fn is_newly_due(&self) -> bool {
         !self.told && (self.is_nearly_full() || self.is_sparse())
     }
 
-    /// Notes whether the table has been told that the shard is due to be resized.
+    /// Notes whether the table has been notified that the shard is due to be resized.
     pub(super) fn set_told(&mut self, told: bool) {
         self.told = told;
     }
@@ -261,8 +261,9 @@ impl Shard {
         Some(home)
     }
 
-    /// Prefetches the two buckets after the home of a key, if entries may be there. There is no branch on whether the home
-    /// overflows, because it could not be predicted. If it does not, it is requested again, which costs nothing.
+    /// Prefetches the two buckets after the home of a key, if entries may be there. The code does not branch on whether
+    /// the home overflows, because the branch could not be predicted. If the home does not overflow, it is prefetched
+    /// again, which costs nothing.
     #[inline]
     pub(super) fn prefetch_overflow(&self, key: u64) {
         if self.pages.is_empty() {
@@ -270,7 +271,7 @@ impl Shard {
         }
         let home = self.home(key);
         let stride = usize::from(self.bucket(home).overflows());
-        // The last buckets overflow into the first ones. That is rare, and left out.
+        // The last buckets overflow into the first ones. This case is rare, and is not prefetched.
         let last = self.buckets() - 1;
         prefetch(self.bucket((home + stride).min(last)));
         prefetch(self.bucket((home + 2 * stride).min(last)));
@@ -304,7 +305,7 @@ impl Shard {
         });
     }
 
-    /// Adds a place, for which there must be room. `same` tells whether a place has the key.
+    /// Adds a place, for which there must be room. `same` returns whether a place has the key.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -318,8 +319,8 @@ impl Shard {
         if self.bucket(home).has_none(tag) {
             return self.put_at(home, tag, place.0);
         }
-        // Most places of the same tag have another key. To find out, each must be read from memory. If there are few, it
-        // makes no difference.
+        // Most places with the same tag have another key, but to find out, each must be read from memory. If there are
+        // few such places, the answer makes no difference, so they are not read.
         let (mut tagged, mut any_list) = (0, false);
         self.each_tagged(key, |position| {
             tagged += 1;
@@ -342,7 +343,8 @@ impl Shard {
                 let mut list = PlaceList::default();
                 positions.iter().for_each(|position| list.insert(Place(position.entry), &order));
                 list.insert(place, &order);
-                // From the last to the first, because removing an entry moves those behind it.
+                // Entries are removed from the last to the first, because a removal moves a later entry to the position
+                // that becomes free.
                 positions.iter().rev().for_each(|&position| self.take(key, position));
                 pool.lists_changed(0, bytes_of(&list));
                 let entry = self.adopt(list);
@@ -351,7 +353,7 @@ impl Shard {
         }
     }
 
-    /// Removes a place. Returns whether it was here.
+    /// Removes a place. Returns whether it was in the shard.
     pub(super) fn remove(
         &mut self,
         pool: &Pool,
@@ -421,7 +423,7 @@ impl Shard {
         self.put_at(self.home(key), self.layout.tag(key), entry);
     }
 
-    /// Like [`Self::put`]. Returns false if the step does not tell the bucket.
+    /// Like [`Self::put`]. Returns false if the step does not determine the bucket.
     #[inline]
     fn put_by_step(&mut self, step: u64, tag: u8, entry: u32) -> bool {
         let Some(home) = self.layout.home_of_step(step) else { return false };

@@ -1,7 +1,7 @@
-//! How crowded the buckets are, in documents. Documents with equal signatures share postings, and here each of them
-//! counts. A sample of the documents is looked up under their own keys, because only the buckets that documents meet
-//! are of interest. Most buckets hold one document, and no other document meets them. The same lookup shows whether
-//! each document can be found by all of its bands.
+//! Measures how crowded the buckets are, in documents. Documents with equal signatures share postings, but here each of
+//! them is counted. A sample of the documents is looked up under their own keys. A sample of the buckets would tell
+//! little, because most buckets contain a single document. The same lookup shows whether each document can be found by
+//! all of its bands.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::key_members::INLINE_MAX;
 use super::place::Place;
 use crate::types::Seq;
 
-/// To find the largest bucket, the documents of this many lists are counted: the longest ones.
+/// To find the largest bucket, the documents of this many of the longest lists are counted.
 const COUNTED: usize = 16;
 
-/// A posting counts as missing if this many looks do not find it, with a pause of `LOOK_AGAIN` between them, because a
-/// change may be in progress.
+/// A posting counts as missing if this many attempts do not find it. There is a pause of `LOOK_AGAIN` between them,
+/// because a change may be in progress.
 const LOOKS: u32 = 3;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -26,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 pub struct Survey {
     /// The number of documents in the largest bucket.
     pub largest: u64,
-    /// The median, over the sampled documents, of the number of documents in the fullest bucket of a document.
+    /// For each sampled document, the documents in its fullest bucket are counted. This is the median of these numbers.
     pub p50: u64,
     /// The 99th percentile of the same numbers.
     pub p99: u64,
@@ -34,12 +34,12 @@ pub struct Survey {
     pub over_cap: u64,
     /// The number of documents that were looked up under their own keys.
     pub looked_up: u64,
-    /// The bands of the postings that were not there, one for each posting. Empty unless the index is broken.
+    /// The band of each posting that was missing. Empty if the index is intact.
     pub missing: Vec<u32>,
 }
 
-/// Measures the buckets that the documents at these places fall into. `all` also looks for the largest bucket among
-/// those of up to eight documents, which reads every posting.
+/// Measures the buckets that the documents at these places fall into. With `all`, reads every posting, so that the
+/// largest bucket is found even if it has at most eight documents.
 pub(super) fn survey(
     tables: &BandTables,
     arena: &Arena,
@@ -74,7 +74,7 @@ pub(super) fn survey(
     }
 }
 
-/// Looks again for the postings of documents, and returns the bands of those that are really missing.
+/// Looks again for the postings of documents, and returns the bands of the postings that are really missing.
 fn missing(tables: &BandTables, arena: &Arena, mut suspects: Vec<(Place, Seq)>) -> Vec<u32> {
     let mut missing = Vec::new();
     for _ in 1..LOOKS {
@@ -85,7 +85,7 @@ fn missing(tables: &BandTables, arena: &Arena, mut suspects: Vec<(Place, Seq)>) 
         missing.clear();
         suspects.retain(|&(place, seq)| {
             let absent = absent_bands(tables, arena, place);
-            // A document that is leaving, or has left, need not be found.
+            // A document that is being removed, or was removed, need not be found.
             let stays = arena.peek(place).is_some_and(|now| now.seq == seq) && tables.here(place);
             let lost = stays && tables.is_findable(place) && !absent.is_empty();
             if lost {
@@ -109,8 +109,8 @@ fn absent_bands(tables: &BandTables, arena: &Arena, place: Place) -> Vec<u32> {
     keys.iter().enumerate().filter(is_absent).map(|(band, _)| band as u32).collect()
 }
 
-/// Returns the number of documents in the fullest bucket of a document. Long buckets are counted once, and are then in
-/// `known`.
+/// Returns the number of documents in the fullest bucket of a document. Buckets of more than eight documents are
+/// counted only once: `known` contains their sizes.
 fn fullest_of(tables: &BandTables, arena: &Arena, place: Place, known: &mut HashMap<(usize, u64), u64>) -> u64 {
     let keys = tables.bands().keys_of(arena, place);
     let sizes = keys.iter().enumerate().map(|(band, &key)| {

@@ -1,5 +1,5 @@
-//! The atomics of this folder: those of the machine or, under `--cfg hapax_loom`, those of a model that tries every
-//! order.
+//! The atomics that this folder uses: the ones of the standard library or, under `--cfg hapax_loom`, the ones of
+//! `loom`, which tries every order.
 
 pub(super) use std::sync::OnceLock;
 #[cfg(not(hapax_loom))]

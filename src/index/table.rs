@@ -1,8 +1,8 @@
-//! Key -> places, without the keys: the caller can tell from a place whether it has the key.
-//! The table is cut into shards (`shard.rs`) with a lock each. A shard that has become large splits in two, because
-//! growing it further would take long.
-//! A change that makes a shard nearly full or sparse only notes it. Another thread resizes the shards that were noted,
-//! so that changes do not wait for it. A change resizes a shard itself only if it is full.
+//! Key -> places, without storing the keys: the caller can find out whether a place has a key.
+//! The table is cut into shards (`shard.rs`), each with its own lock. A shard that has become large splits in two,
+//! because growing it further would take long.
+//! A change that makes a shard nearly full or sparse only notes the shard. Another thread resizes the noted shards, so
+//! that changes do not wait for the resizing. A change resizes a shard itself only if the shard is full.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -64,13 +64,13 @@ impl Table {
         table
     }
 
-    /// Adds a place that is not here yet. `same` tells whether a place has the key.
+    /// Adds a place that is not in the table yet. `same` returns whether a place has the key.
     pub(super) fn insert(&self, pool: &Pool, key: u64, place: Place, same: impl Fn(Place) -> bool, keys: &impl Keys) {
         self.with_room(pool, key, keys).insert(pool, key, place, same, |place| keys.order(place));
     }
 
-    /// Adds many places to an empty table. `same` tells whether two places have the same key. `done` is called with the
-    /// number of places added.
+    /// Adds many places to an empty table. `same` returns whether two places have the same key. `done` is called with
+    /// the number of places added.
     pub(super) fn fill(
         &self,
         pool: &Pool,
@@ -132,7 +132,8 @@ impl Table {
         }
     }
 
-    /// Resizes one shard that is due. Returns whether there was one. May run at the same time as a change.
+    /// Resizes the shard that was noted last, if it is still due. Returns whether any shard was noted. May run at the
+    /// same time as a change.
     pub(super) fn resize_next(&self, pool: &Pool, keys: &impl Keys) -> bool {
         let Some(key) = self.due.lock().pop() else { return false };
         let mut shard = self.write(key);
@@ -174,7 +175,7 @@ impl Table {
         }
     }
 
-    /// Removes a place. Returns whether it was here.
+    /// Removes a place. Returns whether it was in the table.
     pub(super) fn remove(
         &self,
         pool: &Pool,
@@ -231,7 +232,7 @@ impl Table {
         }
     }
 
-    /// Visits the places of every key that has no list. Looks at every place to compute its key.
+    /// Visits the places of every key that has no list. To compute the keys, reads the rows of all these places.
     pub(super) fn for_each_few(&self, keys: &impl Keys, mut visit: impl FnMut(&[Place])) {
         let mut places: Vec<(u64, Place)> = Vec::new();
         for shard in self.shards() {
@@ -293,20 +294,20 @@ impl Table {
         self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| Locked::default()).collect())
     }
 
-    /// Moves entries to a new shard: those whose next bit of the key is 1.
+    /// Moves the entries whose next key bit is 1 to a new shard.
     fn split(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         let depth = shard.depth();
         let first = first_slot(slot(key), depth);
         let (middle, end) = (first + (SHARDS_MAX >> (depth + 1)), first + (SHARDS_MAX >> depth));
-        // No key leads to the new shard yet. At most a thread that visits all shards holds its lock for a moment.
+        // No key selects the new shard yet. Only a thread that visits all shards may hold its lock for a moment.
         let mut other = self.shard(middle).write();
         shard.split(pool, &mut other, [first, middle], keys);
         self.depths[first..end].iter().for_each(|held| held.store(depth + 1, Ordering::Release));
     }
 }
 
-/// Returns the number that the first bits of a key make. A shard that `DEPTH_MAX` bits select has one slot, a shard that
-/// one bit less selects has two, and so on.
+/// Returns the number that consists of the first `DEPTH_MAX` bits of a key. A shard that is selected by `DEPTH_MAX`
+/// bits has one slot, a shard that is selected by one bit less has two, and so on.
 #[inline]
 fn slot(key: u64) -> usize {
     (key >> (u64::BITS - u32::from(DEPTH_MAX))) as usize

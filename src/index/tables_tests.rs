@@ -163,8 +163,8 @@ fn building_in_parallel_gives_the_same_buckets() {
     assert_eq!(surveyed(&one_by_one), surveyed(&at_once));
 }
 
-/// Many distinct keys, so that shards grow and split. All places are found again, and they take as many bytes as they
-/// should.
+/// There are many distinct keys, so shards grow and split. All places must be found again, and must take as many bytes
+/// as expected.
 #[test]
 fn a_large_index_finds_all_and_gives_memory_back() {
     const DOCUMENTS: u32 = 30_000;
@@ -216,10 +216,10 @@ fn a_capped_bucket_says_so_and_shows_old_and_new() {
 fn equal_signatures_share_postings() {
     let signatures = vec![vec![3; 64]; 1000];
     let (arena, index) = filled(&signatures);
-    // Most of it is one page per table: twelve bands and the table of signatures.
+    // Most of these bytes are one page per table: twelve bands and the table of signatures.
     assert!(index.bytes() < 65_000, "{} bytes", index.bytes());
     let found = probe(&index, &arena, &signatures[0], 64);
-    // One comparison decides all of them, so no limit on reading hides one.
+    // One comparison decides about all of them, so no limit on reading hides any of them.
     assert_eq!((found.hits.len(), found.unread, found.fullest), (1000, 0, 1000));
     assert!(found.hits.iter().all(|hit| hit.bands == 12));
     assert!(found.hits.iter().any(|hit| hit.place.0 > 980));
@@ -389,7 +389,7 @@ fn readers_drop_a_place_that_changes_under_them() {
     });
 }
 
-/// The keys of places: most keys have three places, every twentieth has twenty. Counts how many a table asks for.
+/// The keys of places: most keys have three places, every twentieth has twenty. Counts how many keys a table requests.
 #[derive(Default)]
 struct FewKeys(Cell<u64>);
 
@@ -413,7 +413,7 @@ impl Keys for FewKeys {
     fn prefetch(&self, _: Place) {}
 }
 
-/// A shard that grows, splits or shrinks moves most of its entries without their keys.
+/// A shard that grows, splits or shrinks moves most of its entries without computing their keys.
 #[test]
 fn entries_belong_where_they_are_however_a_table_grows_and_shrinks() {
     const PLACES: u32 = 100_000;
@@ -434,7 +434,7 @@ fn entries_belong_where_they_are_however_a_table_grows_and_shrinks() {
             }
         }
         assert!(shards >= 16, "{shards} shards: they were to split several times");
-        // It would ask for two keys a place if it moved none by its step.
+        // The table would request two keys per place if it moved no entry by its step.
         assert!(keys.0.get() < u64::from(PLACES) * 3 / 2, "{} keys", keys.0.get());
         let gone = |place: u32| place % 8 != 3;
         for place in (0..PLACES).filter(|&place| gone(place)).map(Place) {
@@ -450,14 +450,14 @@ fn entries_belong_where_they_are_however_a_table_grows_and_shrinks() {
     }
 }
 
-/// Lists that become short turn into separate entries, which need room in a shard that may have none.
+/// Lists that become short turn into separate entries. These need room, but the shard may be full.
 #[test]
 fn many_lists_that_become_short_at_once_find_room() {
     const FAMILIES: u32 = 600;
     const MEMBERS: u32 = 9;
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let hearts: Vec<Vec<u8>> = (0..FAMILIES).map(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect()).collect();
-    // Members differ in the last slot, which is in no band: all their keys are equal, and their signatures are not.
+    // Members differ in the last slot, which is in no band: all their keys are equal, but their signatures differ.
     let signatures: Vec<Vec<u8>> = (0..FAMILIES * MEMBERS)
         .map(|place| {
             let mut signature = hearts[(place % FAMILIES) as usize].clone();

@@ -1,7 +1,7 @@
 //! For each document that a probe found, counts the slots that are equal to those of the query. Most documents that
 //! share a band by chance, or because of common boilerplate, already differ in their first slots. Therefore, if a
-//! document shares only one band, these are compared first, and the rest only if the document can still be similar to
-//! the query. Memory is prefetched a few documents ahead.
+//! document shares only one band, its first slots are compared first, and the other slots only if the document can
+//! still be similar to the query. Memory is prefetched a few documents ahead.
 
 use hapax_core::{SignatureShape, verify};
 
@@ -11,8 +11,8 @@ use super::place::Place;
 
 /// How many documents ahead memory is prefetched.
 const AHEAD: usize = 4;
-/// The number of slots that a document with nothing in common may share in the first look: those of the band that found
-/// it, and a few more.
+/// A document with fewer equal slots than this in the first look cannot reach the minimum. An unrelated document
+/// usually has fewer: the slots of the band that found it, and a few more.
 const BY_CHANCE: u32 = 16;
 
 /// A query that is compared with one document after the other.
@@ -38,7 +38,7 @@ impl<'a> Verifier<'a> {
         words.resize(arena.words(), 0);
         let slots_per_word = u64::BITS / shape.bits;
         let decisive = (shape.k.saturating_sub(matching_min) + BY_CHANCE).next_multiple_of(slots_per_word);
-        // If the first look would cover nearly everything, it covers everything.
+        // If the first look would compare nearly all slots, it compares all of them.
         let first = if decisive <= shape.k / 4 * 3 { decisive } else { shape.k };
         Self { arena, query, shape, matching_min, first: SignatureShape { k: first, ..shape }, words }
     }

@@ -40,13 +40,14 @@ impl View {
         match (arena.promoted_at(place), self) {
             (Some(_), Self::Decided) => true,
             (Some(at), Self::Durable(durable)) => at <= durable,
-            // The last reader that came before the promotion may have left meanwhile.
+            // All readers from before the promotion may have finished meanwhile. The arena then marks it as an ordinary
+            // document.
             (None, _) => arena.peek(place).is_some_and(|now| now.seq == link && !now.linked),
         }
     }
 
     /// Returns whether a document that has postings may be found in this view. `shown` is the document as the view
-    /// shows it. A link has postings only once its promotion has been decided.
+    /// shows it. A link has postings only after its promotion has been decided.
     pub(super) fn finds(self, shown: &Occupant) -> bool {
         self.sees(shown) && !(shown.linked && matches!(self, Self::Durable(_)))
     }

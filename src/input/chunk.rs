@@ -59,7 +59,8 @@ impl fmt::Display for Origin {
 pub struct Chunk {
     /// The documents in the form of the API, one in each line.
     pub lines: Vec<Vec<u8>>,
-    /// The lines of the file that the documents came from, if they were asked for and the file has lines.
+    /// The lines of the file that the documents came from, if `Wanted::originals` is set. The original of a row of a
+    /// Parquet file is the row as JSON. WARC files have no originals.
     pub originals: Vec<Vec<u8>>,
     /// The place that each document came from.
     pub origins: Vec<Origin>,
@@ -83,7 +84,8 @@ impl Chunk {
         chunk
     }
 
-    /// Whether there is no room for a document of `next` bytes. If lines of the file are kept, `next` includes them.
+    /// Returns whether the chunk has no room for a document of `next` bytes. If its original line is stored too, `next`
+    /// includes the bytes of that line.
     pub(super) fn is_full(&self, next: usize) -> bool {
         !self.lines.is_empty() && (self.lines.len() >= DOCUMENTS_MAX || self.bytes + next > BYTES_MAX)
             || self.failures.len() >= DOCUMENTS_MAX

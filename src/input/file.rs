@@ -1,5 +1,6 @@
-//! A file -> chunks of documents. The first bytes show its compression and its format. The name decides only if these
-//! bytes are damaged. It must never know how chunks are sent, or how they are answered.
+//! A file -> chunks of documents. The first bytes show its compression and its format. The name of the file decides
+//! only if these bytes are damaged or do not show the format. It must never know how chunks are sent, or how they are
+//! answered.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -15,7 +16,7 @@ use super::units::{UnitError, Units};
 use super::wanted::Wanted;
 use super::warc::Records;
 
-/// The memory that a zstd frame may ask for, as a power of two: corpora are often compressed with `zstd --long=31`.
+/// The memory that a zstd frame may require, as a power of two: corpora are often compressed with `zstd --long=31`.
 const WINDOW_LOG_MAX: u32 = 31;
 /// Parts of names of WARC files, and of the text and metadata files that Common Crawl makes from them.
 const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
@@ -35,7 +36,7 @@ pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> 
 }
 
 /// Opens `path` and determines its format, as [`read_chunks`] does before it reads the first line. It does not read
-/// from stdin, pipes and devices, because the bytes that it read would be lost.
+/// from stdin, pipes and devices, because their bytes can be read only once.
 pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
     if path == Path::new("-") || !is_readable_twice(&path.metadata()?) {
         return Ok(());
@@ -48,12 +49,13 @@ pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
     format(&mut units, &path.to_string_lossy(), wanted).map(drop)
 }
 
-/// Whether the same bytes can be read again after the file is opened again. A folder has no bytes, so opening it fails.
+/// Whether the same bytes can be read again after the file is opened again. A folder counts too: the attempt to read it
+/// fails, so the error is found early.
 fn is_readable_twice(data: &Metadata) -> bool {
     data.is_file() || data.is_dir()
 }
 
-/// Does the same as [`read_chunks`], for any reader. `name` is the name of the file. A zstd frame may ask for 2 to the
+/// Does the same as [`read_chunks`], for any reader. `name` is the name of the file. A zstd frame may require 2 to the
 /// power of `window_log_max` bytes of memory.
 pub fn read(
     input: Box<dyn Read>,
@@ -87,7 +89,7 @@ fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, Inpu
     let by_name = WARC_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
     let is_enough = match units.peek(BEGIN_BYTES) {
         Ok(begin) => by_name || is_certain(begin),
-        // In a WARC file, only the damaged records are lost.
+        // A damaged WARC file is still read: only its damaged records are lost.
         Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
         Err(error) => return Err(io::Error::from(error).into()),
     };
@@ -197,7 +199,7 @@ mod tests {
         let lines = "{\"url\":1,\"content\":\"a\"}\n".repeat(5000);
         let Err(InputError::NoField(field)) = chunks("x", lines.as_bytes()) else { panic!("it lacks a field") };
         assert_eq!(field.to_string(), r#"no field "body"; there is "content""#);
-        // Some lines have the field, so the others are failures of their own.
+        // Some lines have the field, so each of the other lines is a failure of its own.
         let mixed = format!("{lines}{{\"url\":2,\"body\":\"a\"}}\n{lines}");
         assert!(matches!(chunks("x", mixed.as_bytes()), Err(InputError::NoField(_))), "none of the first 2,000 lines");
         let mixed = format!("{{\"url\":2,\"body\":\"a\"}}\n{lines}");

@@ -27,8 +27,8 @@ fn text_of(begin: &[u8]) -> &[u8] {
     begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start()
 }
 
-/// Returns the format. `is_warc_by_name` decides if the bytes fit both formats. `text_field` is used to recognise the
-/// header of a table.
+/// Returns the format. `is_warc_by_name` decides if the bytes begin neither like a WARC record nor like a line of JSON.
+/// `text_field` is used to recognise the header of a table.
 pub(super) fn told_by(begin: &[u8], is_warc_by_name: bool, text_field: &str) -> Result<Format, InputError> {
     let text = text_of(begin);
     if let Some(error) = foreign(begin, text) {

@@ -1,4 +1,4 @@
-//! One zstd frame -> its bytes. The decoder of the frame before is used again, because it contains the dictionary.
+//! One zstd frame -> its bytes. The decoder of the previous frame is used again, because it contains the dictionary.
 //! Copying and preparing a dictionary of megabytes for each frame of a few bytes would take almost all of the time.
 //! Knows nothing of units.
 
@@ -12,7 +12,7 @@ use super::rewinding::Rewinding;
 pub(super) struct FrameDecoder(Decoder<'static>);
 
 impl FrameDecoder {
-    /// Makes a decoder. `dictionary` is empty if there is none. A frame may ask for 2 to the power of `window_log_max`
+    /// Makes a decoder. `dictionary` is empty if there is none. A frame may require 2 to the power of `window_log_max`
     /// bytes of memory.
     pub(super) fn new(dictionary: &[u8], window_log_max: u32) -> io::Result<Self> {
         let mut decoder = Decoder::with_dictionary(dictionary)?;
@@ -38,7 +38,7 @@ impl Frame {
         &self.raw
     }
 
-    /// Returns the reader, which is after the bytes that were decoded, and the decoder.
+    /// Returns the reader, whose place is after the bytes that were decoded, and the decoder.
     pub(super) fn into_parts(self) -> (Rewinding, FrameDecoder) {
         (self.raw, self.decoder)
     }

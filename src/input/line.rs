@@ -16,7 +16,7 @@ const SHOWN_CHARS: usize = 40;
 pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> {
     let text = std::str::from_utf8(line)
         .map_err(|error| Reason::other("not_utf8", format!("not valid UTF-8 (column {})", error.valid_up_to() + 1)))?;
-    // serde_json numbers the lines of one record, so its "line 1" would contradict the line of the file.
+    // serde_json counts lines inside one record, so its "line 1" would contradict the line number in the file.
     let malformed = |detail: String| Reason::other("malformed_json", detail);
     let record: Fields<'_> = serde_json::from_str(text).map_err(|error| match error.is_eof() {
         true => malformed(format!("not a complete JSON object: it ends too early (column {})", error.column())),
@@ -41,13 +41,13 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     if let Some(text) = text {
         add("text", text.get());
     }
-    // A document has only one content. If the line has a text, a page next to it, as data sets have, is not sent.
+    // A document has only one content. If the line has a text, its field `html` is not sent. Some data sets have both.
     let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text"].contains(name));
     let others = others.filter(|name| text.is_none() || **name != "html");
-    // Without a signature, fields of these names are other hashes and counts of the data set.
+    // If the line has no signature, fields with these names are other hashes and counts of the data set.
     let is_signed = record.get("signature").is_some();
     let others = others.filter(|name| is_signed || !["content_hash", "shingles"].contains(name));
-    // A date in another form is some other date of the data set.
+    // A `date` in another form is some other date of the data set, and is not sent.
     let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
     let mut has_content = text.is_some();
     for name in others {
@@ -73,7 +73,8 @@ fn refuse_twice(record: &Fields<'_>, form: &LineForm) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Names the fields that may be meant instead. For a text, these are the fields with strings, if there are any.
+/// Returns a reason that names the fields that may be meant instead. If the text is missing, these are the fields with
+/// strings, if there are any.
 fn missing(record: &Fields<'_>, field: &str, is_id: bool) -> Reason {
     let is_string = |value: &RawValue| value.get().starts_with('"');
     let strings = !is_id && record.0.iter().any(|(_, value)| is_string(value));

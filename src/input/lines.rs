@@ -11,7 +11,7 @@ use super::wanted::{LineForm, Wanted};
 
 /// The longest line that is read, in bytes. A longer line fails.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// Some editors write it at the beginning of a text.
+/// The byte order mark of UTF-8. Some editors write it at the beginning of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Passes the documents of a file to `give`, until it returns false.
@@ -75,7 +75,7 @@ pub(super) fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
 
 fn document(line: &[u8], length: u64, form: &LineForm) -> Result<Vec<u8>, Reason> {
     if length > LINE_BYTES_MAX as u64 {
-        return Err(Reason::other("too_large", format!("the line has {length} bytes; the most is {LINE_BYTES_MAX}")));
+        return Err(Reason::other("too_large", format!("the line has {length} bytes; the limit is {LINE_BYTES_MAX}")));
     }
     line::document(line, form)
 }

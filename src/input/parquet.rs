@@ -1,5 +1,6 @@
-//! A Parquet file -> chunks of documents. Each row becomes a JSON object of the columns that have the name of a field.
-//! The object then follows the rules for lines. A file of signatures gives documents with signatures.
+//! A Parquet file -> chunks of documents. Each row becomes a JSON object with the columns that have the name of a
+//! field. This object is then treated like a line of JSON Lines. The rows of a file of signatures become documents with
+//! signatures.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -111,7 +112,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Adds a row. False: `give` wants no more.
+    /// Adds a row. Returns false if `give` takes no further chunks.
     fn add(
         &mut self,
         object: &str,
@@ -149,7 +150,8 @@ impl Rows {
         if !std::mem::replace(&mut self.given, true) {
             refuse_without_field(&chunk)?;
         }
-        // The values of a row are spread over the file. So the progress in bytes follows the share of the rows.
+        // The values of a row are spread over the file. So the progress in bytes is computed from the share of the rows
+        // that were read.
         let share = self.read as f64 / self.total.max(1) as f64;
         let reached = ((self.bytes as f64 * share) as u64).min(self.bytes).max(self.reported);
         let reached = if self.read == self.total { self.bytes } else { reached };
@@ -171,8 +173,8 @@ fn object(batch: &RecordBatch, at: usize, fingerprint: Option<&str>) -> String {
     for (field, array) in schema.fields().iter().zip(batch.columns()).filter(|(_, array)| array.is_valid(at)) {
         let name = field.name();
         is_signed |= name == "signature";
-        // Metadata is an object as a text, which stays as it is except for white space: a document is one line. If the
-        // text is not an object, it is sent as a string, and the server refuses `metadata`.
+        // `metadata` is the text of a JSON object. Only its white space is changed, because a document is one line. If
+        // the text is not an object, it is sent as a string, and the server refuses `metadata`.
         let object = (name == "metadata" && *array.data_type() == DataType::Utf8)
             .then(|| compact_object(array.as_string::<i32>().value(at)).ok());
         match object.flatten() {
@@ -216,8 +218,8 @@ fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
     }
 }
 
-/// Returns labels of the form `name:value` as an object, and any other list as an array. Labels that are no such object
-/// are sent as an array, which the server refuses by name.
+/// Returns labels of the form `name:value` as an object, and any other list as an array. Labels that cannot form such
+/// an object are sent as an array. The server refuses it, and its error names the field.
 fn list(name: &str, values: &ArrayRef) -> Value {
     let elements = (0..values.len()).filter(|&at| values.is_valid(at)).filter_map(|at| value("", values, at));
     let elements: Vec<Value> = elements.collect();

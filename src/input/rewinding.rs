@@ -55,7 +55,8 @@ impl Rewinding {
         Ok(&self.buffer[self.at..end])
     }
 
-    /// Goes to the next place where these bytes begin. Returns false, at the end of the file, if there is none.
+    /// Goes to the next place where these bytes begin, and returns true. If there is none, goes to the end of the file
+    /// and returns false.
     pub(super) fn find(&mut self, bytes: &[u8]) -> io::Result<bool> {
         loop {
             if let Some(found) = memmem::find(&self.buffer[self.at..], bytes) {

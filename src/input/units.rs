@@ -1,6 +1,6 @@
-//! The bytes of a file -> their decompressed bytes, unit by unit. A unit is a gzip member, a zstd frame, or the whole
-//! of a file that is not compressed. Archives of web pages have a unit for each record, so if a unit is damaged, the
-//! next unit can still be read. Knows nothing of records and lines.
+//! The bytes of a file -> their decompressed bytes, unit by unit. A unit is a gzip member, a zstd frame, or a whole
+//! file that is not compressed. Archives of web pages have a unit for each record, so if a unit is damaged, the next
+//! unit can still be read. Knows nothing of records and lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -19,10 +19,10 @@ const GZIP: &[u8] = &[0x1F, 0x8B, 0x08];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 /// The first bytes of a zstd frame that contains the dictionary for all other frames, as in `.warc.zst` files.
 const DICTIONARY: &[u8] = &[0x5D, 0x2A, 0x4D, 0x18];
-/// The last three of the four bytes that begin a frame without data, which decoders skip. The byte before them is 0x50
-/// to 0x5F. `pzstd` begins with such a frame.
+/// The last three of the first four bytes of a skippable frame, which contains no data. The first byte is 0x50 to 0x5F.
+/// `pzstd` begins with such a frame.
 const SKIPPED: &[u8] = &[0x2A, 0x4D, 0x18];
-/// The longest header of a gzip member that is looked for after damage. In archives, a header has at most the name of a
+/// After damage, gzip members with a longer header are not found. In archives, a header contains at most the name of a
 /// file.
 const GZIP_HEADER_BYTES_MAX: usize = 1024;
 /// The longest dictionary, in bytes.
@@ -34,7 +34,7 @@ pub(super) enum UnitError {
     /// The file cannot be read.
     #[error(transparent)]
     Read(io::Error),
-    /// The unit is damaged. The next one may be intact.
+    /// The unit is damaged. The next unit may be intact.
     #[error("the compressed data is damaged: {0}")]
     Damaged(io::Error),
 }
@@ -83,12 +83,13 @@ impl Read for Decoder {
 
 /// A file, read unit by unit.
 pub(super) struct Units {
-    /// It is absent only while it is being replaced.
+    /// `None` only while the decoder is being replaced.
     decoder: Option<Decoder>,
     compression: Compression,
     /// The file, if its bytes can be read in any order.
     file: Option<File>,
-    /// The decoder of all zstd frames, which contains the dictionary. Absent inside a frame, and in other files.
+    /// The decoder of all zstd frames, which contains the dictionary. `None` while a frame is being read, and in files
+    /// without zstd.
     frames: Option<FrameDecoder>,
     decoded: Vec<u8>,
     /// The place in `decoded`.
@@ -101,7 +102,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Begins with the first unit. The first bytes of the file show how it is compressed. A zstd frame may ask for 2 to
+    /// Begins with the first unit. The first bytes of the file show how it is compressed. A zstd frame may require 2 to
     /// the power of `window_log_max` bytes of memory.
     pub(super) fn open(input: Box<dyn Read>, window_log_max: u32) -> io::Result<Self> {
         let mut raw = Rewinding::new(input);
@@ -139,7 +140,7 @@ impl Units {
         Ok(Self { file: ahead, ..Self::open(Box::new(file), window_log_max)? })
     }
 
-    /// Returns at most `count` bytes of the file, from `offset` on, without changing the place. Returns nothing if the
+    /// Returns at most `count` bytes of the file, from `offset` on, without changing the place. Returns `None` if the
     /// file is compressed, or cannot be read out of order.
     pub(super) fn ahead(&self, offset: u64, count: usize) -> Option<Vec<u8>> {
         let file = self.file.as_ref().filter(|_| !self.are_compressed())?;
@@ -167,12 +168,12 @@ impl Units {
         self.raw().taken()
     }
 
-    /// Returns the next bytes of the unit. They are empty only at its end.
+    /// Returns the next bytes of the unit. The result is empty only at the end of the unit.
     pub(super) fn fill(&mut self) -> Result<&[u8], UnitError> {
         self.peek(1)
     }
 
-    /// Returns the next bytes of the unit: at least `count`, except at its end.
+    /// Returns the next bytes of the unit: at least `count`, except at the end of the unit.
     pub(super) fn peek(&mut self, count: usize) -> Result<&[u8], UnitError> {
         while self.decoded.len() - self.at < count && !self.ended {
             self.decode()?;
@@ -340,7 +341,7 @@ fn skip_frames(raw: &mut Rewinding) -> io::Result<bool> {
     }
 }
 
-/// Skips the zeros after a gzip member, as gzip does, and returns whether the file goes on. Files from tapes end with
+/// Skips the zeros after a gzip member, as gzip does, and returns whether more bytes follow. Files from tapes end with
 /// zeros.
 fn skip_zeros(raw: &mut Rewinding) -> io::Result<bool> {
     loop {
@@ -357,8 +358,8 @@ fn skip_zeros(raw: &mut Rewinding) -> io::Result<bool> {
     }
 }
 
-/// Whether the header of a gzip member ends within these bytes (RFC 1952, section 2.3). A decoder reads a name of up to
-/// 65,535 bytes. This would take too long at each place that looks like a member.
+/// Whether the header of a gzip member ends within these bytes (RFC 1952, section 2.3). A decoder would read a name of
+/// up to 65,535 bytes, which takes too long at each place that looks like a member.
 fn has_gzip_header(bytes: &[u8]) -> bool {
     const EXTRA: u8 = 1 << 2;
     const NAME: u8 = 1 << 3;
@@ -384,7 +385,7 @@ fn dictionary(raw: &mut Rewinding) -> io::Result<Vec<u8>> {
     let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes"));
     let refuse = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
     if length > DICTIONARY_BYTES_MAX {
-        return Err(refuse(format!("the dictionary has {length} bytes; the most is {DICTIONARY_BYTES_MAX}")));
+        return Err(refuse(format!("the dictionary has {length} bytes; the limit is {DICTIONARY_BYTES_MAX}")));
     }
     let mut bytes = vec![0; length as usize];
     raw.read_exact(&mut bytes)?;

@@ -1,11 +1,11 @@
-//! The form of a file, and the parts of it that are wanted.
+//! The form of a file's lines, and the parts of the file that the caller wants.
 
 /// The form of the lines of a file.
 #[derive(Clone, Debug)]
 pub struct LineForm {
-    /// The field that holds the id.
+    /// The field with the id.
     pub id_field: String,
-    /// The field that holds the text.
+    /// The field with the text.
     pub text_field: String,
     /// Whether a document must have an id.
     pub id_required: bool,
@@ -15,6 +15,6 @@ pub struct LineForm {
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub form: LineForm,
-    /// Whether the lines are also wanted as they are in the file.
+    /// Whether the unchanged lines of the file are wanted too.
     pub originals: bool,
 }

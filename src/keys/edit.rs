@@ -1,6 +1,6 @@
 //! Adds keys to a keys file, and removes them. The rest of the file stays as it is, with its comments.
-//! A file is replaced as a whole, so a server never reads half of one. Two programs that change the file at once wait
-//! for each other.
+//! A file is replaced as a whole, so a server never reads a half-written file. If two programs change the file at the
+//! same time, one of them waits.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use super::scope::Scope;
 
 /// The most valid keys with the same name: the one in use, and the one that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
-/// The beginning of every key. It lets people and programs that look for leaked secrets recognize a key.
+/// The beginning of every key. People and programs that look for leaked secrets recognise a key by it.
 const BEGINNING: &str = "hapax_";
 /// The digits of a key (RFC 4648, section 6, in lower case): five bits each.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -59,7 +59,7 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
         let new = like(new, valid.first().copied());
         let limited = !new.collections.is_empty() && !file::are_all(&new.collections);
         if limited && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
-            return Err(file::format("the scope metrics is for all collections; make a key of its own for it"));
+            return Err(file::format("the scope metrics is for all collections; make a separate key for this scope"));
         }
         tables.push(table(&new, &id, &text, now)?);
         Ok(())
@@ -88,7 +88,7 @@ fn like(new: &NewKey, before: Option<&Key>) -> NewKey {
 /// Removes the keys with this name or id from a file. Returns the name and the id of each removed key.
 pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, KeysError> {
     let mut revoked = Vec::new();
-    // `change` would create a missing file, but nothing can be revoked in it.
+    // `change` would create a missing file. Here, a missing file is an error.
     file::read(path)?;
     change(path, |document, keys| {
         let is_meant = |key: &&Key| key.id() == name_or_id || key.name() == name_or_id;

@@ -41,7 +41,7 @@ pub(super) const KEYS_MAX: usize = 1000;
 /// The most entries in the list of collections of a key.
 const PATTERNS_MAX: usize = 100;
 const ID_BYTES_MAX: usize = 32;
-/// The most characters of a name that an error quotes, and the most that it keeps at either end of its detail.
+/// The most characters of a name that an error quotes, and the most characters at each end of a detail that is cut.
 const NAME_CHARS_SHOWN: usize = 80;
 const DETAIL_CHARS_SHOWN: usize = 250;
 /// The values that a limit may have.
@@ -95,7 +95,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Key>, KeysError> {
         };
         let key = key(raw).map_err(refuse)?;
         if !ids.insert(key.id().to_owned()) {
-            return Err(refuse(format!("another key has the id {:?} too; each needs its own", key.id())));
+            return Err(refuse(format!("another key has the id {:?} too; each key needs its own", key.id())));
         }
         if !digests.insert(key.digest().to_hex()) {
             return Err(refuse("another key has the same sha256; revoke one of them".to_owned()));
@@ -112,7 +112,7 @@ pub(super) fn document(text: &str) -> Result<DocumentMut, KeysError> {
     match document.get("version").and_then(Item::as_value) {
         Some(Value::Integer(version)) if *version.value() == VERSION => Ok(document),
         Some(found) => Err(format(format!(
-            "version = {}; this hapax knows version {VERSION}. Upgrade hapax, or write the file with its own `hapax keys`",
+            "version = {}; this hapax reads version {VERSION}. Upgrade hapax, or make a new file with `hapax keys`",
             found.to_string().trim()
         ))),
         None => Err(format(format!("it has no line version = {VERSION}"))),
@@ -225,8 +225,8 @@ fn coarse(scopes: Scopes, scores: Scores) -> Result<(), String> {
     let allowed = [Scope::Check, Scope::Insert, Scope::Delete];
     match Scope::ALL.into_iter().find(|scope| scopes.contains(*scope) && !allowed.contains(scope)) {
         Some(scope) if scores == Scores::Verdict => Err(format!(
-            "scores = \"verdict\" goes only with the scopes check, insert and delete; take away `{scope}`, or give another \
-             key that scope"
+            "scores = \"verdict\" is allowed only with the scopes check, insert and delete; remove the scope \
+             `{scope}`, or give this scope to another key"
         )),
         _ => Ok(()),
     }
@@ -297,8 +297,8 @@ mod tests {
             (String::new(), "empty"),
             (" \n".into(), "empty"),
             ("[[key]]".into(), "no line version = 1"),
-            ("version = 2\nnew = 1".into(), "version = 2; this hapax knows version 1"),
-            ("version = \"1\"".into(), "this hapax knows version 1"),
+            ("version = 2\nnew = 1".into(), "version = 2; this hapax reads version 1"),
+            ("version = \"1\"".into(), "this hapax reads version 1"),
             ("version = 1\nnew = 1".into(), "line 2: unknown field `new`"),
             ("version = 1\n[[key]\n".into(), "line 2: "),
             (one("color = 1"), "unknown field `color`"),

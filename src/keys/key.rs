@@ -41,7 +41,8 @@ impl KeyDigest {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the beginning of the hash, by which a key is found. It tells nothing about the rest.
+    /// Returns the first bytes of the hash. A key is looked up by these bytes, and they reveal nothing about the
+    /// others.
     pub(super) fn beginning(&self) -> u64 {
         u64::from_le_bytes(self.0[..8].try_into().expect("eight bytes"))
     }
@@ -65,7 +66,8 @@ impl Pattern {
     pub fn new(text: &str) -> Result<Self, String> {
         let refuse = || {
             format!(
-                "{text:?} must be the name of a collection, such as \"pages\", or the beginning of names and *, such as \"crawl-*\""
+                "{text:?} must be the name of a collection, such as \"pages\", or the beginning of names followed by \
+                 *, such as \"crawl-*\""
             )
         };
         match text.strip_suffix('*') {
@@ -187,7 +189,8 @@ impl Key {
         Self::new(CONFIGURED.to_owned(), CONFIGURED.to_owned(), digest, rights)
     }
 
-    /// Continues the life of `before`, if that key has not ended. So the open requests of its clients go on.
+    /// Takes over the token of `before` if that token is not cancelled, so that the open requests of the key's clients
+    /// continue.
     pub(super) fn continuing(self, before: &Self) -> Self {
         let revoked = if before.revoked.is_cancelled() { self.revoked } else { before.revoked.clone() };
         Self { revoked, ..self }

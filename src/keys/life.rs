@@ -7,16 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::key::Key;
 
-/// A key that ends sooner than this causes a warning, if it is the last key with its name.
+/// A key that expires sooner than this causes a warning, if it is the last key with its name.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// Returns whether an end is so soon that it causes a warning.
+/// Returns whether `end` is so soon that it causes a warning.
 pub fn is_soon(end: Timestamp, now: Timestamp) -> bool {
     end.duration_since(now) < SOON
 }
 
-/// Returns the name whose last valid key expires first, and when it expires. A key that another valid key with the same
-/// name outlives does not count. A name whose keys have all expired does not count either.
+/// Returns the name whose last valid key expires first, and when it expires. A key does not count if another valid key
+/// with the same name expires later, or never. A name does not count if all its keys have expired.
 pub fn next_to_end<'a>(keys: impl Iterator<Item = &'a Key>, now: Timestamp) -> Option<(&'a str, Timestamp)> {
     // `None`: a key of this name never expires.
     let mut ends: HashMap<&str, Option<Timestamp>> = HashMap::new();

@@ -1,5 +1,5 @@
-//! The keys of clients: the rights of each, the file that holds their hashes, and the set that is valid now. In: a text
-//! that a client shows. Out: its key, or nothing. Knows nothing of HTTP.
+//! The keys of clients: the rights of each key, the file that contains the hashes of the keys, and the keys that are
+//! valid now. In: a text that a client shows. Out: its key, or nothing. Knows nothing of HTTP.
 
 mod edit;
 mod file;

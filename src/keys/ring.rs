@@ -103,7 +103,7 @@ impl KeyRing {
     /// clients end.
     pub(super) fn replace(&self, keys: Vec<Key>) -> usize {
         let old = self.0.keys.load_full();
-        // A key that keeps its rights also keeps its token, so the open requests of its clients go on.
+        // A key that keeps its rights also keeps its token, so the open requests of its clients continue.
         let kept = |key: Key| match old.get(key.digest()) {
             Some(before) if key.covers(before) => key.continuing(before),
             _ => key,

@@ -22,8 +22,8 @@ pub enum Scope {
     Sign,
     /// See how hapax reached a verdict: the sizes of buckets, and documents below the threshold.
     Explain,
-    /// State from which texts given signatures were made. With this right, a client can pass a document off as a copy
-    /// of any text.
+    /// Send signatures together with facts about the texts that they were made from. With this right, a client can pass
+    /// a document off as a copy of any text.
     Load,
 }
 

@@ -1,6 +1,6 @@
 //! Follows a keys file: checks each second whether its content has changed, and then replaces the keys of a ring.
-//! The content counts, not the time of the file: Kubernetes swaps symlinks, and a copy may keep an old time. A missing
-//! or invalid file changes nothing: the last good keys stay valid, and revoked keys stay revoked.
+//! Only the content is compared, not the time of the file: Kubernetes swaps symlinks, and a copy may keep an old time.
+//! A missing or invalid file changes nothing: the last good keys stay valid, and revoked keys stay revoked.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,7 +88,7 @@ enum Seen {
 struct Watch {
     path: PathBuf,
     seen: Seen,
-    /// The name whose last key ends soon, and when it ends, if the log has already warned of it.
+    /// The name whose last key expires soon, and when that key expires, if the log has already warned of it.
     warned: Option<(String, Timestamp)>,
 }
 

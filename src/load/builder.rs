@@ -21,12 +21,12 @@ use crate::store::{
 use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
 use crate::verdicts::{Settings, is_of_nothing, is_packed_text};
 
-/// How many rows are looked up together. Between them, `stop` is called.
+/// The number of rows that are looked up together. `stop` is called before each such group.
 const TOGETHER: usize = 64;
-/// A row of a file has at least as many bytes, unless the file compresses well.
+/// A row of a file has at least this many bytes, unless the file compresses well.
 const ROW_BYTES: u64 = 128;
 
-/// What a load took from its files.
+/// The numbers of rows that a load took from its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The documents of the new collection, links included.
@@ -36,7 +36,7 @@ pub struct Loaded {
     pub empty: u64,
 }
 
-/// A collection that is complete, checked and on disk, and has no name yet.
+/// The file of a collection. It is complete, checked and on disk, but does not have its final name yet.
 pub struct Made {
     pub file: Built,
     pub loaded: Loaded,
@@ -51,9 +51,9 @@ pub enum LoadProgress {
     Checked(f64),
 }
 
-/// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. Gives up
-/// if `stop` returns true; it is called from time to time, and before and after the new file is checked. The caller holds
-/// the data directory's lock.
+/// Builds the file of the collection `name`, which will be at `path`, from files that have the same settings. Ends with
+/// an error if `stop` returns true. `stop` is called from time to time, and before and after the new file is checked.
+/// The caller must hold the lock of the data directory.
 pub fn build(
     files: Vec<LoadFile>,
     (name, path): (&CollectionName, &Path),
@@ -114,7 +114,7 @@ pub fn build(
     if stop() { Err(LoadError::Cancelled) } else { Ok(Made { file, loaded }) }
 }
 
-/// Returns how many rows a file has, if its metadata and its size agree about that.
+/// Returns how many rows a file has by its metadata, but at most as many as the size of the file makes plausible.
 fn rows_at_most(file: &LoadFile) -> usize {
     usize::try_from(file.rows().min(file.bytes() / ROW_BYTES)).unwrap_or(0)
 }
@@ -231,7 +231,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Returns the shingles or the text of a row, which it must have if the collection keeps them.
+    /// Returns the shingles or the text of a row if the collection stores them. Then the row must have them.
     fn payload(&self, given: Option<(Vec<u8>, u64)>) -> Result<Option<Arc<Payload>>, Failed> {
         let kind = match self.keep {
             Keep::Signature => return Ok(None),
@@ -322,17 +322,17 @@ struct Ours<'a> {
 #[derive(Clone, Copy)]
 struct KnownRow {
     seq: Seq,
-    /// Whether it can represent a cluster.
+    /// Whether the row can represent a cluster.
     stands: bool,
 }
 
-/// The rows by hashes of their ids. A row takes 16 bytes, and the table's overhead. The hashes have a random key, so that
-/// no file can have many ids of one hash.
+/// The rows by the hash of their id. A row takes 16 bytes and the overhead of the table. The hash has a random key, so
+/// that nothing in a file can make many ids have the same hash.
 #[derive(Default)]
 struct KnownRows {
     key: RandomState,
     first: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
-    /// Rows whose hash an earlier row has, too.
+    /// Rows with the same hash as an earlier row.
     more: Vec<(u64, u64)>,
 }
 
@@ -346,8 +346,8 @@ impl KnownRows {
         self.key.hash_one(id)
     }
 
-    /// Brings the places of these ids into the cache. In a large table, each lookup waits for memory, but lookups that
-    /// follow each other closely wait together.
+    /// Loads the table entries of these ids into the CPU cache. In a large table, each lookup waits for memory, but
+    /// lookups in quick succession wait at the same time.
     fn prefetch<'a>(&self, ids: impl Iterator<Item = &'a DocId>) {
         for id in ids {
             black_box(self.first.get(&self.hash(id)));
@@ -364,14 +364,14 @@ impl KnownRows {
 
     fn of(&self, hash: u64) -> impl Iterator<Item = KnownRow> {
         let first = self.first.get(&hash).copied();
-        // `more` is nearly always empty. If no row has the hash, it is not searched.
+        // `more` is nearly always empty. If no row has the hash, `more` is not searched.
         let more = self.more.iter().filter(move |(other, _)| first.is_some() && *other == hash);
         let packed = first.into_iter().chain(more.map(|(_, packed)| *packed));
         packed.map(|packed| KnownRow { seq: Seq(packed >> 1), stands: packed & 1 == 1 })
     }
 }
 
-/// A key that is a hash already.
+/// A hasher that returns a key unchanged, because the key is already a hash.
 #[derive(Default)]
 struct Hashed(u64);
 

@@ -1,6 +1,6 @@
-//! The columns of a file of signatures: their names, their types, their meanings, and what a load does without them.
-//! `docs/load.md` shows this table. A test compares the two, and this table with the tables of a collection's file.
-//! `reader.rs` refuses a file whose columns are missing or have other types.
+//! The columns of a file of signatures: their names, their types, their meanings, and the result of a load without
+//! them. `docs/load.md` shows this table. A test compares this table with that page, and with the tables of a
+//! collection's file. `reader.rs` refuses a file whose columns are missing or have other types.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub struct ColumnDoc {
     pub name: &'static str,
     pub kind: &'static str,
     pub meaning: &'static str,
-    /// What a load does for a row without a value.
+    /// The result of a load for a row without a value.
     pub absent: &'static str,
 }
 
@@ -68,7 +68,7 @@ pub const COLUMNS: [ColumnDoc; 18] = [
         "signature",
         "fixed-size binary",
         "its packed slots",
-        "the row is passed over: its text was empty",
+        "the row is skipped: its text was empty",
     ),
     doc(
         Column::ContentHash,
@@ -96,7 +96,7 @@ pub const COLUMNS: [ColumnDoc; 18] = [
         Column::Linked,
         "linked",
         "boolean",
-        "whether it is a link, which is never found by a check",
+        "whether it is a link, which a check finds only if the checked document is an exact copy of it",
         "true with a representative",
     ),
     doc(Column::FirstSeen, "first_seen", "timestamp", "when this content was first stored", "the time of the load"),
@@ -109,7 +109,7 @@ pub const COLUMNS: [ColumnDoc; 18] = [
         "payload",
         "binary",
         "its shingles or its text, if the collection keeps them",
-        "an error if it keeps them",
+        "an error if the collection keeps them",
     ),
     doc(
         Column::PayloadShingles,

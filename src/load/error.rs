@@ -4,7 +4,7 @@ use crate::store::StoreError;
 use crate::types::retry_after;
 use crate::verdicts::{CollectionError, WriteFailure};
 
-/// The reason why a load failed. Nothing of it is left.
+/// The reason why a load failed. Nothing of a failed load is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file is not Parquet, is cut, or is damaged.
@@ -24,7 +24,7 @@ pub enum LoadError {
     /// The new collection could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The settings of the new collection are not possible.
+    /// The settings of the new collection are not valid.
     #[error(transparent)]
     Settings(#[from] CollectionError),
     #[error("the load was cancelled")]

@@ -1,6 +1,7 @@
-//! The metadata at the end of a Parquet file -> whether a reader may trust its shape. The library follows the nesting of
-//! the schema without a limit, and makes room for as many parts as a file says that it has: a small file could end the
-//! process. So its metadata is walked here first. Here, only the schema is known; `thrift.rs` knows the rest.
+//! The metadata at the end of a Parquet file -> whether a reader may trust its shape. The library follows the nesting
+//! of the schema without a limit, and allocates memory for as many parts as a file claims to have. So a small file
+//! could end the process. Therefore the metadata is checked here first. This file interprets only the schema;
+//! `thrift.rs` walks through all other parts.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,7 +10,7 @@ use super::thrift::{FILE_METADATA, SCHEMA, ThriftWalk};
 
 /// The marker at both ends of a file.
 const MAGIC: &[u8] = b"PAR1";
-/// The longest metadata. That of 10,000 row groups with 30 columns is half as long.
+/// The longest metadata that is read. The metadata of 10,000 row groups with 30 columns is half as long.
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
 /// The deepest nesting of the schema.
 const SCHEMA_DEPTH_MAX: usize = 32;
@@ -60,7 +61,8 @@ fn walk(bytes: &[u8]) -> Result<(), String> {
     is_flat(&children).ok_or_else(|| "its schema is nested too deeply, or its columns are miscounted".to_owned())
 }
 
-/// The elements of the schema are in the order of a walk through a tree, each with the number of its children.
+/// Checks that the schema is a tree of limited depth. `children` has the number of children of each element, in the
+/// order of a walk through the tree.
 fn is_flat(children: &[i64]) -> Option<()> {
     let mut open: Vec<i64> = Vec::new();
     for (at, &count) in children.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A value of a column of integers of any width.
+//! Reads a value of a column of integers of any width.
 
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;

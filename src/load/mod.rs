@@ -1,6 +1,7 @@
-//! A file of ready signatures <-> a whole collection. In: Parquet, with the columns of `columns.rs`. Out: the file of a
-//! new collection, complete and checked, under a name that is never opened; and back. A load trusts its file: it makes
-//! no lookups. Knows nothing of the index, of HTTP, or of the directory that the collection comes into.
+//! A Parquet file of ready signatures <-> a whole collection. In: Parquet, with the columns of `columns.rs`. Out: the
+//! file of a new collection, complete and checked, under a temporary name that is never opened. `writer.rs` does the
+//! reverse. A load trusts its file: it makes no lookups. Knows nothing of the index, of HTTP, or of the directory of
+//! the new collection.
 
 mod builder;
 mod columns;
@@ -27,5 +28,5 @@ pub(crate) use parquet_file::{catching, open as open_parquet, pairs};
 pub use reader::{FileSource, LoadFile};
 pub(crate) use settings::FINGERPRINT;
 pub use settings::FileSettings;
-pub use splice::Splice;
+pub use splice::{Splice, is_of_pipe};
 pub use writer::{ExportedRow, ParquetWriter};

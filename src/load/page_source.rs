@@ -1,5 +1,6 @@
-//! Reads the pages of a Parquet file into buffers that are used again. The allocator returns large buffers to the
-//! system at once, and the system clears the memory of each new one, which takes longer than reading the page.
+//! Reads the pages of a Parquet file into buffers that are used again. Otherwise, the allocator would return each large
+//! buffer to the system at once, and the system would clear the memory of each new buffer. This takes longer than
+//! reading the page.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// The most buffers that are kept: a file has eighteen columns, and most have few.
+/// The most unused buffers that are kept. A file can have eighteen columns, but most files have few.
 const KEPT_MAX: usize = 8;
 /// A larger buffer is not kept. Libraries write pages of about one MiB.
 const KEPT_BYTES_MAX: usize = 2 << 20;
@@ -58,7 +59,7 @@ impl ChunkReader for PageSource {
     }
 }
 
-/// The bytes of a page. Their buffer is kept when they are dropped.
+/// The bytes of a page. When the page is dropped, its buffer is kept for another page.
 struct Page {
     bytes: Vec<u8>,
     free: Free,

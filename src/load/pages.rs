@@ -1,5 +1,5 @@
-//! The headers of a Parquet file's pages -> whether the pages have a usual size. A page of some bytes may say that it
-//! decompresses to two GiB, and the library makes room for them before it looks.
+//! The headers of a Parquet file's pages -> whether the pages have a usual size. The header of a small page may claim
+//! that the page decompresses to two GiB, and the library allocates this memory before it decompresses anything.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,19 +11,20 @@ use super::thrift::{PAGE_HEADER, ThriftWalk};
 
 /// The longest page, after decompression. Libraries begin a new page after one MiB, or after a longer value.
 const PAGE_BYTES_MAX: i64 = 64 << 20;
-/// The most values of a page of lists, whose rows may have any number of them.
+/// The most values of a page of lists. A row of such a page may have any number of values.
 const LIST_VALUES_MAX: i64 = 4_000_000;
-/// How many bytes of a header are read at first, then, and at the most. Statistics in it may be long: those of a column
-/// of signatures have four signatures.
+/// The numbers of bytes of a header that are read. If a header is longer than one number, the next number is tried.
+/// Statistics in a header may be long: for a column of signatures, they contain four signatures.
 const HEADER_BYTES: [u64; 3] = [512, 8 << 10, 1 << 20];
-/// The fields of a header that have the lengths of its page, and the numbers of its values: of a page of the first form,
-/// of a dictionary, and of a page of the second form.
+/// Fields of a page header: the length of the page after decompression, its length in the file, and the number of its
+/// values. The third field has a place of its own in data pages of version 1, in dictionaries, and in data pages of
+/// version 2.
 const UNPACKED: [i16; 1] = [2];
 const PACKED: [i16; 1] = [3];
 const VALUES: [[i16; 2]; 3] = [[5, 1], [7, 1], [8, 1]];
 
-/// Checks the pages of the columns that `is_read` names. Returns the length of the longest page of texts or bytes: no
-/// value is longer. The file is at its beginning afterwards.
+/// Checks the pages of the columns that `is_read` names. Returns the length of the longest page of texts or bytes; no
+/// text or byte string in the file is longer. The file is at its beginning afterwards.
 pub(super) fn check(
     file: &mut File,
     metadata: &ParquetMetaData,
@@ -71,7 +72,7 @@ fn longest_page(file: &mut File, begin: u64, bytes: u64, is_list: bool) -> Optio
     Some(longest)
 }
 
-/// The header of a page, and its length.
+/// Numbers from the header of a page, and the length of the header.
 struct Page {
     header: u64,
     unpacked: i64,

@@ -1,4 +1,5 @@
-//! Opens a Parquet file, whatever it has: a file that lies about itself is an error, even if the library panics.
+//! Opens a Parquet file that may be damaged or hostile: a file with false metadata is an error, even if the library
+//! panics.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,14 +13,14 @@ use super::page_source::PageSource;
 use super::{footer, pages};
 use crate::telemetry::logs::without_panic_logs;
 
-/// The most rows in a batch, and about the most bytes.
+/// The most rows in a batch, and approximately its most bytes.
 const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: i64 = 16 << 20;
 /// The most bytes of a batch's column if all rows have the longest value.
 const EXPANDED_BYTES: i64 = 64 << 20;
 
-/// Opens a file that is read in batches of a suitable size. Checks its metadata, and the pages of the columns that
-/// `is_read` names. Columns have the types of Parquet, whatever library wrote them.
+/// Opens a file, so that it can be read in batches of a suitable size. Checks its metadata, and the pages of the
+/// columns that `is_read` names. Columns have the types of Parquet, whichever library wrote the file.
 pub(crate) fn open(
     file: &mut File,
     is_read: impl Fn(&str) -> bool,
@@ -41,7 +42,8 @@ pub(crate) fn open(
     Ok(builder.with_batch_size(rows))
 }
 
-/// Returns the metadata of a file. Some libraries write the metadata of a table only into the schema for Arrow.
+/// Returns the key-value pairs in the metadata of a file. Some libraries write the pairs of a table only into the
+/// schema for Arrow, so these pairs are included.
 pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
     let own = metadata.key_value_metadata();
     let schema = catching(|| parquet_to_arrow_schema(metadata.schema_descr(), own).map_err(|error| error.to_string()));
@@ -50,8 +52,8 @@ pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
     of_schema.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).chain(own).collect()
 }
 
-/// Returns how many rows are read at once, so that a batch of long rows does not take more memory than one of short rows.
-/// A few bytes of the file may stand for a value of `longest` bytes in each row.
+/// Returns how many rows are read at once, so that a batch of long rows does not take more memory than a batch of short
+/// rows. A few bytes of the file may be decoded to a value of `longest` bytes in each row.
 fn batch_rows(metadata: &ParquetMetaData, longest: i64) -> usize {
     let row_bytes = |group: &RowGroupMetaData| group.total_byte_size() / group.num_rows().max(1);
     let usual = metadata.row_groups().iter().map(row_bytes).max().unwrap_or_default();

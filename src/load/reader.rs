@@ -1,5 +1,5 @@
 //! A Parquet file -> rows with the columns of the format, read in a thread. Missing, doubled and wrongly typed columns
-//! are refused before the first row is read. A file that lies about itself is an error, even if the library panics.
+//! are refused before the first row is read. A file with false metadata is an error, even if the library panics.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -17,13 +17,13 @@ use super::parquet_file::{self, catching, pairs};
 use super::row::{Row, Wrong, rows};
 use super::settings::FileSettings;
 
-/// Rows that were read together, in order. Only the last one may be wrong; then the file is read no further.
+/// Rows that were read together, in order. Only the last row may be wrong; if it is, the file is not read further.
 type Batch = Vec<Result<Row, Wrong>>;
 
 /// The number of batches that wait for the builder.
 const BATCHES_WAITING: usize = 1;
-/// A column of a row group is refused if it decompresses to more than this many bytes, and to more than this many times
-/// its size on disk.
+/// A column of a row group is refused if it decompresses to more than `SUSPECT_BYTES`, and to more than `SUSPECT_RATIO`
+/// times its size on disk.
 const SUSPECT_BYTES: i64 = 256 << 20;
 const SUSPECT_RATIO: i64 = 1000;
 
@@ -41,7 +41,7 @@ pub struct LoadFile {
     builder: ParquetRecordBatchReaderBuilder<PageSource>,
     settings: FileSettings,
     rows: u64,
-    /// Columns that are not of the format.
+    /// The names of columns that the format does not have.
     ignored: Vec<String>,
 }
 
@@ -96,8 +96,8 @@ impl LoadFile {
         &self.ignored
     }
 
-    /// Refuses columns that decompress to far more bytes than rows need. This trusts the metadata of the file; the
-    /// header of a page may say something else.
+    /// Refuses columns that decompress to far more bytes than rows need. This check trusts the metadata of the file.
+    /// The header of a page may contradict it; `pages.rs` checks the headers.
     fn check_sizes(&self) -> Result<(), LoadError> {
         let groups = self.builder.metadata().row_groups().iter();
         for chunk in groups.flat_map(|group| group.columns()) {
@@ -115,7 +115,7 @@ impl LoadFile {
         Ok(())
     }
 
-    /// Reads the file in a thread, and gives each batch to `each` with the number of its first row.
+    /// Reads the file in a thread, and passes each batch to `each` with the number of the batch's first row.
     pub(super) fn read(self, mut each: impl FnMut(u64, Batch) -> Result<(), LoadError>) -> Result<(), LoadError> {
         let label = self.label.clone();
         let broken = |detail| LoadError::File { file: label.clone(), detail };
@@ -153,7 +153,7 @@ impl LoadFile {
         while let Some(batch) = next() {
             let batch = batch.map(|batch| rows(&batch, signature_bytes));
             let is_last = batch.as_ref().map_or(true, |rows| rows.last().is_some_and(Result::is_err));
-            // If the receiver is gone, the load has given up.
+            // If the receiver was dropped, the load has stopped.
             if batches.send(batch).is_err() || is_last {
                 return;
             }
@@ -161,7 +161,7 @@ impl LoadFile {
     }
 }
 
-/// Checks the types of the columns, and returns the names of those that are not of the format.
+/// Checks the types of the columns, and returns the names of columns that the format does not have.
 fn check_columns(label: &str, schema: &SchemaRef, signature_bytes: usize) -> Result<Vec<String>, LoadError> {
     let wrong = |column, detail| Err(LoadError::Column { file: label.to_owned(), column, detail });
     for doc in &COLUMNS {

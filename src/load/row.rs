@@ -15,13 +15,13 @@ use crate::store::Additions;
 use crate::types::strict_json::compact_object;
 use crate::types::{Capture, CaptureDate, DocId, Label, Labels, Metadata, PageMark, PayloadDigest, TimestampMs};
 
-/// The last moment of the year 9999, in milliseconds. RFC 3339 knows no later one.
+/// The last moment of the year 9999, in milliseconds. RFC 3339 cannot express a later one.
 const TIME_MAX: i64 = 253_402_300_799_999;
 
 /// The column of a wrong value, and its fault.
 pub(super) type Wrong = (Column, String);
 
-/// The values of a row, except its verdict.
+/// The values of a row. The verdict is still the text of the file, which is not checked yet.
 pub(super) struct Row {
     pub(super) id: DocId,
     /// `None`: the text was empty.
@@ -39,7 +39,7 @@ pub(super) struct Row {
     pub(super) additions: Additions,
 }
 
-/// Returns the values of all rows, or of those before the first wrong one, and then its fault. A signature has
+/// Returns the values of all rows. If a row is wrong, returns the rows before it, and then its fault. A signature has
 /// `signature_bytes`.
 pub(super) fn rows(batch: &RecordBatch, signature_bytes: usize) -> Vec<Result<Row, Wrong>> {
     let columns = Columns { arrays: COLUMNS.map(|doc| batch.column_by_name(doc.name)) };
@@ -161,7 +161,7 @@ impl<'a> Columns<'a> {
         match (self.bytes(Column::Payload, at), self.number(Column::PayloadShingles, at)?) {
             (None, _) => Ok(None),
             (Some(bytes), Some(shingles)) => Ok(Some((bytes.to_vec(), shingles))),
-            (Some(_), None) => Err((Column::PayloadShingles, "a payload needs it".to_owned())),
+            (Some(_), None) => Err((Column::PayloadShingles, "it has no value, but the row has a payload".to_owned())),
         }
     }
 
@@ -172,7 +172,7 @@ impl<'a> Columns<'a> {
                 Ok(extractor) => Ok(Some(PageMark { hash, extractor })),
                 Err(_) => Err((Column::Extractor, format!("there is no version {extractor}"))),
             },
-            (Some(_), None) => Err((Column::Extractor, "an `html_hash` needs it".to_owned())),
+            (Some(_), None) => Err((Column::Extractor, "it has no value, but the row has an `html_hash`".to_owned())),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The settings of a collection in the metadata of a file: its spec, the spec's fingerprint, and the rest as JSON.
-//! Files of one load must have the same (`builder.rs`).
+//! The settings of a collection in the metadata of a file: its spec, the spec's fingerprint, and the rest as JSON. All
+//! files of one load must have the same settings (`builder.rs`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,12 +21,12 @@ pub struct FileSettings {
     pub spec: Spec,
     /// The version of the extractor with which the collection was created.
     pub extractor: u32,
-    /// `None`: the file has only signatures.
+    /// `None`: the metadata has no settings except the spec.
     settings: Option<Settings>,
 }
 
-/// All settings except the spec, as a file has them. A program that only makes signatures knows the threshold and the
-/// banding alone.
+/// All settings except the spec, as a file has them. A program that only makes signatures knows only the threshold and
+/// the banding, so the other fields have defaults.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Json {
@@ -85,7 +85,7 @@ impl FileSettings {
         Ok(Self { spec, extractor, settings })
     }
 
-    /// Returns the settings of a file of this collection.
+    /// Returns the settings for a file that a collection with these settings is written to.
     pub fn of(settings: &Settings, extractor: u32) -> Self {
         Self { spec: settings.spec.clone(), extractor, settings: Some(settings.clone()) }
     }
@@ -102,8 +102,8 @@ impl FileSettings {
         .filter_map(|(key, value)| Some((key.to_owned(), value?)))
     }
 
-    /// Returns the settings of the new collection. A file of signatures alone takes those of `default`, but it has
-    /// nothing to compare except signatures.
+    /// Returns the settings of the new collection. If the file has none, they are those of `default`, except that only
+    /// signatures are stored and compared, because such a file has nothing else.
     pub fn settings(&self, default: &Settings) -> Settings {
         self.settings.clone().unwrap_or_else(|| {
             let (keep, verify) = (Some(Keep::Signature), Some(Verify::Estimate));

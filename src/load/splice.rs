@@ -1,6 +1,8 @@
-//! Several files of signatures -> one, in their order. Column chunks are copied as they are: nothing is decompressed.
+//! Several files of signatures -> one file with all rows, in the order of the files. Column chunks are copied as they
+//! are: nothing is decompressed.
 
-use std::io::Write;
+use std::error::Error as _;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use parquet::column::writer::ColumnCloseResult;
@@ -28,7 +30,7 @@ impl Splice {
         }
     }
 
-    /// Writes one file with the rows of all.
+    /// Writes one file with the rows of all files.
     pub fn write(self, out: impl Write + Send) -> Result<(), ParquetError> {
         let Some(first) = self.0.first() else { return Ok(()) };
         let metadata = first.metadata().file_metadata();
@@ -55,4 +57,10 @@ impl Splice {
         }
         writer.close().map(drop)
     }
+}
+
+/// Returns whether a file could not be written because the reader of a pipe has closed it.
+pub fn is_of_pipe(error: &ParquetError) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -7,7 +7,7 @@ use crate::store::{StoredMatch, StoredVerdict};
 use crate::types::{DocId, Overlap, VerdictKind};
 use crate::verdicts::check_threshold;
 
-/// The most matches of a verdict: as many as an insertion may ask for.
+/// The most matches of a verdict: as many as an insertion may request.
 const MATCHES_MAX: usize = 1000;
 /// More shingles than any document has.
 const SHINGLES_MAX: u64 = 1 << 48;
@@ -31,15 +31,15 @@ struct Json {
 #[serde(deny_unknown_fields)]
 struct JsonMatch {
     id: String,
-    /// Three numbers of distinct shingles: those in both documents, in the judged one, and in the match.
+    /// Three numbers of distinct shingles: those in both documents, in the inserted document, and in the match.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     shingles: Option<[u64; 3]>,
 }
 
-/// A match in a file: the id, and the shingles that both have, if they were compared.
+/// A match in a file: its id, and the numbers of shingles, if the shingles were compared.
 pub(super) type NamedMatch = (DocId, Option<Overlap>);
 
-/// Writes a verdict. Matches whose documents are gone have no id; they are left out.
+/// Writes a verdict. Matches whose documents no longer exist have no id, and are left out.
 pub(super) fn to_json(verdict: &StoredVerdict, ids: &[Option<DocId>]) -> String {
     let matches = verdict.matches.iter().zip(ids).filter_map(|(found, id)| {
         let shingles = found.overlap.map(|Overlap { both, query, found }| [both, query, found]);
@@ -98,7 +98,7 @@ fn is_possible(Overlap { both, query, found }: Overlap) -> bool {
     (1..=SHINGLES_MAX).contains(&query) && (1..=SHINGLES_MAX).contains(&found) && both <= query.min(found)
 }
 
-/// Returns the verdict of a row without one.
+/// Returns the verdict for a row that has none in its file.
 pub(super) fn of_unknown(threshold: f64, representative: Option<(DocId, StoredMatch)>) -> StoredVerdict {
     let (kind, candidates) = match &representative {
         None => (VerdictKind::Unique, 0),

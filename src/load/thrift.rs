@@ -1,6 +1,7 @@
-//! The metadata of Parquet, in the compact protocol of Thrift: walks through a value, and takes no memory on its word. The
-//! library reads a field by its number alone and does not look at its type, so a value is refused if a field that the
-//! library knows has another type or comes twice. Otherwise the two would read different values.
+//! The metadata of Parquet, in the compact protocol of Thrift: walks through a value, and never allocates memory for a
+//! size that the value claims. The library reads a field by its number alone and does not check its type. So a value is
+//! refused if a field that the library knows has another type or occurs twice. Otherwise this file and the library
+//! would read different values.
 
 /// The largest number of elements in all lists of a value together.
 const ELEMENTS_MAX: usize = 2_000_000;
@@ -171,7 +172,7 @@ mod wire {
 }
 
 impl Kind {
-    /// Whether a field of this kind may have this number of the protocol.
+    /// Whether a field of this kind may have this type number of the protocol.
     fn has(self, of: u8) -> bool {
         match self {
             Self::Bool => [wire::TRUE, wire::FALSE].contains(&of),
@@ -187,7 +188,7 @@ impl Kind {
     }
 }
 
-/// A walk through a value. `integers` receives each integer field of a struct, with the path of fields that leads to it.
+/// A walk through a value. `integers` receives each integer field of a struct, with the path of fields to it.
 pub(super) struct ThriftWalk<'a, F> {
     rest: &'a [u8],
     elements: usize,
@@ -200,7 +201,7 @@ impl<'a, F: FnMut(&[i16], i64)> ThriftWalk<'a, F> {
         Self { rest: bytes, elements: 0, path: Vec::new(), integers }
     }
 
-    /// Walks through a struct, and returns how many bytes are behind it. `None`: the bytes are no such struct.
+    /// Walks through a struct, and returns the number of bytes after it. `None`: the bytes are not such a struct.
     pub(super) fn walk(mut self, kind: Kind) -> Option<usize> {
         self.value(wire::STRUCT, Some(kind))?;
         Some(self.rest.len())
@@ -275,7 +276,7 @@ impl<'a, F: FnMut(&[i16], i64)> ThriftWalk<'a, F> {
         }
         // The elements of a list of booleans have a byte each.
         let of = if [wire::TRUE, wire::FALSE].contains(&of) { wire::BYTE } else { of };
-        // An element has no number. 0 marks its beginning in the path.
+        // An element of a list has no field number, so 0 marks its beginning in the path.
         self.path.push(0);
         for _ in 0..count {
             (self.integers)(&self.path, 0);

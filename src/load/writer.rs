@@ -27,9 +27,9 @@ const GROUP_BYTES: usize = 16 << 20;
 /// A record with the ids that its row names.
 pub struct ExportedRow {
     pub record: Record,
-    /// The representative of its cluster, unless it represents the cluster itself.
+    /// The id of the representative of the record's cluster, unless the record is the representative.
     pub representative: Option<DocId>,
-    /// The ids of its verdict's matches; `None` for documents that are gone.
+    /// The ids of the matches of the record's verdict; `None` for documents that no longer exist.
     pub matches: Vec<Option<DocId>>,
 }
 

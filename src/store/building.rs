@@ -1,6 +1,6 @@
-//! Makes a whole collection's file from records, in one transaction and without a log, under a name that is never
-//! opened as a collection. In: records, in order of `seq`. Out: a file that is complete, checked and on disk, and gets
-//! its name in one step.
+//! Makes a whole collection's file from records, in one transaction and without a log. While it is made, the file has a
+//! name that is never opened as a collection. In: records, in order of `seq`. Out: a complete and checked file on disk.
+//! It gets its final name in one step.
 
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -23,33 +23,35 @@ use crate::types::{DocId, Seq};
 /// The operation in errors.
 const BUILDING: &str = "building its file";
 
-/// A group of documents is written when it has this many, or when this many bytes of payloads and metadata are in it.
+/// A group is written when it has `GROUP_MAX` documents, or `GROUP_BYTES_MAX` bytes of payloads and metadata.
 const GROUP_MAX: usize = 256;
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
-/// The parts of a record that was added, with which later ones are compared.
+/// The parts of an added record. Later records are compared with them.
 pub struct Earlier {
     pub id: DocId,
     pub signature: Vec<u8>,
-    /// `None`: the client gave only a signature.
+    /// `None` if the client gave only a signature.
     pub content: Option<ContentHash>,
 }
 
-/// A file that is being made. It is removed if this is dropped.
+/// A file that is being made. The file is removed if this value is dropped.
 pub struct Building {
     writer: BuildingWriter,
     collection: String,
     last_seq: Seq,
-    /// The last documents added, which the writer does not have yet, and the bytes of their payloads and metadata.
+    /// The last added documents, not yet passed to the writer. `group_bytes` is the size of their payloads and
+    /// metadata.
     group: Vec<Record>,
     group_bytes: usize,
     file: Unfinished,
 }
 
-/// A complete file that has no name yet. It is removed if this is dropped.
+/// A complete file without its final name. The file is removed if this value is dropped before
+/// [`publish`](Self::publish).
 pub struct Built(Unfinished);
 
-/// Removes the file unless it has got its name.
+/// Removes the file when it is dropped, if the file does not have its final name.
 struct Unfinished {
     path: PathBuf,
     named: bool,
@@ -80,7 +82,8 @@ impl Building {
         Ok(Self { writer, collection: collection.to_owned(), last_seq, group, group_bytes, file })
     }
 
-    /// Adds a document. Its `seq` is higher than that of the last one. The error may be that of an earlier document.
+    /// Adds a document. Its `seq` must be higher than that of the last added document. The error may be about an
+    /// earlier document.
     pub fn push(&mut self, record: Record) -> Result<()> {
         self.last_seq = record.seq;
         let payload = record.payload.as_ref().map_or(0, |payload| payload.bytes.len());
@@ -89,13 +92,13 @@ impl Building {
         if self.group.len() < GROUP_MAX && self.group_bytes < GROUP_BYTES_MAX { Ok(()) } else { self.write() }
     }
 
-    /// Gives the last documents to the writer.
+    /// Passes the group to the writer.
     fn write(&mut self) -> Result<()> {
         self.group_bytes = 0;
         self.writer.give(mem::replace(&mut self.group, Vec::with_capacity(GROUP_MAX)))
     }
 
-    /// Returns a document that was added.
+    /// Returns the parts of a document that was added before.
     pub fn earlier(&mut self, seq: Seq) -> Result<Earlier> {
         if let Ok(at) = self.group.binary_search_by_key(&seq, |record| record.seq) {
             let Record { id, signature, content, given, .. } = &self.group[at];
@@ -115,10 +118,10 @@ impl Building {
         let mut open = writer.finish()?;
         open.write_ledger(last_seq)?;
         let connection = open.commit().map_err(sqlite)?;
-        // Before the file has a log: a reader of the log would leave files next to it.
+        // The file is read before it gets a log, because a reader of the log would leave files next to it.
         let made = files::loading(&file.path);
-        // Most of the file goes to the disk while its rows are read again. Without a thread for this, the last sync does
-        // it.
+        // Most of the file is synced while its rows are read again. If no thread can be started for this, the last sync
+        // does all of it.
         let (inspection, synced) = thread::scope(|scope| {
             let syncing = thread::Builder::new().spawn_scoped(scope, || files::sync(&made));
             let inspection = inspect_as(&made, &collection, progress);
@@ -135,7 +138,7 @@ impl Building {
     }
 }
 
-/// Reads a document that was written.
+/// Reads the parts of a document that was written.
 fn read_earlier(connection: &Connection, collection: &str, seq: Seq) -> Result<Earlier> {
     let sql = "SELECT d.id, s.bytes, d.content_hash, d.flags FROM document d JOIN signature s ON s.seq = d.seq
                WHERE d.seq = ?1";
@@ -155,7 +158,8 @@ fn read_earlier(connection: &Connection, collection: &str, seq: Seq) -> Result<E
 }
 
 impl Built {
-    /// Gives the file its name, in one step. The caller makes sure that no collection is created or dropped meanwhile.
+    /// Gives the file its final name, in one step. The caller makes sure that no collection is created or dropped
+    /// meanwhile.
     pub fn publish(mut self) -> Result<()> {
         let path = &self.0.path;
         let io = |error| StoreError::from_io(&files::name_of(path), BUILDING, error);

@@ -24,7 +24,8 @@ const WAITING_MAX: usize = 1;
 /// The file, with an open transaction.
 pub(super) struct OpenFile {
     connection: Connection,
-    /// A batch reads the payloads that it removes through these. Here nothing is removed, so only the name is used.
+    /// A batch uses these readers to read the payloads that it removes. Here nothing is removed, so only the
+    /// collection's name is used.
     readers: Readers,
     keep: Keep,
     ledger: Ledger,
@@ -64,7 +65,7 @@ impl OpenFile {
 /// The thread and its file.
 pub(super) struct BuildingWriter {
     shared: Arc<Shared>,
-    /// `None`: no more groups will come.
+    /// `None` after the last group.
     groups: Option<SyncSender<Vec<Record>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -78,11 +79,11 @@ struct Shared {
 
 #[derive(Default)]
 struct Progress {
-    /// The number of groups that were given and are not written yet.
+    /// The number of groups that were passed to the thread and are not written yet.
     unwritten: usize,
-    /// The first error. Later groups are dropped.
+    /// The error of a group. Later groups are dropped.
     failed: Option<StoreError>,
-    /// The file is no longer needed. Later groups are dropped.
+    /// Whether the file is no longer needed. If so, later groups are dropped.
     abandoned: bool,
     ended: bool,
 }
@@ -106,7 +107,7 @@ impl BuildingWriter {
         Ok(Self { shared, groups: Some(groups), thread: Some(thread) })
     }
 
-    /// Gives the thread a group. Returns an error if an earlier group could not be written.
+    /// Passes a group to the thread. Returns an error if an earlier group could not be written.
     pub(super) fn give(&mut self, group: Vec<Record>) -> Result<()> {
         let mut progress = self.shared.progress.lock();
         progress.check()?;
@@ -119,7 +120,7 @@ impl BuildingWriter {
         Ok(())
     }
 
-    /// Calls `read` with the file after all given groups were written.
+    /// Waits until all passed groups are written, and calls `read` with the file.
     pub(super) fn read<T>(&mut self, read: impl FnOnce(&OpenFile) -> Result<T>) -> Result<T> {
         let mut progress = self.shared.progress.lock();
         while progress.unwritten > 0 && !progress.ended {
@@ -143,7 +144,7 @@ impl BuildingWriter {
         Ok(Arc::into_inner(shared).expect("the thread has ended").file.into_inner())
     }
 
-    /// Waits for the end of the thread. A panic of the thread continues here.
+    /// Waits for the end of the thread. If the thread panicked, this function panics, too.
     fn join(&mut self) {
         if let Err(panic) = self.end() {
             resume_unwind(panic);
@@ -158,10 +159,10 @@ impl BuildingWriter {
 }
 
 impl Drop for BuildingWriter {
-    /// Waits for the end of the thread, so that nothing is written after this.
+    /// Waits for the end of the thread, so that nothing is written after the drop.
     fn drop(&mut self) {
         self.shared.progress.lock().abandoned = true;
-        // After a panic of the thread, this one is ending too, or has no use for the file.
+        // A panic of the thread is ignored: the thread that drops this is panicking, too, or no longer needs the file.
         drop(self.end());
     }
 }
@@ -172,7 +173,7 @@ impl Shared {
         let mut is_over = false;
         for group in groups {
             let written = if is_over { Ok(()) } else { self.file.lock().write(&group) };
-            // Outside of the locks: a group may have many megabytes.
+            // A group may have many megabytes, so it is dropped while no lock is held.
             drop(group);
             let mut progress = self.progress.lock();
             progress.unwritten -= 1;
@@ -185,7 +186,7 @@ impl Shared {
     }
 }
 
-/// Tells others that the thread ends, even if it panics.
+/// Reports the end of the thread, even if it panics.
 struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {

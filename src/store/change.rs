@@ -38,7 +38,7 @@ pub enum Change {
         /// The data that is stored with the content from now on.
         additions: Box<Additions>,
     },
-    /// Deletes documents by label: they count as deleted from here on, and are removed later.
+    /// Deletes documents by label: they count as deleted from this position on, and are removed later.
     DeleteLabelled {
         deletion: Arc<LabelDeletion>,
         doomed: Arc<[DoomedPart]>,

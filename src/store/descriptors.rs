@@ -1,5 +1,5 @@
-//! Tells whether an error means that the process or the system had no file descriptor left. Such an error can end as
-//! soon as any file is closed, and says nothing about the data on disk.
+//! Tells whether an error means that the process or the system had no file descriptor left. Such a shortage can end as
+//! soon as any file is closed, and it says nothing about the data on disk.
 
 use std::error::Error;
 use std::fs::File;
@@ -23,8 +23,8 @@ pub fn out_of_descriptors(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// Returns the system's error behind an error of SQLite, if the cause is that no descriptor was left. SQLite reports
-/// that it could not open a file, but not why, so this function tries to open files itself. Call it at once. It opens
-/// `SPARE` files, because SQLite has already closed its own.
+/// that it could not open a file, but not why, so this function tries to open files itself. Call it immediately after
+/// the error. It opens `SPARE` files, because SQLite has already closed the files that it opened.
 pub(super) fn behind(error: &rusqlite::Error) -> Option<io::Error> {
     let failure = error.sqlite_error()?;
     if failure.code != ErrorCode::CannotOpen && failure.extended_code != SQLITE_IOERR_SHMOPEN {

@@ -16,13 +16,13 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// The disk can no longer return what it holds.
+/// SQLite's errors if the disk can no longer return the data that it stores.
 const UNREADABLE: [i32; 3] = [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS];
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk, the quota or the file size limit has no room left. The whole change was rolled back. The next one may
-    /// succeed once there is room.
+    /// The disk, the quota or the file size limit has no room left. The whole change was rolled back. The next change
+    /// may succeed after space is freed.
     #[error("no space left on disk for collection `{collection}`")]
     Full { collection: String, source: Cause },
     /// Reading or writing failed. After a failed write the [`Writer`](super::Writer) is poisoned.
@@ -35,12 +35,13 @@ pub enum StoreError {
         source: Cause,
     },
     /// An earlier write failed, and it is unclear what is on disk. A failed fsync drops the pages that it could not
-    /// write, so a second fsync succeeds and proves nothing. Reads continue. Writes need the file to be opened again.
+    /// write, so a second fsync succeeds and proves nothing. Reads still work. Writes are refused until the file is
+    /// opened again.
     #[error(
         "collection `{collection}` accepts no writes until it is reopened, because an earlier write failed: {reason}"
     )]
     Poisoned { collection: String, reason: String },
-    /// The file does not hold what was written.
+    /// The file does not contain the data that was written.
     #[error("collection `{collection}` is damaged{}: {detail}", at(.record))]
     Damaged {
         collection: String,
@@ -60,7 +61,7 @@ pub enum StoreError {
         /// The newest format that this version reads.
         known: i32,
     },
-    /// The file is something else, not a collection.
+    /// The file is not a collection.
     #[error("{} is not a collection: {detail}", path.display())]
     NotAStore { path: PathBuf, detail: String },
     #[error("there is no collection at {}", path.display())]
@@ -75,11 +76,11 @@ pub enum StoreError {
     /// may succeed.
     #[error("collection `{collection}`: the write could not start: {detail}")]
     NotBegun { collection: String, detail: String },
-    /// The change does not fit the commit order. The caller is at fault; the file is unharmed and the batch is rolled
+    /// The change does not fit the commit order. The caller is at fault. The file is unharmed, and the batch is rolled
     /// back.
     #[error("collection `{collection}`: the change with sequence number {} was refused: {detail}", seq.0)]
     OutOfOrder { collection: String, seq: Seq, detail: String },
-    /// The collection was closed or dropped while this handle was still held.
+    /// The collection was closed or dropped while this handle still existed.
     #[error("collection `{collection}` is closed")]
     Closed { collection: String },
 }
@@ -99,7 +100,7 @@ impl StoreError {
         let collection = collection.to_owned();
         let damaged =
             |collection| Self::Damaged { collection, record: None, detail: format!("{doing} failed: {error}") };
-        // Not an error of SQLite itself: a value has another type than its column.
+        // This is not an error of SQLite itself: a value has another type than its column.
         let Some(failure) = error.sqlite_error() else { return damaged(collection) };
         if let Some(source) = descriptors::behind(&error) {
             return Self::Io { collection, doing, source: source.into() };
@@ -113,20 +114,20 @@ impl StoreError {
             }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig => damaged(collection),
             ErrorCode::SystemIoFailure if UNREADABLE.contains(&failure.extended_code) => damaged(collection),
-            // The statements are fixed, so if a table or a column is missing, the schema is no longer ours.
+            // The statements never change, so this error means that a table or a column is missing.
             ErrorCode::Unknown if failure.extended_code == SQLITE_ERROR => damaged(collection),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { collection, detail: error.to_string() },
             _ => Self::Io { collection, doing, source: error.into() },
         }
     }
 
-    /// Makes the error that the file does not hold what was written. `record` is the damaged record, if the damage is
-    /// in a record.
+    /// Makes the error that the file does not contain the data that was written. `record` is the damaged record, if the
+    /// damage is in a record.
     pub(super) fn damaged(collection: &str, record: impl Into<Option<Seq>>, detail: impl Into<String>) -> Self {
         Self::Damaged { collection: collection.to_owned(), record: record.into(), detail: detail.into() }
     }
 
-    /// Adds the record that was being read, if the error is damage.
+    /// If the error is damage and names no record, adds the record that was being read.
     pub(super) fn at_record(mut self, seq: Seq) -> Self {
         if let Self::Damaged { record, .. } = &mut self {
             record.get_or_insert(seq);

@@ -1,12 +1,12 @@
-//! Hashes a document id to the 64 bits that memory holds instead of the id.
+//! Hashes a document id to 64 bits. Memory holds this hash instead of the id.
 //! The hash is stored with the signature. A change here orphans every stored id, so a test pins the output.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::types::DocId;
 
-/// Returns the fingerprint of an id. Two ids may have the same fingerprint, so compare the id of every match with the
-/// one in the record.
+/// Returns the fingerprint of an id. Two ids may have the same fingerprint, so for every match, compare the id with the
+/// id in the record.
 pub fn id_fingerprint(id: &DocId) -> u64 {
     xxh3_64(id.as_str().as_bytes())
 }

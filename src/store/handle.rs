@@ -25,15 +25,15 @@ use super::write::writer::Writer;
 use crate::types::{ClusterPlace, DocId, Document, GoldenPair, Keep, Payload, Seq};
 
 /// The records of a collection. Cheap to clone. If a record differs from the data that was written, reading it returns
-/// an error that names it, never a wrong answer.
+/// an error that names the record, never a wrong answer.
 #[derive(Clone, Debug)]
 pub struct Store {
     readers: Arc<Readers>,
 }
 
 impl Store {
-    /// Creates a collection's file, completely or not at all: it gets its name only once it is on disk. The caller
-    /// holds the data directory's lock.
+    /// Creates a collection's file, completely or not at all. The file gets its name only after its content is on disk.
+    /// The caller holds the data directory's lock.
     pub fn create(path: &Path, meta: &Meta) -> Result<(Self, Writer)> {
         create(path, meta)?;
         let (store, writer, _) = Self::open(path)?;
@@ -58,7 +58,7 @@ impl Store {
         peek(path)
     }
 
-    /// Removes a collection's file for good. It is gone in one step, even if the process is killed. Close its
+    /// Removes a collection's file for good. The removal is one step, even if the process is killed. Close its
     /// [`Writer`] first.
     pub fn remove(path: &Path) -> Result<()> {
         files::remove(path).map_err(|source| match source.kind() {
@@ -91,10 +91,10 @@ impl Store {
         self.readers.read(|snapshot| records::head(snapshot, seq, with_metadata))
     }
 
-    /// Reads many records like [`head`](Self::head), in the order of `seqs`, all as of one moment.
+    /// Reads many records like [`head`](Self::head), in the order of `seqs`, all from one snapshot.
     ///
     /// If `metadata_bytes` is given, metadata is read up to that many bytes in total. The first metadata that does not
-    /// fit is not read, and neither is any after it. Captures are read if `with_captures`.
+    /// fit, and all metadata after it, is not read. Captures are read if `with_captures` is true.
     pub fn heads(
         &self,
         seqs: &[Seq],
@@ -107,20 +107,20 @@ impl Store {
         })
     }
 
-    /// Reads the documents after `after`, in order of `seq`. If there are fewer than `limit`, they are the last ones.
+    /// Reads the documents after `after`, in order of `seq`. A page with fewer than `limit` documents is the last page.
     pub fn page(&self, after: Seq, limit: usize) -> Result<Vec<Document>> {
         self.page_while(after, limit, |_| true)
     }
 
-    /// Reads a page like [`page`](Self::page), but stops after the first document that `fits` refuses. That document is
-    /// included.
+    /// Reads a page like [`page`](Self::page), but stops after the first document for which `fits` returns false. The
+    /// page includes this document.
     pub fn page_while(&self, after: Seq, limit: usize, fits: impl FnMut(&Document) -> bool) -> Result<Vec<Document>> {
         self.readers.read(|snapshot| pages::page(snapshot, after, limit, fits))
     }
 
-    /// Looks at the payloads of these documents, in their order, all as of one moment. For each payload it first calls
-    /// `size` with the number of shingles. If `size` returns `Ok`, it reads the payload and calls `visit`. If a payload
-    /// is damaged, or missing although its document exists, returns an error that names it.
+    /// Looks at the payloads of these documents, in the order of `seqs`, all from one snapshot. For each payload it
+    /// first calls `size` with the number of shingles. If `size` returns `Ok`, it reads the payload and calls `visit`.
+    /// If a payload is damaged, or is missing although its document exists, returns an error that names the document.
     pub fn payloads<T>(
         &self,
         seqs: &[Seq],
@@ -154,8 +154,8 @@ impl Store {
         Ok(looked.found())
     }
 
-    /// Reads the payload of one document if it has at most `bytes_max` bytes. Otherwise, the error is the number of
-    /// bytes. `None` if the document is gone.
+    /// Reads the payload of one document if it has at most `bytes_max` bytes. If it has more, the inner error is the
+    /// number of its bytes. `None` if the document is gone.
     pub fn payload_within<T>(
         &self,
         seq: Seq,
@@ -171,26 +171,27 @@ impl Store {
         })
     }
 
-    /// Reads up to `limit` documents of one cluster; `None` if there is no such document, or none is left.
+    /// Reads up to `limit` documents of one cluster. `None` if there is no such document, or if the cluster has no
+    /// document left.
     pub fn cluster(&self, start: ClusterStart, limit: usize) -> Result<Option<ClusterRows>> {
         self.readers.read(|snapshot| clusters::cluster(snapshot, start, limit))
     }
 
-    /// Reads up to `limit` documents of the clusters with more than one document, in the order of the clusters' names,
-    /// and tells where the next page begins. A page may have fewer than `limit` documents, or none, although more
-    /// follow.
+    /// Reads up to `limit` documents of the clusters with more than one document, in the order of the clusters' names.
+    /// Also returns the place where the next page begins. A page may have fewer than `limit` documents, or none,
+    /// although more follow.
     pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<(Vec<Stretch>, Option<ClusterPlace>)> {
         self.readers.read(|snapshot| clusters::clusters(snapshot, after, limit))
     }
 
-    /// Reads the first document of a cluster; `None` if none is left.
+    /// Reads the first document of a cluster; `None` if the cluster has no document left.
     pub fn representative(&self, cluster: Seq) -> Result<Option<(Seq, DocId)>> {
         let representative = self.readers.read(|snapshot| clusters::representative(snapshot, cluster))?;
         Ok(representative.map(|member| (member.head.seq, member.head.id)))
     }
 
-    /// Runs `work`, which reads. If no file was open for reading before, the files are closed afterwards. Background
-    /// work therefore does not hold the files of idle collections open.
+    /// Runs `work`, which reads from this store. If the store had no file open for reading before, its files are closed
+    /// afterwards. Background work therefore does not keep the files of idle collections open.
     pub fn in_passing<T>(&self, work: impl FnOnce() -> T) -> T {
         let unused = self.readers.are_unused();
         let done = work();
@@ -210,12 +211,12 @@ impl Store {
         self.readers.read(|snapshot| statistics::read(snapshot.connection(), snapshot.collection()))
     }
 
-    /// Reads the intact statistics, and logs the damage of the others. Documents must be served even if counts are
-    /// damaged.
+    /// Reads the intact rows of the statistics, and logs an error if other rows are damaged. Documents must be served
+    /// even if counts are damaged.
     pub fn intact_statistics(&self) -> Result<Vec<StoredStatistics>> {
         match self.statistics() {
             Err(error @ StoreError::Damaged { .. }) => {
-                tracing::error!(%error, "the damaged statistics begin again; `hapax verify --repair` mends the file");
+                tracing::error!(%error, "damaged counts start again at 0; `hapax verify --repair` repairs the file");
                 self.readers.read(|snapshot| Ok(statistics::look(snapshot.connection()).0))
             }
             read => read,
@@ -232,8 +233,8 @@ impl Store {
         self.readers.read(|snapshot| jobs::reports(snapshot.connection(), snapshot.collection(), (merge, after), limit))
     }
 
-    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, as of one moment. Stops
-    /// after the document whose payload reaches `bytes_max`.
+    /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, all from one snapshot.
+    /// Stops after the document with which the payloads together reach `bytes_max`.
     pub fn whole_records(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<Vec<Record>> {
         self.readers.read(|snapshot| records::whole(snapshot, after, limit, bytes_max))
     }
@@ -248,15 +249,16 @@ impl Store {
         self.readers.doomed().has(seq)
     }
 
-    /// Forgets the documents of a deletion, once they are gone from the disk.
+    /// Forgets the hidden documents of a deletion. Call this after they are removed from the disk.
     pub fn forget_hidden(&self, deletion: Seq) {
         self.readers.set_doomed(|doomed| doomed.without(deletion));
     }
 
-    /// Calls `visit` with the signature of every record, from `partitions` threads at once; the order holds only within
-    /// a range. `progress` counts rows. After an error, discard everything that was visited.
+    /// Calls `visit` with the signature of every record, from `partitions` threads at once. The records are in order
+    /// only within each range of `seq`. `progress` counts rows. After an error, discard everything that was visited.
     ///
-    /// Scan before the first commit: if rows are added or removed during the scan, the sums differ from the ledger.
+    /// Call this before the first commit. If rows are added or removed during the scan, the sums differ from the
+    /// ledger.
     pub fn scan(
         &self,
         partitions: usize,
@@ -270,7 +272,7 @@ impl Store {
         scan(&self.readers, partitions, visit, progress)
     }
 
-    /// Reads the rows of the documents after `after`, as of one moment, until about `bytes_max` bytes are read. It
+    /// Reads the rows of the documents after `after`, from one snapshot, until about `bytes_max` bytes are read. It
     /// never stops within a document. Each row is compared with its own checksum and with the other rows of its
     /// document.
     pub fn scrub(&self, keep: Keep, after: Seq, bytes_max: u64) -> Result<Scrubbed> {

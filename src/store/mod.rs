@@ -1,7 +1,7 @@
 //! Durable records: one SQLite file per collection.
 //! In: changes, in the order in which they were decided. Out: records, which are on disk when [`Writer::commit`]
-//! returns, and an error if a file no longer holds what was written. Synchronous. It must not know about the index,
-//! about the threads that wait for a commit, or about HTTP.
+//! returns, and an error if a file no longer contains the data that was written. All calls are synchronous. This module
+//! must not know about the index, about the threads that wait for a commit, or about HTTP.
 //!
 //! ```text
 //! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads of a document
@@ -19,12 +19,12 @@
 //! With SQLite alone, one flipped bit in a page header can silently drop rows. Therefore each row has a checksum over
 //! all its columns, each transaction updates the ledger, and [`Store::scan`] compares the rows with the ledger before a
 //! collection is served. If the write-ahead log is damaged in the middle or cut short, SQLite would return an older
-//! state in which rows and ledger match. Therefore [`Store::open`] checks the log first (`log/look.rs`). The rows that
-//! boot does not read are checked when they are read, by [`Store::scrub`], and offline by [`inspect()`]. [`repair()`]
-//! builds a new file from the intact documents.
+//! state in which rows and ledger match. Therefore [`Store::open`] checks the log first (`log/look.rs`). Boot does not
+//! read all rows. The other rows are checked whenever they are read. [`Store::scrub`] also checks them in the
+//! background, and [`inspect()`] offline. [`repair()`] builds a new file from the intact documents.
 //!
 //! [`Store`] reads, from any thread. Only [`Writer`] writes. A background thread moves the write-ahead log into the
-//! database while both are in use.
+//! database while [`Store`] and [`Writer`] are in use.
 
 mod additions;
 pub mod backup;

@@ -39,14 +39,14 @@ pub struct Record {
     /// The cluster of the document, named by the `seq` of its founder. `Seq(0)` if the document founded a cluster
     /// itself.
     pub cluster: Seq,
-    /// The number of shingles, repeats counted; absent for a given signature.
+    /// The number of shingles, including repeats. `None` if the client gave the signature.
     pub shingles: Option<u64>,
     /// The page that the text was extracted from, if it came from one.
     pub page: Option<PageMark>,
     /// The verdict of the insertion.
     pub verdict: StoredVerdict,
-    /// The shingles or the text, if the collection keeps them. Set only in a record that will be written. A record that
-    /// was read has none; [`Store::payloads`](super::Store::payloads) reads it.
+    /// The shingles or the text, if the collection keeps them. Set in a record that will be written, and in a record
+    /// from [`Store::whole_records`](super::Store::whole_records). Other reads do not set it.
     pub payload: Option<Arc<Payload>>,
 }
 
@@ -86,7 +86,7 @@ pub struct Head {
     pub id: DocId,
     /// The metadata that the client stored with the document, if it was requested.
     pub metadata: Option<Metadata>,
-    /// Whether metadata was requested but left in the file, because other records used up the bytes allowed for it.
+    /// Whether metadata was requested but not read, because other records used up the bytes allowed for it.
     pub metadata_left: bool,
     /// The capture that the content came from, if it was requested.
     pub capture: Capture,
@@ -98,12 +98,12 @@ pub struct Head {
     pub linked: bool,
     /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
-    /// The number of shingles, repeats counted.
+    /// The number of shingles, including repeats.
     pub shingles: Option<u64>,
 }
 
 impl Record {
-    /// Returns the parts that can change while the content stays.
+    /// Returns the parts that can change while the content stays the same.
     pub fn additions(&self) -> Additions {
         Additions {
             metadata: self.metadata.clone(),
@@ -113,7 +113,7 @@ impl Record {
         }
     }
 
-    /// Returns the record with other parts of this kind.
+    /// Returns the record with `additions` instead of its own.
     pub fn with_additions(self, additions: Additions) -> Self {
         let Additions { metadata, labels, capture, page } = additions;
         Self { metadata, labels, capture, page, ..self }

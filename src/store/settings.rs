@@ -12,12 +12,12 @@ pub struct Meta {
     pub keep: Keep,
     /// The part of a page that is compared. It never changes.
     pub extract: Extract,
-    /// The version of the extractor with which the collection was created. 1 in files of formats that did not support
-    /// pages.
+    /// The version of the extractor with which the collection was created. It is 1 in files of formats that did not
+    /// support pages.
     pub extractor: u32,
     /// When the collection was created.
     pub created: TimestampMs,
-    /// Documents from before last-seen times were stored count as seen at this time.
+    /// A document whose last-seen time is not stored (as in format 1) counts as seen at this time.
     pub seen_floor: TimestampMs,
     /// The settings that can change, with their latest values.
     pub changeable: Changeable,
@@ -36,7 +36,7 @@ impl Meta {
 pub struct Changeable {
     pub bands: u32,
     pub rows: u32,
-    /// Whether a client or the configuration chose the banding. If not, it follows the threshold.
+    /// Whether a client or the configuration chose the banding. If not, the banding follows from the threshold.
     pub banding_by_hand: bool,
     /// The lowest similarity at which two documents are near-duplicates.
     pub threshold: f64,
@@ -49,12 +49,13 @@ pub struct Changeable {
 }
 
 /// The settings and the counts that [`Store::open`](super::Store::open) found in a file. The counts come from the
-/// ledger; [`Store::scan`](super::Store::scan) compares the rows with it.
+/// ledger. [`Store::scan`](super::Store::scan) compares the rows with the ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
     pub meta: Meta,
     /// The last assigned position of the commit order that is on disk.
     pub last_seq: Seq,
-    /// The number of documents, links included, without those that a deletion by label must still remove.
+    /// The number of documents, including links. It does not count documents that a deletion by label must still
+    /// remove.
     pub documents: u64,
 }

@@ -1,4 +1,4 @@
-//! Limits how much a fault or a client can write to the log. A full disk once wrote 79,930 lines (41 MB) in 8 seconds.
+//! Limits how much a fault or a client can write to the log. A full disk once caused 79,930 lines (41 MB) in 8 seconds.
 //! In: every event. Out: whether its line is written; and every 10 s, how many lines were left out.
 //!
 //! Among equal lines of level info and above, only one is written per period. Among lines that differ, each place in
@@ -23,13 +23,13 @@ use super::names;
 const PERIOD: Duration = Duration::from_secs(10);
 /// The number of different lines that one place in the source may write per period and collection.
 const DIFFERENT_MAX: usize = 10;
-/// The number of places, by collection, that are tracked. If this number is reached, all lines from other places are
-/// written.
+/// The number of places, by collection, that are tracked. If this number is reached, all lines are written until the
+/// period ends.
 const PLACES_MAX: usize = 4096;
 /// The target of the lines that report what was left out. They are always written.
 const TARGET: &str = "hapax::log";
-/// The targets of lines that are always written, because other lines must never hide them. `AUDIT`: which key did what.
-/// `REFUSED`: which addresses were refused; `Refusals` bounds the number of these lines.
+/// The targets of lines that are always written. They must never be left out because of other lines. `AUDIT`: which key
+/// did what. `REFUSED`: which addresses were refused; `Refusals` bounds the number of these lines.
 pub(crate) const AUDIT: &str = "hapax::audit";
 pub(crate) const REFUSED: &str = "hapax::refused";
 
@@ -90,7 +90,7 @@ fn tell(places: &Weak<Mutex<Places>>) {
     loop {
         std::thread::sleep(PERIOD);
         let Some(places) = places.upgrade() else { return };
-        // A separate statement, so that the lock is free again: the lines below take it.
+        // This is a separate statement so that the lock is released: the log lines below take the lock too.
         let over = std::mem::take(&mut *places.lock());
         let mut total = 0;
         for ((_, collection), Place { metadata, message, left_out, .. }) in over {
@@ -105,7 +105,7 @@ fn tell(places: &Weak<Mutex<Places>>) {
     }
 }
 
-/// The parts of an event by which it differs from others.
+/// The parts of an event that distinguish it from other events.
 #[derive(Default)]
 struct Said {
     message: String,
@@ -127,7 +127,8 @@ impl Visit for Said {
         }
     }
 
-    // Numbers differ from line to line. Only these fields identify the subject of the line.
+    // Numbers differ from line to line, so they are ignored. Only the numbers in these fields identify the subject of a
+    // line.
     fn record_u64(&mut self, field: &Field, value: u64) {
         if matches!(field.name(), "record" | "seq" | "status") {
             value.hash(&mut self.hash);

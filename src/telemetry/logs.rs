@@ -55,7 +55,7 @@ fn audit_directive() -> Directive {
 /// Starts logging to stderr, without repeated lines (`bounded.rs`). Only the first call in a process succeeds.
 pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     let filter = EnvFilter::builder().parse(level)?;
-    // The lines that say which key did what are logged at every level, unless `level` names them.
+    // The lines that say which key did what are logged at every level, unless `level` has a directive for them.
     let filter = if level.contains(AUDIT) { filter } else { filter.add_directive(audit_directive()) };
     let terminal = std::io::stderr().is_terminal();
     let layer = fmt::layer().with_writer(std::io::stderr);
@@ -95,7 +95,8 @@ thread_local! {
     static EXPECTS_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does work whose panics are caught and expected, such as those of a parser of damaged files. They are not logged.
+/// Does work whose panics are expected and caught, such as the work of a parser of damaged files. These panics are not
+/// logged.
 pub(crate) fn without_panic_logs<T>(work: impl FnOnce() -> T) -> T {
     EXPECTS_PANICS.set(true);
     let done = work();

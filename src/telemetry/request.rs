@@ -1,5 +1,5 @@
-//! The request that a task works on, so that all lines that the task logs name the request. It costs nothing until a
-//! line is written. A span would write its fields for every request. Knows nothing of HTTP.
+//! Stores which request a task works on, so that all lines that the task logs name the request. This costs nothing
+//! until a line is written. A span of `tracing` would write its fields for every request. Knows nothing of HTTP.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -84,7 +84,8 @@ pub fn carried<F: Future>(work: F) -> Within<F> {
 }
 
 pin_project! {
-    /// The future of [`within`] and [`carried`]. An async block would have room for the work twice, and move it.
+    /// The future of [`within`] and [`carried`]. An async block would reserve memory for the work twice, and move the
+    /// work.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Within<F> {
         labels: Option<Arc<RequestLabels>>,
@@ -113,7 +114,7 @@ pub fn current_trace() -> Option<SpanIds> {
     CURRENT.with_borrow(|labels| labels.as_ref()?.trace.as_ref().map(|trace| trace.span))
 }
 
-/// The request that the thread works on while a task runs. Afterwards the thread has its earlier request again.
+/// Sets the request that the thread works on while a task runs. Afterwards, the earlier request is set again.
 struct Entered<'a>(&'a mut Option<Arc<RequestLabels>>);
 
 impl<'a> Entered<'a> {
@@ -129,7 +130,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Adds the request to the fields of lines for people.
+/// Adds the request to the fields of human-readable lines.
 #[derive(Default)]
 pub(super) struct Readable(DefaultFields);
 

@@ -1,7 +1,7 @@
 //! Numbers that many threads add to without waiting for each other.
-//! If two processors add to one number in turns, each fetches its cache line from the other, which takes longer than
-//! finding an entry of the index. For this reason, there are several copies of each number, on separate cache lines. A
-//! thread always adds to the same copy, and the number is the sum of all copies.
+//! If two processors add to one number in turns, each fetches the number's cache line from the other. This takes longer
+//! than finding an entry of the index. For this reason, there are several copies of each number, on separate cache
+//! lines. A thread always adds to the same copy, and the number is the sum of all copies.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use metrics::CounterFn;
 
 /// The largest number of copies. On larger machines threads share them.
 const COPIES_MAX: usize = 16;
-/// The count of numbers in two cache lines, which processors fetch together.
+/// The count of numbers in two cache lines. Processors fetch two lines together.
 const NUMBERS_EACH: usize = 16;
 
 #[derive(Default)]

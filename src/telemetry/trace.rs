@@ -1,6 +1,6 @@
 //! The trace that a request belongs to, and the ids of the spans in it.
 //! In: the field `traceparent` of W3C Trace Context. Out: log lines with the target `hapax::trace`, one for each span
-//! that has ended. No ids are made unless these lines are written or the client names a trace.
+//! that has ended. Ids are made only if these lines are written or the client names a trace.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -45,7 +45,8 @@ pub struct SpanIds {
 }
 
 impl Trace {
-    /// Returns the trace that a request belongs to. `None`: the client names no trace, and no spans are written.
+    /// Returns the trace that a request belongs to. Returns `None` if the client names no trace and no spans are
+    /// written.
     pub fn of(traceparent: Option<&str>) -> Option<Self> {
         match traceparent.and_then(parse) {
             Some((id, parent)) => Some(Self { id: id.to_owned(), span: SpanIds::new(Some(parent)) }),
@@ -111,7 +112,7 @@ fn parse(traceparent: &str) -> Option<(&str, u64)> {
     (is_valid && trace.bytes().any(|digit| digit != b'0')).then_some((trace, span))
 }
 
-/// Returns a number that is not 0. No other call returns the same number, in any process.
+/// Returns a number that is not 0. It is very unlikely that another call, in any process, returns the same number.
 fn random() -> u64 {
     static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -54,12 +54,12 @@ impl Acceptor {
         // Without tickets, only the last 256 sessions could be resumed.
         match ring::Ticketer::new() {
             Ok(ticketer) => config.ticketer = ticketer,
-            Err(error) => tracing::warn!(%error, "no TLS session tickets: clients repeat whole handshakes"),
+            Err(error) => tracing::warn!(%error, "cannot make TLS session tickets; clients repeat full handshakes"),
         }
         Self { handshakes: TlsAcceptor::from(Arc::new(config)), present }
     }
 
-    /// Uses another certificate from the next handshake on. Open connections keep theirs.
+    /// Uses another certificate from the next handshake on. Open connections keep their certificate.
     pub fn renew(&self, certificate: &Certificate) {
         *self.present.0.write() = Arc::clone(certificate.pair());
     }

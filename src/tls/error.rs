@@ -15,7 +15,7 @@ pub enum CertificateError {
     #[error("{path} is not a valid file of certificates: {detail}; give the server's certificate in PEM form")]
     BadCertificate { path: PathBuf, detail: String },
     #[error(
-        "the private key in {path} is protected by a password, which a server cannot type; write it without one: \
+        "the private key in {path} is protected by a password; write the key without a password: \
          `openssl pkey -in {path} -out FILE`"
     )]
     KeyIsEncrypted { path: PathBuf },

@@ -1,7 +1,7 @@
 //! Checks the files of a certificate each second, and renews an acceptor when they have changed.
-//! The content counts, not the time of a change, because Kubernetes swaps symbolic links. Two files cannot be replaced
-//! at the same moment, and may be half written when they are read. So the last matching pair stays in use until another
-//! pair matches.
+//! Only the contents are compared, not the times of changes, because Kubernetes swaps symbolic links. Two files cannot
+//! be replaced at the same moment, and may be half written when they are read. So the last matching pair stays in use
+//! until another pair matches.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::telemetry::names;
 
 /// The time between two checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// At one check, the certificate may be new but the key still old. That is not worth a line in the log.
+/// A single check may find a new certificate with the old key. That is not worth a line in the log.
 const FAILURES_TOLERATED: u32 = 1;
-/// A certificate that ends sooner than this causes a warning.
+/// A certificate that expires sooner than this causes a warning.
 const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// Renews `acceptor` until this is dropped. `certificate` is the one that the acceptor has now.
+/// Renews `acceptor` until the future is dropped. `certificate` is the one that the acceptor has now.
 pub async fn watch(files: CertificateFiles, certificate: Certificate, acceptor: Acceptor) {
     let mut watched = Watched::new(files, certificate);
     let mut looks = tokio::time::interval(LOOK);
@@ -77,7 +77,7 @@ impl Watched {
         Self { files, certificate, seen: None, failures: 0, life: Life::Long }
     }
 
-    /// Returns whether the files have another certificate than before. Checks them once.
+    /// Checks the files once. Returns whether they have another certificate than before.
     fn look(&mut self) -> bool {
         let contents = match self.files.read() {
             Ok(contents) if self.failures == 0 && self.seen.as_ref() == Some(&contents) => return false,

@@ -1,4 +1,4 @@
-//! The date of the capture of a page's payload, and the payload's digest, as WARC files have them.
+//! When a page's payload was captured, and the payload's digest, in the notation of WARC files.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct PayloadDigest(Arc<str>);
 pub enum InvalidCapture {
     #[error(
         "must be a time in UTC as in WARC-Date, such as `2026-11-20T10:00:00Z`, with at most 9 digits after the second, \
-         or without a part from its end: `2026-11-20T10:00Z`, `2026-11-20`, `2026-11`, `2026`"
+         or with parts left out at its end: `2026-11-20T10:00Z`, `2026-11-20`, `2026-11`, `2026`"
     )]
     Date,
     #[error(
@@ -46,7 +46,8 @@ impl CaptureDate {
         if is_date(text) { Ok(Self(text.into())) } else { Err(InvalidCapture::Date) }
     }
 
-    /// Reads a value of JSON; `None` if it is something else. No character of a date needs an escape.
+    /// Reads a value of JSON. Returns `None` if the value is not a date in quotes. No character of a date needs an
+    /// escape.
     pub fn of_json(value: &str) -> Option<Self> {
         Self::new(value.strip_prefix('"')?.strip_suffix('"')?).ok()
     }
@@ -55,7 +56,7 @@ impl CaptureDate {
         &self.0
     }
 
-    /// Returns the text by which dates are sorted. If one text is the beginning of another, it comes first.
+    /// Returns the text by which dates are sorted. If one text is a prefix of another, the shorter text comes first.
     pub(super) fn sorted(&self) -> &str {
         self.0.trim_end_matches('Z')
     }
@@ -109,8 +110,8 @@ impl Capture {
     }
 
     /// Returns the capture to store if a content that has this capture is sent again with the capture `sent`. A date
-    /// says when the payload with this digest was captured. For this reason both change together, and the date of an
-    /// equal digest stays.
+    /// says when the payload with this digest was captured. For this reason date and digest change together, and the
+    /// date stays if the digests are equal.
     pub fn and_again(&self, sent: &Self) -> Self {
         match (&self.digest, &sent.digest) {
             _ if self.is_empty() => sent.clone(),

@@ -43,7 +43,7 @@ pub struct Document {
     pub last_seen: Option<TimestampMs>,
     /// When the document expires if it is not seen again; absent if `last_seen` is absent.
     pub expires: Option<TimestampMs>,
-    /// The number of shingles, repeats counted; absent for a given signature.
+    /// The number of shingles, repeats counted; absent if the client sent a signature without `shingles`.
     pub shingles: Option<u64>,
     /// The verdict of the insertion.
     pub verdict: VerdictKind,

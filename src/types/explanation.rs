@@ -17,14 +17,14 @@ const BELOW_BYTES: usize = 160;
 pub struct Explanation {
     pub bands: u32,
     pub rows: u32,
-    /// The number of bands whose bucket holds a document.
+    /// The number of bands whose bucket contains a document.
     pub bands_hit: u32,
     /// The fullest of these buckets, in the order of the bands; at most [`Explanation::BUCKETS_MAX`].
     pub buckets: Vec<BucketLook>,
     /// The documents found by at least one band. Documents with equal signatures count as one.
     pub found: u64,
     pub hidden: Hidden,
-    /// The most similar documents among those compared and found below the threshold, best first.
+    /// The most similar of the compared documents that are below the threshold, best first.
     pub below: Vec<Below>,
 }
 
@@ -56,7 +56,7 @@ pub struct Below {
     pub similarity: Similarity,
 }
 
-/// The times of the parts of a lookup. They take few bytes, because each verdict has them.
+/// The durations of the parts of a lookup. They are stored in few bytes, because each verdict has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LookupTimes {
     probe_nanos: u32,

@@ -1,4 +1,4 @@
-//! Jobs of a collection: work that goes on after its request was answered, even across restarts.
+//! Jobs of a collection: work that continues after its request was answered, even across restarts.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ pub enum Job {
     Merge(Merge),
 }
 
-/// A deletion of all documents that have a label when it is decided. From then on, no answer uses these documents. They
-/// are removed from the disk afterwards.
+/// A deletion of all documents that have a label when the deletion is decided. From then on, no answer uses these
+/// documents. They are removed from the disk afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelDeletion {
     /// The place of the deletion in the commit order, which is also its number.
@@ -37,7 +37,7 @@ pub struct Merge {
     /// The place of the merge in the commit order, which is also its number.
     pub number: Seq,
     pub source: MergeSource,
-    /// The last document of the source on which a decision was made.
+    /// The `seq` in the source of the last document that was decided on.
     pub after: Seq,
     pub on_duplicate: OnDuplicate,
     pub on_existing: OnExisting,
@@ -74,7 +74,7 @@ pub struct Merged {
     pub report: MergeReport,
 }
 
-/// The report of a merge on a document.
+/// The part of a merge's report about one document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeReport {
     pub id: DocId,

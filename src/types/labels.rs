@@ -49,11 +49,11 @@ pub enum InvalidLabel {
     Name,
     #[error("a label's value must have 1 to {LABEL_VALUE_BYTES_MAX} bytes of UTF-8 and no control characters")]
     Value,
-    #[error("a document has at most {LABELS_MAX} labels, but these are {count}")]
+    #[error("a document has at most {LABELS_MAX} labels, but this one has {count}")]
     TooMany { count: usize },
     #[error("a label has one value, but `{name}` is given twice")]
     Twice { name: String },
-    #[error("a scope names at most {SCOPE_TERMS_MAX} labels, but these are {count}")]
+    #[error("a scope names at most {SCOPE_TERMS_MAX} labels, but this one names {count}")]
     ScopeTooLong { count: usize },
 }
 

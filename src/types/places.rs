@@ -2,13 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A position in a collection's commit order. It identifies the document that is stored there. A position is never used
-/// again; 0 means none.
+/// A position in a collection's commit order. It identifies the document that is stored there. A position is never
+/// reused. 0 means no position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Seq(pub u64);
 
-/// A position in a listing of clusters, after a document of a cluster. The cluster is named by the `seq` of its
-/// founder, the first document in it.
+/// A position in a listing of clusters, directly after one document of a cluster. The cluster is named by the `seq` of
+/// its founder, the first document in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ClusterPlace {
     pub cluster: Seq,

@@ -1,4 +1,4 @@
-//! The facts for a WARC revisit record: the payload was captured before.
+//! The facts for a WARC revisit record, which says that the payload was captured before.
 
 use super::capture::{Capture, CaptureDate, DATE_BYTES_MAX, PayloadDigest};
 use super::ids::{DocId, ID_JSON_BYTES_MAX};
@@ -35,9 +35,9 @@ impl Revisit {
         Self::OWN_BYTES + self.refers_to.json_bytes()
     }
 
-    /// Returns the revisit with the earliest date. If none has a date, it returns the first, so the best must come
-    /// first. Later captures may have been archived as records that refer to the earliest, and tools may not follow two
-    /// records.
+    /// Returns the revisit with the earliest date. If no revisit has a date, returns the first one, so the caller must
+    /// put the best revisit first. The earliest is chosen because later captures may be archived as records that refer
+    /// to it, and tools may not follow a chain of two records.
     pub fn best(revisits: impl Iterator<Item = Self>) -> Option<Self> {
         revisits.min_by(|a, b| match (&a.date, &b.date) {
             (Some(a), Some(b)) => a.sorted().cmp(b.sorted()),

@@ -46,7 +46,7 @@ impl Overlap {
         self.query + self.found - self.both
     }
 
-    /// Returns the Jaccard similarity. A document without shingles has none, and is never compared.
+    /// Returns the Jaccard similarity. A document without shingles has no similarity, and is never compared.
     pub fn similarity(self) -> Similarity {
         let value = self.both as f64 / self.either() as f64;
         Similarity { value, low: value, high: value, method: Method::Exact }

@@ -14,7 +14,7 @@ pub struct Statistics {
     pub empty: u64,
     /// Documents whose id already had the same content.
     pub unchanged: u64,
-    /// The size of all contents as they were sent, in bytes. Given signatures are not counted.
+    /// The size of all contents as they were sent, in bytes. Signatures that clients sent are not counted.
     pub bytes: u64,
     /// The size of the contents that were not stored, because they were duplicates or unchanged.
     pub bytes_saved: u64,

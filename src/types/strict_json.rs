@@ -1,5 +1,5 @@
-//! The text of a JSON object -> its compact text, with the order of keys and the spelling of numbers as they are. Objects
-//! that have a key twice or are nested deeply are refused, with the fault in the words of the API.
+//! The text of a JSON object -> its compact text. The order of keys and the spelling of numbers do not change. An
+//! object that has a key twice or is nested too deeply is refused, and the error is in the words of the API.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 

@@ -1,7 +1,7 @@
-//! The answer to a lookup or an insertion, and the same answer within a limit on its JSON.
+//! The answer to a lookup or an insertion, and how the answer is shortened to fit a limit on its JSON.
 //! A thousand matches with 16 KiB of metadata each are 16 MB, and a batch may ask for a thousand such verdicts. The
-//! parts that do not fit are left out and counted, but the best match always stays. This file does not know how the
-//! JSON is written, only the largest length that it can have. `http/dto/verdict.rs` tests that length.
+//! parts that do not fit are left out and counted, but the best match always stays. This file knows only the largest
+//! length that the JSON can have, not how the JSON is written. `http/dto/verdict.rs` tests that length.
 
 use super::explanation::{Explanation, LookupTimes};
 use super::ids::{CollectionName, DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
@@ -10,8 +10,8 @@ use super::places::TimestampMs;
 use super::revisit::Revisit;
 use super::similarity::{Overlap, Similarity};
 
-/// The largest size of a verdict as JSON, in bytes. Ids and matches are not counted; the fields that a bulk line adds
-/// are.
+/// The largest size of a verdict as JSON, in bytes. Ids and matches are not counted. The fields that a bulk line adds
+/// are counted.
 const VERDICT_BYTES: usize = 1024;
 /// The largest size of a match as JSON without its id, collection and metadata, in bytes.
 const MATCH_BYTES: usize = 288;
@@ -59,15 +59,15 @@ pub enum Outcome {
     Inserted,
     /// Stored in place of the id's earlier content.
     Replaced,
-    /// The id already holds this content. The verdict is that of its first insertion.
+    /// The id already has this content. The verdict is that of its first insertion.
     Unchanged,
-    /// The id already holds this content, and its metadata, labels or capture have changed. The verdict is that of its
+    /// The id already has this content, and its metadata, labels or capture have changed. The verdict is that of its
     /// first insertion.
     Updated,
     /// The id was stored as a link to the original, without postings.
     Linked,
     Skipped,
-    /// The id held other content, which was deleted. The new content is not stored.
+    /// The id had other content, which was deleted. The new content is not stored.
     Removed,
 }
 
@@ -90,7 +90,7 @@ impl Outcome {
 /// A stored document at or above the threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
-    /// The collection of the match, if several were asked.
+    /// The collection of the match, if several collections were searched.
     pub collection: Option<CollectionName>,
     pub id: DocId,
     /// Whether both contents are equal.
@@ -115,7 +115,7 @@ pub struct Omitted {
     pub metadata: u64,
 }
 
-/// The earlier content of an id that was replaced or is in conflict.
+/// The earlier content of an id. The new content replaced it, or is in conflict with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Previous {
     /// The similarity of the old and the new content.
@@ -129,7 +129,7 @@ pub struct Previous {
 pub struct Verdict {
     pub kind: VerdictKind,
     pub outcome: Outcome,
-    /// Whether this id now durably holds this content.
+    /// Whether this content is now stored durably under this id.
     pub stored: bool,
     /// The id in the request, if there was one.
     pub id: Option<DocId>,
@@ -138,8 +138,8 @@ pub struct Verdict {
     /// The similarity of the best match.
     pub similarity: Option<f64>,
     /// The id of the first-seen document of the cluster that the document was stored in; absent if that is the document
-    /// itself. If the document was not stored and its best match is a link, it is the first-seen document of that
-    /// match's cluster.
+    /// itself. If the document was not stored and its best match is a link, this is the id of the first-seen document
+    /// of that match's cluster.
     pub representative: Option<DocId>,
     /// The threshold that was used.
     pub threshold: f64,
@@ -152,7 +152,8 @@ pub struct Verdict {
     /// The number of postings and candidates that were not looked at because of a limit. If it is above 0, one of them
     /// may be a match. A document may be counted once for each band.
     pub unread: u64,
-    /// The number of shingles of the document, repeats counted; absent for a given signature.
+    /// The number of shingles of the document, repeats counted; absent if the client sent a signature without
+    /// `shingles`.
     pub shingles: Option<u64>,
     /// The earlier content of the id, if there is any and it differs.
     pub previous: Option<Previous>,
@@ -181,7 +182,7 @@ impl Match {
         self.bytes() + self.metadata_bytes()
     }
 
-    /// Returns this size without the metadata.
+    /// Returns the largest size of this match without its metadata, in bytes.
     fn bytes(&self) -> usize {
         let collection = self.collection.as_ref().map_or(0, |name| COLLECTION_BYTES + name.as_str().len());
         MATCH_BYTES + self.id.json_bytes() + collection
@@ -206,7 +207,7 @@ impl Verdict {
         self.own_bytes() + self.matches.iter().map(Match::whole_bytes).sum::<usize>()
     }
 
-    /// Returns this size without the matches.
+    /// Returns the largest size of this verdict without its matches, in bytes.
     fn own_bytes(&self) -> usize {
         let ids = [&self.id, &self.duplicate_of, &self.representative];
         let explanation = self.explanation.as_ref().map_or(0, |explanation| explanation.bytes());
@@ -215,9 +216,10 @@ impl Verdict {
         VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation + page + revisit
     }
 
-    /// Leaves out as much as needed to fit into `bytes_max`. The lists of an explanation go first, if they alone are
-    /// too long. Then the metadata of matches goes, from the end, and then matches, from the end. The best match always
-    /// stays. Two calls with two limits have the same result as one call with the smaller limit.
+    /// Leaves out as much as needed to fit into `bytes_max`. The lists of the explanation are removed first, if the
+    /// verdict is too long even without its matches. Then the metadata of the last matches is removed, and then the
+    /// last matches themselves. The best match always stays. Two calls with two limits have the same result as one call
+    /// with the smaller limit.
     pub fn fit(&mut self, bytes_max: usize) {
         let own_bytes = self.own_bytes();
         if let Some(explanation) = self.explanation.as_mut().filter(|_| own_bytes > bytes_max) {
@@ -235,8 +237,8 @@ impl Verdict {
     }
 }
 
-/// Leaves out as much as needed for matches to fit into `left` bytes: first metadata, from the end, then matches, from
-/// the end. The first `stay_min` matches always stay. Adds the number of matches left out to `omitted`.
+/// Makes matches fit into `left` bytes. Removes the metadata of the last matches first, and then the last matches
+/// themselves. The first `stay_min` matches always stay. Adds the number of matches left out to `omitted`.
 pub(crate) fn fit_matches(matches: &mut Vec<Match>, omitted: &mut u64, mut left: usize, stay_min: usize) {
     let mut stay = 0;
     for found in matches.iter() {

@@ -1,5 +1,5 @@
-//! The similarity of two documents, computed from their signatures, or from their shingles if these decide. It knows
-//! nothing of where documents are stored.
+//! The similarity of two documents, computed from their signatures, or from their shingles if these decide. This file
+//! knows nothing of where documents are stored.
 
 use hapax_core::{ShingleSet, SignatureShape, Spec, tuning, verify};
 
@@ -10,9 +10,9 @@ use crate::types::{Method, Overlap, Similarity, Verify};
 pub(crate) struct Terms {
     /// The similarity from which two documents are duplicates.
     pub threshold: f64,
-    /// The number of equal slots from which a candidate is a match, or must be compared by its shingles.
+    /// A candidate with at least this number of equal slots is a match, or its shingles must be compared.
     pub matching_min: u32,
-    /// The number of equal slots from which a candidate is a match without a comparison of shingles.
+    /// A candidate with at least this number of equal slots is a match, without a comparison of shingles.
     pub certain_min: u32,
     verify: Verify,
     shape: SignatureShape,
@@ -49,7 +49,7 @@ impl Terms {
     }
 }
 
-/// The shingles of a document with which others are compared, and the terms.
+/// The shingles of a document that is looked up, and the terms by which candidates are compared with it.
 #[derive(Clone, Copy)]
 pub(crate) struct ShingleQuery<'a> {
     set: &'a ShingleSet,
@@ -90,7 +90,7 @@ impl<'a> ShingleQuery<'a> {
     }
 }
 
-/// Returns the similarity of a pair. All answers get it from here, so they agree.
+/// Returns the similarity of a pair. All answers use this function, so their similarities agree.
 pub(crate) fn similarity(spec: &Spec, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
     if same_content {
         return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };

@@ -1,5 +1,5 @@
-//! The type of a page of documents, and of its end, after which the next page begins. For clients the end is a text. For
-//! the kind of collection that made the page it is a place in the order.
+//! Pages of documents, and cursors, which say where the next page begins. Clients see a cursor as an opaque text. The
+//! kind of collection that made the page reads it as a place in the order of documents or clusters.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 use super::error::{CollectionError, Result};
 use crate::types::{ClusterPlace, Document, Seq};
 
-/// The end of a page. It is opaque: only the kind of collection that made the page can read it.
+/// The end of a page, after which the next page begins. It is opaque: only the kind of collection that made the page
+/// can read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(SmallVec<[u8; 16]>);
 
@@ -64,7 +65,7 @@ impl std::fmt::Display for Cursor {
 }
 
 impl DocumentsPage {
-    /// Makes a page of documents in order of `seq`. `more` says whether others may follow.
+    /// Makes a page of documents in order of `seq`. `more` says whether more documents may follow.
     pub(crate) fn new(documents: Vec<Document>, more: bool) -> Self {
         let next = documents.last().filter(|_| more).map(|last| Cursor::from(last.seq));
         Self { documents, next }

@@ -1,5 +1,6 @@
-//! The errors of a collection, in its own words. `http/error.rs` gives each a status. All kinds of collections have the
-//! same errors. A kind that cannot serve a verb will return a variant `not_in_this_store`; there is no such kind yet.
+//! The errors of a collection, in terms of collections, not of HTTP. `http/error.rs` assigns a status to each error.
+//! All kinds of collections have the same errors. If a future kind cannot serve a verb, it will return a new variant,
+//! `not_in_this_store`.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::types::{CollectionName, DocId, OnDuplicate, OnExisting, Seq, retry_af
 /// The result of a collection's verbs.
 pub type Result<T> = std::result::Result<T, CollectionError>;
 
-/// The reason why a verb did nothing. No variant leaves a write half done.
+/// The reason why a verb failed. A failed write is never half done.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CollectionError {
     /// There is no file with that name.
@@ -48,7 +49,7 @@ pub enum CollectionError {
         name: CollectionName,
         /// The spec or key that the collection was made with.
         held: String,
-        /// The spec or key that was given, as a clause.
+        /// The spec or key that was given, as a clause of the message.
         asked: String,
     },
     /// The limit on collections is reached.
@@ -59,12 +60,16 @@ pub enum CollectionError {
     /// `default` always exists.
     #[error("`default` always exists and cannot be dropped; delete its documents, or use another collection")]
     DefaultStays,
-    /// The id holds other content, and `on_existing` is `conflict`.
-    #[error("id `{id}` holds other content; replace it with `on_existing=replace`, or keep it with `on_existing=keep`")]
+    /// Other content is stored under the id, and `on_existing` is `conflict`.
+    #[error(
+        "id `{id}` is stored with other content; replace that content with `on_existing=replace`, or keep it with \
+         `on_existing=keep`"
+    )]
     IdConflict { id: DocId },
     /// The two collections do not take the same contents.
     #[error(
-        "`{from}` cannot be merged into `{into}`: its `{setting}` is `{other}`, and that of `{into}` is `{own}`; create it with the same `spec`, `keep` and `extract`"
+        "`{from}` cannot be merged into `{into}`: its `{setting}` is `{other}`, and that of `{into}` is `{own}`; \
+         create `{from}` with the same `spec`, `keep` and `extract`"
     )]
     NotMergeable { into: CollectionName, from: CollectionName, setting: &'static str, own: String, other: String },
     /// A merge of the same collection is running, with other options.
@@ -109,7 +114,7 @@ pub enum CollectionError {
         /// The kind of failure, which decides what to do next.
         why: WriteFailure,
     },
-    /// It is not known whether the document is stored.
+    /// A failed write makes it uncertain whether the document is stored.
     #[error(
         "the disk failed during a write that deletes or replaces `{id}`; restart the server to find out whether it is \
          still stored"
@@ -121,14 +126,15 @@ pub enum CollectionError {
          documents, let them expire with a `ttl`, or raise the limit"
     )]
     MemoryBudget {
-        /// The message does not say how much memory is used, because a key for one collection must not show how others
-        /// grow. The metrics say it.
+        /// The message does not say how much memory is used, because a client with a key for one collection must not
+        /// learn how other collections grow. The metrics contain this number.
         max: u64,
     },
     /// The memory budget has no room for another banding. Nothing has changed.
     #[error(
         "while the banding is changed, the old and the new postings are both in memory: the index would take about \
-         {needed} of the {max} bytes that `limits.memory_max_bytes` allows; raise the limit, or delete documents"
+         {needed} bytes, more than the {max} bytes that `limits.memory_max_bytes` allows; raise the limit, or delete \
+         documents"
     )]
     NoRoomForBanding { needed: u64, max: u64 },
     /// The collection already has the allowed number of different labels. Nothing was stored.
@@ -139,8 +145,8 @@ pub enum CollectionError {
     LabelsFull { max: usize },
     /// The collection already has the allowed number of different sets of labels. Nothing was stored.
     #[error(
-        "the documents of this collection have {max} different combinations of labels, and no more are possible; give \
-         documents fewer labels of their own, or raise `limits.labels_max`, which allows 16 combinations for each label"
+        "the documents of this collection have {max} different combinations of labels, and no more are possible; use \
+         labels that more documents share, or raise `limits.labels_max`, which allows 16 combinations for each label"
     )]
     LabelSetsFull { max: usize },
     /// The source of the document already has the allowed number of documents. Nothing was stored.
@@ -151,8 +157,8 @@ pub enum CollectionError {
     SourceFull { source_label: String, max: u64 },
     /// The process uses all the memory that it is allowed. Nothing was stored.
     #[error(
-        "the process has no memory left within the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it \
-         again later, delete documents, or raise the limit"
+        "the process has no memory left within the {max} bytes that `memory.max_bytes` allows; nothing was stored; \
+         send the request again later, delete documents, or raise the limit"
     )]
     MemoryShort { max: u64 },
     /// No directory for backups is configured.
@@ -161,14 +167,14 @@ pub enum CollectionError {
     /// Only one backup can be made at a time.
     #[error("the backup `{name}` is running; wait until it ends, or cancel it with DELETE /v1/backups")]
     BackupRunning { name: String },
-    /// The name is taken by another backup or by something else.
+    /// The directory with this name contains another backup or other files, or is not a directory.
     #[error("{detail}")]
     BackupExists {
-        /// The thing that is in the way.
+        /// The backup or file that already exists.
         detail: String,
     },
-    /// The collection's file no longer holds the data that was written to it. Requests that the damage does not affect
-    /// are still answered, unless the file cannot be opened at all.
+    /// The collection's file no longer contains the data that was written to it. If the file can be opened, requests
+    /// that the damage does not affect are still answered.
     #[error("collection `{collection}` is damaged{}: {detail}", at(.record))]
     Damaged {
         collection: String,
@@ -190,11 +196,12 @@ pub enum CollectionError {
 /// The effect of a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFailure {
-    /// Nothing of the write was kept. It can succeed only after there is room on the disk.
+    /// Nothing of the write was kept. The write can succeed only after there is room on the disk.
     DiskFull,
     /// Nothing of the write was kept. The next write may succeed.
     NothingKept,
-    /// Whether the write was kept is unknown until the file is opened again. Until then the collection takes no writes.
+    /// It is unknown whether the write was kept, until the file is opened again. Until then the collection takes no
+    /// writes.
     Uncertain,
 }
 

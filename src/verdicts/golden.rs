@@ -1,6 +1,6 @@
-//! The golden set. Labelled pairs of texts go through signing, the bands and verification, as if one text were stored
-//! and the other checked. The report says how often the verdicts agree with the labels. Knows nothing of where the
-//! pairs are stored.
+//! Evaluates the golden set. Labelled pairs of texts go through signing, the bands and verification, as if one text
+//! were stored and the other checked. The report says how often the verdicts agree with the labels. Knows nothing of
+//! where the pairs are stored.
 
 use hapax_core::{BandKey, Banding, verify};
 
@@ -17,18 +17,18 @@ pub struct GoldenReport {
     pub verify: Verify,
     /// All pairs.
     pub all: GoldenStretch,
-    /// The pairs by their exact similarity, in order.
+    /// The pairs by ranges of their exact similarity, in order.
     pub stretches: Vec<GoldenStretch>,
     /// The pairs whose verdict differs from the label.
     pub failed: Vec<GoldenFailure>,
 }
 
-/// The pairs whose exact similarity is in one stretch.
+/// Counts of the pairs whose exact similarity is in one range.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GoldenStretch {
     /// The least similarity.
     pub from: f64,
-    /// The similarity at which the next stretch begins.
+    /// The similarity at which the next range begins.
     pub to: f64,
     pub pairs: u64,
     /// The pairs that are labelled as duplicates.
@@ -84,7 +84,7 @@ impl GoldenReport {
     /// second.
     pub const PAIRS_MAX: usize = 1000;
     pub const BYTES_MAX: usize = 4 << 20;
-    /// The least similarity of each stretch.
+    /// The least similarity of each range.
     const STRETCHES: [f64; 9] = [0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
     fn new(settings: &Settings, pairs: &[GoldenPair], judged: &[Judged]) -> Self {

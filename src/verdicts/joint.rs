@@ -55,7 +55,7 @@ pub struct Opinion {
 #[derive(Clone, Debug, Default)]
 struct Found {
     matches: Vec<Match>,
-    /// The number of matches left out, from the end.
+    /// The number of matches that were left out at the end.
     omitted: u64,
 }
 
@@ -90,7 +90,7 @@ impl From<Verdict> for JointVerdict {
 }
 
 impl JointVerdict {
-    /// Begins a check with the verdict of the collection of the path.
+    /// Begins the answer to a check with the verdict of the collection of the path.
     pub(crate) fn begin(collection: &CollectionName, mut verdict: Verdict) -> Self {
         let said = vec![Said::of(collection, &verdict)];
         place(&mut verdict.matches, collection);
@@ -106,7 +106,7 @@ impl JointVerdict {
         let better = match (all.matches.first(), next.matches.first()) {
             (Some(best), Some(other)) => is_before(other, best),
             (None, Some(_)) => true,
-            // One collection may find a shingle in a text in which another finds none.
+            // A text can be empty in one collection and have shingles in another one.
             (_, None) => all.kind == VerdictKind::Empty,
         };
         if better {
@@ -126,9 +126,9 @@ impl JointVerdict {
         all.times = LookupTimes::new(all.times.probe() + next.times.probe(), all.times.verify() + next.times.verify());
     }
 
-    /// Makes the answer for an insertion into `collection`, with the opinions of other collections. They change two
-    /// things in its verdict: how much is unread; and the revisit, if its own collection has none or one without a
-    /// date.
+    /// Makes the answer for an insertion into `collection`, with the opinions of other collections. These change two
+    /// fields of the verdict. `unread` becomes the sum over all collections. `revisit` becomes the best one of all
+    /// collections.
     pub(crate) fn inserted(collection: &CollectionName, mut verdict: Verdict, elsewhere: Elsewhere) -> Self {
         let Elsewhere { said: others, found, revisit } = elsewhere;
         verdict.revisit = better_revisit(verdict.revisit.take(), revisit);
@@ -161,8 +161,8 @@ impl JointVerdict {
         self.verdict.bytes() + self.said_bytes() + self.found_elsewhere().map_or(0, Found::bytes)
     }
 
-    /// Leaves out as much as needed to fit into `bytes_max`: first the matches elsewhere, then parts of the verdict, as
-    /// [`Verdict::fit`] does.
+    /// Leaves out as much as needed to fit into `bytes_max`: first the matches elsewhere, then the lists of
+    /// explanations, then parts of the verdict, as [`Verdict::fit`] does.
     pub fn fit(&mut self, bytes_max: usize) {
         let Some(several) = &mut self.several else { return self.verdict.fit(bytes_max) };
         let said = said_bytes(&several.said);
@@ -282,8 +282,8 @@ impl Said {
 }
 
 impl Found {
-    /// Adds the matches of a collection that comes later in the list. At most `limit` stay. If matches are left out at
-    /// the end of one list, no match is added after the last one of that list.
+    /// Adds the matches of a later collection. At most `limit` stay. If a list has matches left out at its end, nothing
+    /// is added after the last match of this list, because a better match may have been left out.
     fn join(&mut self, next: Self, limit: usize) {
         let all = (self.matches.len() + next.matches.len()) as u64 + self.omitted + next.omitted;
         let cut = [self.omitted > 0, next.omitted > 0];

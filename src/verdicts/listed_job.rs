@@ -2,7 +2,7 @@
 
 use crate::types::Job;
 
-/// A job, and the reason if it does not go on at present.
+/// A job, and the reason why it waits, if it waits at present.
 #[derive(Clone, Debug)]
 pub struct ListedJob {
     pub job: Job,

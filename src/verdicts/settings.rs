@@ -103,8 +103,8 @@ pub struct Limits {
     pub commit_payload_bytes_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.
     pub commit_queue_wait: Duration,
-    /// The number of bits of the fingerprints by which memory distinguishes ids: 64. Tests use fewer, so that ids often
-    /// collide.
+    /// The number of bits of the fingerprints by which the index distinguishes ids: 64. Tests use fewer, so that ids
+    /// often collide.
     pub id_fingerprint_bits: u32,
 }
 
@@ -192,10 +192,10 @@ impl Settings {
         }
     }
 
-    /// Returns the settings of a new collection: the requested ones, and those of `default` for the others. The default
-    /// banding is used only with the default shape and threshold. A verification that compares shingles needs them, so
-    /// they are stored unless `keep` is given; an external spec has nothing to store. [`checked`](Self::checked)
-    /// refuses settings that are not possible.
+    /// Returns the settings of a new collection: the requested ones, and those of `default` for the others. The banding
+    /// of `default` is used only if shape and threshold are also those of `default`. If `keep` is absent, an external
+    /// spec stores only signatures. Any other spec stores at least the shingles if `verify` compares them.
+    /// [`checked`](Self::checked) refuses settings that are not possible.
     pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
         let SettingsAsked { spec, keep, extract, banding, threshold, verify, ttl, touch } = asked;
         let threshold = threshold.unwrap_or(default.threshold);
@@ -228,7 +228,8 @@ impl Settings {
         *self == Self { banding, banding_by_hand: self.banding_by_hand, ..asked.clone() }
     }
 
-    /// Refuses to merge a collection with other settings into one with these, unless both take the same contents.
+    /// Fails if a collection with the settings `other` cannot be merged into one with these settings, because `spec`,
+    /// `keep` or `extract` differ.
     pub fn takes_from(&self, other: &Self, (into, from): (&CollectionName, &CollectionName)) -> Result<()> {
         let (spec, keep, extract) = (&self.spec, self.keep, self.extract);
         let differing = [
@@ -268,7 +269,7 @@ impl Settings {
         Ok(self)
     }
 
-    /// Returns the settings that a file holds.
+    /// Returns the settings that a file contains.
     pub(crate) fn of(meta: &Meta, spec: Spec) -> std::result::Result<Self, hapax_core::BandingError> {
         let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
         let banding = Banding::new(bands, rows, spec.shape())?;
@@ -326,7 +327,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Describes a collection from the values that its file or its memory holds.
+    /// Describes a collection with these values, which come from its file or from memory.
     pub(crate) fn new(
         name: CollectionName,
         settings: Settings,

@@ -58,7 +58,7 @@ pub struct SettingsAsked {
 }
 
 impl SettingsAsked {
-    /// Asks for nothing but this spec.
+    /// Requests only this spec.
     pub fn of(spec: Spec) -> Self {
         let (keep, extract, banding, threshold, verify, ttl, touch) = Default::default();
         Self { spec, keep, extract, banding, threshold, verify, ttl, touch }

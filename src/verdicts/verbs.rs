@@ -1,4 +1,4 @@
-//! The options of verbs, and their answers that are not verdicts.
+//! The options of a collection's verbs (check, insert, compare), and those of their answers that are not verdicts.
 
 use std::sync::Arc;
 
@@ -32,14 +32,15 @@ pub struct CheckOptions {
     pub with_metadata: bool,
     /// Whether the verdict is returned with an explanation.
     pub explain: bool,
-    /// The digest of the payload that the content comes from. With it, the verdict says if a match has the same payload.
+    /// The digest of the payload that the content comes from. With it, the verdict says whether a match has the same
+    /// payload.
     pub payload_digest: Option<PayloadDigest>,
     /// The documents that can be found; all if absent.
     pub scope: Option<Arc<Scope>>,
 }
 
 impl CheckOptions {
-    /// Returns whether an answer needs no metadata or capture of its matches.
+    /// Returns whether an answer needs only the ids of its matches, without metadata and captures.
     pub(crate) fn needs_ids_alone(&self) -> bool {
         !self.with_metadata && self.payload_digest.is_none()
     }
@@ -50,7 +51,7 @@ impl CheckOptions {
 pub struct InsertOptions {
     /// The action if the document has a duplicate.
     pub on_duplicate: OnDuplicate,
-    /// The action if its id holds other content.
+    /// The action if other content is stored under its id.
     pub on_existing: OnExisting,
     /// The largest number of matches in the answer.
     pub limit: usize,
@@ -58,7 +59,7 @@ pub struct InsertOptions {
     pub with_metadata: bool,
     /// Whether the verdict is returned with an explanation.
     pub explain: bool,
-    /// Whether the write may wait longer for others that share its transaction. Inserts of streams may.
+    /// Whether the write may wait longer for other writes to share its transaction. This is set for inserts of streams.
     pub patient: bool,
 }
 

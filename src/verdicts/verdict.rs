@@ -1,5 +1,4 @@
-//! Makes verdicts from findings. No other code makes a verdict, and it is always made as a whole. Knows nothing of
-//! lookups or of storage.
+//! Makes verdicts from findings. No other code makes verdicts. Knows nothing of lookups or of storage.
 
 use hapax_core::Spec;
 

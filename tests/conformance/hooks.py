@@ -57,19 +57,19 @@ EXPLAINED = [
     r"keep: must be `signature` with an external spec, .*",
     r"s_(lo|bg): must be less than s_hi, .*",
     r"banding: \d+ bands of \d+ rows need more than the \d+ slots of a signature; .*",
-    r"recall: no banding with recall .* keeps to candidates_max .*",
+    r"recall: no banding with recall .* stays within candidates_max .*",
     r"recall: no banding of k=\d+ slots reaches recall .*",
     # A text/plain document has its id in the query; a check and `sign` do without.
     r"id: is required to store a document",
     r"[ab]: the document is empty: it has no shingle to compare",
-    r"html: collection `\w+` has the external spec .* and only takes signatures",
-    r"pairs: collection `\w+` has the external spec .* and only takes signatures",
+    r"html: collection `\w+` has the external spec .* and accepts only signatures",
+    r"pairs: collection `\w+` has the external spec .* and accepts only signatures",
     r"pairs: `[ab]` of pair \d+ has no shingle to compare",
     # 0 is never, and no time is shorter than a second.
     r"ttl: must be between 1 and \d+ seconds, .*",
-    r"html: is required; only pages are extracted",
+    r"html: is required; text is extracted only from pages",
     # A list of other collections must not name that of the path, nor one twice.
-    r"collections: names `[a-z0-9_-]+`, which is asked anyway, as the first",
+    r"collections: names `[a-z0-9_-]+`, which is always asked first; leave that name out",
     r"collections: names `[a-z0-9_-]+` twice",
     # A signature fits the collection that it was made for.
     r"fingerprint: is required with a signature, .*",

@@ -1,5 +1,6 @@
-//! The size of answers has a limit, for each one and for all together. Without such limits, a batch of 281 KB that
-//! asked for the metadata of a thousand near-copies got an answer of 1.6 GB, and the process took 3.4 GB for it.
+//! The size of answers is limited, for each answer and for all answers together. Without such limits, a batch of 281 KB
+//! that requested the metadata of a thousand near-copies got an answer of 1.6 GB, and the process took 3.4 GB of memory
+//! for it.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::support::local::{Local, Setup};
 const BATCH: &str = "/v1/collections/default/batch";
 const COPIES: usize = 60;
 const BOUND: usize = 256 << 10;
-/// The size of the part of a verdict that is never left out here: its ids, its best match, and the text around them.
+/// The size of a verdict without the parts that can be left out: its ids, its best match, and the text around them.
 const LEAST: usize = 4 << 10;
 
 /// Returns one of many texts that are nearly the same.
@@ -64,7 +65,7 @@ fn a_verdict_is_cut_to_the_bound_and_says_what_is_missing() {
     assert_eq!(without["matches"].as_array().unwrap().len(), COPIES);
     assert!(without.get("omitted").is_none());
 
-    // The insert is made, however long its answer is.
+    // The document is inserted, however long the answer is.
     for (outcome, on_existing) in [("inserted", "conflict"), ("unchanged", "conflict")] {
         let target = format!("{DOCUMENTS}?limit=1000&with=metadata&on_duplicate=store&on_existing={on_existing}");
         let answer = client.post(&target, &json!({ "id": "new", "text": copy(1000) }));

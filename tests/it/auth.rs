@@ -1,4 +1,4 @@
-//! With a key set, every route except the probes requires it.
+//! If a key is set, every route except the probes requires the key.
 
 use hapax::http::ROUTES;
 

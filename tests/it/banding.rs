@@ -36,8 +36,8 @@ fn server_default(k: u32, bits: u32, threshold: f64) -> Value {
     json!({"bands": banding.bands(), "rows": banding.rows()})
 }
 
-/// `hapax tune` once said 21x10, `/v1/tune` 25x8, and new collections got 31x8, all for the same defaults, because each
-/// had its own targets. Now there is one function with one set of defaults.
+/// In an earlier version, `hapax tune` returned 21x10, `/v1/tune` returned 25x8, and new collections got 31x8, all for
+/// the same defaults, because each had its own targets. Now there is one function with one set of defaults.
 #[test]
 fn every_place_that_chooses_a_banding_chooses_the_same() {
     let dir = dir();
@@ -145,7 +145,8 @@ fn pair() -> (String, String) {
     (text, changed)
 }
 
-/// PATCH of a threshold used to keep the bands of the old one: at 0.5, bands made for 0.8 found 12 pairs in 100.
+/// In an earlier version, a PATCH of the threshold left the bands unchanged: at 0.5, bands for 0.8 found 12 pairs in
+/// 100.
 #[test]
 fn an_automatic_banding_follows_the_threshold_and_finds_what_it_promises() {
     let dir = dir();
@@ -247,8 +248,8 @@ fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
     assert_eq!(follows("none"), automatic(&client, 0.5));
 }
 
-/// In an earlier version, an answer could contain the settings of a later change. The answer was composed only after
-/// the next change, which had waited for its turn, was done.
+/// In an earlier version, an answer could contain the settings of a later change. The answer was made too late: after
+/// the next change, which had waited for this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changes_at_the_same_time_are_each_answered_with_their_own() {
     let dir = dir();

@@ -1,5 +1,5 @@
-//! The best match is named, not the first one that is found. Whatever is in the buckets, the answer lists exactly the
-//! documents that brute force over all candidates puts first.
+//! A verdict names the best match, not the first one that is found. For any content of the buckets, the answer lists
+//! exactly the documents that come first when brute force compares all candidates.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
 //! The memory of request bodies is returned after use. In an earlier version, a body was counted by its length as sent.
-//! But it was in memory twice, and a set of digits 28 times, and freed memory stayed in the process. 512 MiB of bodies
-//! took 1.39 GB, and 1.2 GB were still taken after the last one.
+//! But a body was in memory twice, a set of digits took 28 times its length, and freed memory stayed in the process.
+//! 512 MiB of bodies took 1.39 GB, and 1.2 GB were still in use after the last body.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

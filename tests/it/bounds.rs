@@ -17,7 +17,7 @@ fn text(number: u32) -> Content {
     Content::Text((0..60).map(|word| format!("n{number}w{word} ")).collect())
 }
 
-/// A trigger in the file refuses rows with this id, so the transaction that contains one fails.
+/// A trigger in the file refuses rows with this id, so a transaction with such a row fails.
 const REFUSED: &str = "refused";
 
 fn refuse(dir: &Dir, collection: &CollectionName) {
@@ -39,8 +39,8 @@ async fn a_failed_commit_undoes_every_decision_that_is_not_durable() {
     let mut held: BTreeMap<String, u32> = BTreeMap::new();
     let mut undone = 0;
     for round in 0..20 {
-        // The committer is busy with the first of these while the others are decided. Therefore the refused row shares
-        // its transaction, or at least its queue, with decisions that depend on it.
+        // The committer is busy with the first of these documents while the others are decided. Therefore the refused
+        // row shares its transaction, or at least its queue, with decisions that depend on this row.
         let mut tickets = Vec::new();
         for filler in 0..20 {
             let number = 1000 * (round + 1) + filler;
@@ -110,7 +110,7 @@ async fn clients_that_leave_keep_nobody_waiting() {
     let collections = library::open(library::config(&dir));
     let collection = library::default(&collections).await;
     for number in 0..200 {
-        // Each client leaves at some point between signing and durability. All use the same id.
+        // Each client leaves at some point between the signing and the durable write. All clients use the same id.
         let leaving = collection.clone();
         let left = tokio::spawn(async move { insert(&leaving, "same", text(number), STORE).await });
         tokio::time::sleep(Duration::from_micros(u64::from(number) * 7)).await;

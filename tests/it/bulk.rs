@@ -1,4 +1,4 @@
-//! Bulk: lines in, lines out, in the same order, for any lines and any speed of the client.
+//! Bulk requests: each line gets one answer line, in the same order, for any lines and any speed of the client.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ fn summary(lines: &[Value]) -> &Value {
     &last["summary"]
 }
 
-/// Some generated clients have no media type for lines. They use `application/octet-stream`, for requests and for
-/// answers.
+/// Some generated clients do not support a media type for JSON lines. They use `application/octet-stream` for requests
+/// and for answers.
 #[test]
 fn an_answer_has_a_type_that_its_client_knows() {
     let dir = dir();

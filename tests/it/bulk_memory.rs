@@ -1,7 +1,7 @@
-//! Stalled bulk requests: other requests can use the memory and places that stalled ones do not need. In earlier
-//! versions, 32 lines that were never completed held 535 of the 537 MB for bodies, and 64 requests of one byte held all
-//! places of bulk requests for 300 s. If a line could be as long as all the room, a request could wait for room that it
-//! held itself.
+//! Other requests can use the memory and the places that stalled bulk requests do not need. In earlier versions, 32
+//! lines that were never completed took 535 of the 537 MB for bodies, and 64 requests of one byte took all places of
+//! bulk requests for 300 s. If one line could be as long as all the memory for bodies, a request could wait for memory
+//! that it holds itself.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ fn send_chunk(raw: &mut Raw, bytes: &[u8]) {
     raw.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat());
 }
 
-/// Returns the last line of an answer, which ends with the connection.
+/// Returns the last line of an answer. The answer ends when the connection ends.
 fn last_line(mut raw: Raw) -> Value {
     let mut text = String::new();
     raw.0.read_to_string(&mut text).unwrap();
@@ -90,7 +90,7 @@ fn lines_that_are_never_completed_leave_memory_to_others() {
         .map(|_| {
             let mut raw = begin(server.address, "&duplex=true");
             raw.0.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-            // Most of these bodies are not read to their end. The unsent part is kept, to be sent later.
+            // The server reads most of these bodies only in part, so the write ends with a timeout.
             let framed = [format!("{:x}\r\n", begun.len()).as_bytes(), &begun[..14 * MIB]].concat();
             _ = raw.0.write_all(&framed);
             raw
@@ -129,7 +129,7 @@ fn requests_that_send_nothing_are_given_up() {
         let last = last_line(raw);
         assert_eq!((&last["kind"], &last["error"]["code"]), (&json!("fatal"), &json!("stalled")), "{last}");
     }
-    // The time limit is two seconds; the test allows more for a busy machine. An idle stream has 300 s.
+    // The time limit is two seconds, but the test allows more for a busy machine. The limit of an idle stream is 300 s.
     assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
     let lines = json!({"text": words(1)}).to_string() + "\n";
     assert_eq!(Client::of(&server).bulk("op=check", &lines).len(), 2, "there is a place again");

@@ -1,4 +1,4 @@
-//! The canary measures the recall of the live index. The recall is as theory predicts in normal use, and falls when a
+//! The canary measures the recall of the live index. In normal use, the recall is as theory predicts. It falls when a
 //! limit hides documents.
 
 use std::path::Path;
@@ -75,7 +75,7 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
         filled(dir.path(), &settings, documents);
         let (server, client) = started(dir.path(), &[]);
         let lines = canary(&client, "c");
-        // With 146 shingles, a text with one shingle replaced is less similar than 0.99.
+        // With 146 shingles, a text with one replaced shingle has a similarity below 0.99.
         let most = value(&lines, "hapax_canary_recall_ratio", "0.99");
         assert_eq!(most.is_nan(), source == "text" || settings["verify"] == "borderline", "{settings}");
         for similarity in ["0.90", "0.95"] {
@@ -103,7 +103,7 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
     }
 }
 
-/// If metrics about deleted documents stayed, an alert about them would never end.
+/// If metrics of deleted documents stayed, an alert that depends on them would never end.
 fn nothing_is_told_of_an_empty_collection(client: &Client) {
     for part in (0..DOCUMENTS).collect::<Vec<_>>().chunks(100) {
         let ids: Vec<String> = part.iter().map(u64::to_string).collect();
@@ -118,7 +118,7 @@ fn nothing_is_told_of_an_empty_collection(client: &Client) {
     }
 }
 
-/// The canary's lookups are in no metric of requests.
+/// The canary's lookups are not counted in any metric of requests.
 fn counts_as_no_check(client: &Client) {
     let scrape = client.get("/metrics").text();
     for series in ["hapax_verdicts_total", "hapax_check_candidates_count", "hapax_probe_duration_seconds_count"] {

@@ -378,7 +378,7 @@ fn free() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number")
 }
 
-/// In an earlier version, it asked 127.0.0.1:8080, whatever address the server's configuration had.
+/// In an earlier version, `hapax health` asked 127.0.0.1:8080, whatever address the server's configuration had.
 #[test]
 fn health_asks_where_the_server_is_configured_to_listen() {
     let dir = tempfile::tempdir().expect("temporary directory");

@@ -87,8 +87,8 @@ fn flags_win_over_environment_over_file_over_defaults() {
     assert!(!line("batch_documents_max").contains('#'), "{effective}");
 }
 
-/// `keep` follows from `verify` unless it is set, so it has no default in config/default.toml. In an earlier version,
-/// the effective settings left it out. An operator could then not see in advance a setting that cannot be changed
+/// If `keep` is not set, it follows from `verify`, so it has no default in config/default.toml. In an earlier version,
+/// `keep` was missing in the effective settings. An operator could not see it in advance, although it cannot be changed
 /// later.
 #[test]
 fn the_effective_settings_say_what_is_kept_of_a_document_even_if_it_is_not_set() {

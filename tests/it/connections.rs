@@ -1,6 +1,7 @@
-//! Idle connections: how long they may stay, and which one is closed when all places are taken. In an earlier version,
-//! 4,095 sockets that sometimes asked for `/livez` kept all other clients out for as long as they liked, even probes.
-//! HTTP/2 connections that only acknowledged PINGs could do the same. And a pooled connection was closed after 10 s.
+//! Idle connections: how long they may stay open, and which one is closed when all places are taken. In an earlier
+//! version, 4,095 sockets that sometimes requested `/livez` kept out all other clients, even probes, without a time
+//! limit. HTTP/2 connections that only acknowledged PINGs could do the same. And an idle connection in a client's pool
+//! was closed after 10 s.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -113,8 +114,8 @@ fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_p
     });
 }
 
-/// In an earlier version, such a client kept a core busy for as long as it liked. A request that is being answered keeps
-/// the connection from being idle.
+/// In an earlier version, such a client kept a core busy for as long as it liked. While a request is being answered,
+/// its connection is not idle.
 #[test]
 fn an_http2_connection_that_sends_much_that_belongs_to_no_request_is_closed() {
     let dir = dir();
@@ -122,7 +123,7 @@ fn an_http2_connection_that_sends_much_that_belongs_to_no_request_is_closed() {
     let mut raw = Raw::connect(server.socket());
     raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     raw.send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-    // POST /v1/tune, whose body does not come.
+    // A POST of /v1/tune whose body never arrives.
     let fields = b"\x83\x86\x04\x08/v1/tune\x01\x09localhost\x0f\x10\x10application/json";
     raw.send([&[0, 0, fields.len() as u8, 1, 4, 0, 0, 0, 1], &fields[..]].concat());
     let mut answers = raw.0.try_clone().unwrap();
@@ -137,7 +138,8 @@ fn an_http2_connection_that_sends_much_that_belongs_to_no_request_is_closed() {
     assert!(metrics.contains(closed), "{metrics}");
 }
 
-/// In an earlier version, heads of 70 to 128 KB were accepted, and 64 KiB for each of 250 HTTP/2 requests.
+/// In an earlier version, HTTP/1 heads of 70 to 128 KB were accepted, and heads of 64 KiB for each of 250 HTTP/2
+/// requests.
 #[test]
 fn headers_have_a_limit() {
     let dir = dir();
@@ -160,8 +162,8 @@ fn headers_have_a_limit() {
     });
 }
 
-/// In an earlier version, one connection could hold 250 requests whose bodies did not come. They took 4.5 MB, or 32 MB
-/// with large heads.
+/// In an earlier version, one connection could have 250 open requests whose bodies never arrived. These requests took
+/// 4.5 MB, or 32 MB with large heads.
 #[test]
 fn one_http2_connection_takes_half_of_the_places_for_requests_that_are_not_alone_on_theirs() {
     let dir = dir();
@@ -184,7 +186,7 @@ fn one_http2_connection_takes_half_of_the_places_for_requests_that_are_not_alone
             tokio::time::timeout(SOON, answer).await.unwrap().expect("it has a place").status()
         };
         assert_ne!(end(3).await, 503);
-        // The client may have the answer before the server gives the place back.
+        // The client may have the answer before the server frees the place.
         let again = async {
             loop {
                 let (next, mut body) = begin();
@@ -240,8 +242,8 @@ fn a_connection_that_is_being_answered_never_makes_room() {
     assert_eq!(working.status(), 200);
 }
 
-/// If the server closes a connection between two requests, a busy client may lose the second one. `Connection: close`
-/// on the first answer avoids this.
+/// If the server closes a connection between two requests, a busy client may lose the second request.
+/// `Connection: close` on the first answer avoids this.
 #[test]
 fn clients_at_work_take_turns_without_losing_a_request() {
     let dir = dir();
@@ -324,8 +326,8 @@ fn probes_answer_while_the_server_drains() {
     assert!(head.to_lowercase().contains("connection: close"), "the client learns that this was the last: {head}");
 }
 
-/// In an earlier version, the kernel's queue had 128 places. If 512 clients connected to a busy server at the same
-/// moment, dozens were reset.
+/// In an earlier version, the kernel's queue of new connections had 128 places. If 512 clients connected to a busy
+/// server at the same moment, dozens of connections were reset.
 #[test]
 fn hundreds_of_clients_may_come_before_the_server_accepts_one() {
     const CLIENTS: usize = 300;

@@ -1,4 +1,5 @@
-//! The files of `contrib/` name flags, variables, addresses and paths of hapax. Each is compared with the real one.
+//! The files of `contrib/` name flags, variables, addresses and paths of hapax. Each name is compared with the real
+//! one.
 
 use std::fs;
 use std::path::Path;
@@ -105,7 +106,7 @@ fn systemd_takes_the_units() {
     });
     let output = Command::new("systemd-analyze").arg("verify").args(&units).output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
-    // Units of the machine may have their own faults.
+    // Other units of the machine may have faults too.
     let faults: Vec<&str> = words.lines().filter(|line| line.contains("hapax")).collect();
     assert!(output.status.success() && faults.is_empty(), "{words}");
 }
@@ -126,7 +127,7 @@ fn the_compose_file_runs_the_image_with_settings_that_it_has() {
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
     let (volume, target) = service["volumes"][0].as_str().unwrap().split_once(':').unwrap();
     assert!(compose["volumes"].as_object().unwrap().contains_key(volume));
-    // If the file itself were mounted, it would stay the old one after `hapax keys` replaces it.
+    // If the file itself were mounted, the container would still see the old file after `hapax keys` replaces it.
     assert_eq!(service["volumes"].as_array().unwrap().len(), 1);
     assert!(keys_file(&variables).starts_with(target), "the root is read-only");
     assert!(dockerfile.contains(&format!("VOLUME {target}\n")));

@@ -103,7 +103,7 @@ async fn reposts_within_a_cluster_of_alike_pages_are_exact_duplicates() {
     }
 }
 
-/// However often the same word is repeated, its shingles are the same, and so is the signature.
+/// However often a text repeats the same word, its shingles are the same, and so is its signature.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_of_many_contents_of_one_signature_is_found() {
     for verify in Verify::ALL {
@@ -156,8 +156,8 @@ async fn copies_of_one_text_are_one_candidate_and_all_are_listed() {
         assert_eq!((exact.kind, listed(&exact), exact.unread), (VerdictKind::ExactDuplicate, copies.clone(), 0));
         let few = check(&collection, &text, 5).await;
         assert_eq!((listed(&few), few.unread), (copies[..5].to_vec(), 0), "what is beyond the limit was not missed");
-        // Now the group is looked up from outside: a document that shares bands with it needs one comparison for all
-        // 300.
+        // Now a document outside the group is looked up. It shares bands with the group, and needs one comparison for
+        // all 300 documents.
         delete(&collection, "near").await;
         if verify == Verify::Estimate {
             let verdict = check(&collection, &near, 1000).await;

@@ -30,7 +30,8 @@ pub(crate) fn file(data: &Path, name: &str) -> PathBuf {
     data.join("collections").join(format!("{name}.sqlite"))
 }
 
-/// Flips a bit at every place with these bytes: when SQLite moves data within the file, unused copies of it remain.
+/// Flips a bit at every place with these bytes. There may be several places, because SQLite leaves unused copies when
+/// it moves data within the file.
 pub(crate) fn spoil(path: &Path, bytes: &[u8]) {
     let content = fs::read(path).unwrap();
     let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -158,7 +159,8 @@ fn a_damaged_text_is_not_given_back() {
     assert!(server.terminate().success());
 }
 
-/// In an earlier version, deleting such a document disabled all writes to its collection, and again after each restart.
+/// In an earlier version, deleting such a document disabled all writes to its collection, and did so again after each
+/// restart.
 #[test]
 fn a_document_with_a_damaged_text_can_be_deleted_and_writes_go_on() {
     let dir = library::dir();

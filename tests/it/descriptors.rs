@@ -1,6 +1,6 @@
-//! Few file descriptors: collections get theirs first, and connections get the others. A request that needs more
-//! descriptors than there are is refused for the moment. Nothing is damaged. In an earlier version, `ulimit -n 200` let
-//! 200 clients in, and creating a collection or a backup was answered with 500.
+//! If there are few file descriptors, collections get theirs first, and connections get the others. A request that
+//! needs more descriptors than there are is refused for the moment. Nothing is damaged. In an earlier version,
+//! `ulimit -n 200` let 200 clients in, and creating a collection or a backup was answered with 500.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::until::until;
 /// Starts a server that may have at most this many descriptors.
 fn limited(data: &Path, descriptors: u32) -> Server {
     let limit = format!("ulimit -n {descriptors} && exec \"$@\"");
-    // On a small machine, the memory would otherwise allow fewer connections than the descriptors.
+    // On a small machine, the memory would otherwise allow fewer connections than the descriptors allow.
     let memory = [("HAPAX__MEMORY__MAX_BYTES", "8589934592")];
     Starting::spawn_by(&["sh", "-c", &limit, "sh"], data, &["--log-format", "json"], &memory).ready()
 }
@@ -100,7 +100,8 @@ fn what_needs_one_more_descriptor_than_there_are_is_refused_for_now() {
     let name = made.pop().expect("some were made");
     until("the collection is dropped", || drops(&client, &name));
     // The files of a dropped collection are closed in the background, and other collections may take the freed
-    // descriptors for more readers. A creation that is refused may have made the collection: then the next one finds it.
+    // descriptors for more readers. A refused creation may have made the collection. In this case, the next creation
+    // finds it.
     let mut refused_before = false;
     until("there is room for a collection again", || {
         let answer = put(&client, "again");

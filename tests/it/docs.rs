@@ -90,7 +90,8 @@ impl Repository {
         }
     }
 
-    /// Returns whether the file exists and has the heading that the link names. A link without a file means its own page.
+    /// Returns whether the file exists and has the heading that the link names. A link without a file means its
+    /// own page.
     fn has_link(&self, page: &Path, link: &str) -> bool {
         let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
         let target = match file {

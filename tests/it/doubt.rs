@@ -1,6 +1,6 @@
 //! No answer depends on a document that may be gone from disk. In an earlier version, a delete whose sync failed was
-//! answered with 503, and later checks named the document again as the original of others. After a restart it was gone,
-//! and so were the originals in those answers.
+//! answered with 503, and later checks named the document again as the original of others. After a restart, this
+//! document was gone, so the answers had named an original that does not exist.
 
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ fn pages_pass_over_a_document_that_may_be_gone_and_go_on() {
         client.post(DOCUMENTS, &json!({ "id": id, "text": words(number) })).ok();
     }
     let _failing = fail_deletes(&dir, "default");
-    // The deletes are in one transaction, or in two, of which the second is refused before it is tried.
+    // The deletes are in one or two transactions. If there are two, the second one is refused before it is tried.
     client.post(&format!("{DOCUMENTS}/delete"), &json!({ "ids": ["d0", "d4", "d8"] })).problem(503, "write_failed");
     for limit in [1, 2, 3, 4, 100] {
         let listed = pages(&client, limit);

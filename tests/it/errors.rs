@@ -1,4 +1,4 @@
-//! Every error is a problem with a code, wherever it arises; and no request gets a 500 or hangs.
+//! Every error is a problem with a code, wherever the error arises. No request gets a 500 or hangs.
 
 use std::time::Duration;
 

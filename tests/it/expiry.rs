@@ -1,6 +1,6 @@
 //! Documents are deleted when they have not been seen for the collection's time to live, and not before. A document
-//! that is seen stays. The tests only set limits on times: no document may be deleted too early, and they wait
-//! patiently for the other events. If a slow machine takes longer than the time to live between two inserts, the
+//! that is seen stays. The tests only check limits on times: no document may be deleted too early. The tests wait
+//! patiently for all other events. If a slow machine takes longer than the time to live between two inserts, the
 //! document may be deleted, and the test does not count it.
 
 use std::time::{Duration, Instant};
@@ -159,7 +159,7 @@ async fn what_is_seen_stays_and_what_only_resembles_it_counts_where_touch_says_s
     while begun.elapsed() < 3 * TTL || !gone {
         assert!(begun.elapsed() < PATIENCE, "a duplicate keeps a document alive where `touch` is off");
         let sight = Instant::now();
-        // The first two get nearly the same text under another id. The third gets the same document again.
+        // The first two collections get nearly the same text under another id. The third gets the same document again.
         let near = insert_text(&touched, id(2), format!("{} more", words(1))).await;
         gone |= insert_text(&untouched, id(2), format!("{} more", words(1))).await.stored;
         let same = insert(&again, 1).await;
@@ -205,7 +205,8 @@ async fn sights_get_to_disk() {
     let touched = collection(&collections, "touched", lasting(600, true)).await;
     insert(&touched, 1).await;
     let first = on_disk(&dir, "touched");
-    // With this ttl, a 64th would be more than ten seconds. After a shorter ttl is set, the time must be written sooner.
+    // A last-seen time is written after a 64th of the ttl, which is over nine seconds here. After a shorter ttl is set,
+    // the time must be written sooner.
     let minute = Changes { ttl: Some(Some(Duration::from_secs(60))), ..Changes::default() };
     touched.update(minute).await.unwrap();
     let since = Instant::now();
@@ -265,8 +266,8 @@ async fn an_insertion_acknowledged_while_its_id_expires_is_there() {
     let short = collection(&collections, "short", lasting(TTL.as_secs(), false)).await;
     let begun = Instant::now();
     let (mut anew, mut round) = (0, 0);
-    // The insert is a little later in each round, so that in some rounds the documents are being deleted at this
-    // moment.
+    // The insert is a little later in each round, so that in some rounds the documents are being deleted at the moment
+    // of the insert.
     while round < 8 || anew <= 2 * IDS {
         assert!(begun.elapsed() < PATIENCE, "nothing expires");
         let mut writers = Vec::new();

@@ -21,7 +21,7 @@ fn signature(bytes: &[u8]) -> Value {
     json!({"signature": document("", bytes)["signature"]})
 }
 
-/// Starts a server with an empty collection of given signatures.
+/// Starts a server with an empty collection, for signatures that clients send.
 fn server(dir: &crate::support::library::Dir) -> (Local, Client) {
     let mut setup = Setup::new(dir);
     setup.collections.limits.bucket_read_max = READ_MAX;
@@ -60,7 +60,7 @@ fn buckets_and_documents_below_the_threshold_are_told_exactly() {
     assert_eq!(lookup["unread"], json!({"bucket": 0, "candidates": 0, "exact_reads": 0, "doubt": 0}));
     let below = lookup["below_threshold"].as_array().unwrap();
     assert_eq!(below.iter().map(|below| &below["id"]).collect::<Vec<_>>(), ["78", "72", "66", "60", "30"]);
-    // All slots are compared, so the number equals that of a comparison.
+    // All slots are compared, so the similarity equals the similarity that `compare` returns.
     for below in below {
         let pair = json!({"a": signature(&boilerplate(0)), "b": {"id": below["id"]}});
         let estimate = &client.post("/v1/collections/c/compare", &pair).ok()["estimate"];

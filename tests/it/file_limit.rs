@@ -1,4 +1,4 @@
-//! A limit on the size of files (`ulimit -f`): writes that do not fit are refused, and the server goes on.
+//! A limit on the size of files (`ulimit -f`): writes that do not fit are refused, and the server continues to work.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::support::server::Starting;
 fn a_limit_on_the_size_of_files_refuses_writes_and_ends_nothing() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let data = dir.path().join("data");
-    // Two million bytes, or four: shells count in blocks of 512 or of 1024.
+    // This is two or four million bytes, because shells count in blocks of 512 or of 1024 bytes.
     let program = ["sh", "-c", "ulimit -f 4000 && exec \"$@\"", "sh"];
     let server = Starting::spawn_by(&program, &data, &[], &[("HAPAX__DATA__RESERVE_BYTES", "0")]).ready();
     let client = Client::new(server.url(""));

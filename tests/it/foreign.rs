@@ -29,7 +29,7 @@ fn access(hosts: &[&str], origins: &[&str]) -> Access {
     Access::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &hosts, &origins)
 }
 
-/// `/readyz` answers under any name, but under a foreign name it must not reveal the names of collections.
+/// `/readyz` answers for any host name. If the name is foreign, the answer must not contain the names of collections.
 #[test]
 fn a_probe_under_another_name_tells_no_names() {
     let dir = dir();

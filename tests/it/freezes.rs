@@ -1,11 +1,11 @@
 //! No client can block a server thread for all others: every loop that reads a client's bytes or writes an answer stops
 //! after a limited amount of work and lets others run. In an earlier version, two kilobytes of zstd that decode to 64
-//! MiB of line feeds were a loop without a pause. Two connections that sent them made the checks of all others take 5.7
-//! s at the median. With `?duplex=true`, and gigabytes of line feeds in 131 KB, the server no longer reacted to
-//! SIGTERM.
+//! MiB of line feeds were decoded in a loop without a pause. Two connections that sent such bytes slowed the checks of
+//! all other clients to 5.7 s at the median. With `?duplex=true` and 131 KB that decode to gigabytes of line feeds, the
+//! server no longer reacted to SIGTERM.
 //!
-//! Here the whole server runs on one thread, together with a watchdog that asks for its turn again and again. The test
-//! measures that thread's own processor time between two turns, which other processes on the machine do not change.
+//! Here the whole server runs on one thread, together with a watchdog, which takes a turn whenever it can. The test
+//! measures the thread's own processor time between two turns. Other processes on the machine do not change this time.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -24,7 +24,8 @@ use crate::support::library::dir;
 use crate::support::local::Setup;
 
 const MIB: usize = 1 << 20;
-/// The longest allowed turn. A debug build takes many times as long for the same work. Freezes took seconds.
+/// The longest allowed turn. A debug build takes many times as long for the same work. The freezes of earlier versions
+/// took seconds.
 const TURN_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 50 });
 
 const BULK: &str = "/v1/collections/default/bulk?op=check";
@@ -162,8 +163,8 @@ fn lines_that_say_nothing_take_turns_and_are_bounded() {
     });
 }
 
-/// Input from which a decoder produces no output is consumed in a single poll, because the decoder asks for more until
-/// it can produce output.
+/// Input from which a decoder produces no output is consumed in a single poll, because the decoder requests more input
+/// until it can produce output.
 #[test]
 fn compressed_frames_that_say_nothing_take_turns() {
     let skippable = [0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0];
@@ -241,7 +242,7 @@ fn whole_bodies_and_texts_take_turns() {
             let (status, _) = within_a_turn(&router, &format!("a text to {path}"), post(path, &text, body)).await;
             assert_eq!(status, StatusCode::OK, "{path}");
         }
-        // JSON of up to 64 KiB is parsed without the pool.
+        // JSON of up to 64 KiB is parsed on the server's thread and not in the pool.
         let set = format!("{{\"set\":[{}1]}}", "1,".repeat(32_000));
         let keys = (0..6_000).map(|key| format!("\"{key}\":1,")).collect::<String>();
         let metadata = format!("{{\"text\":\"x\",\"metadata\":{{{keys}\"x\":1}}}}");

@@ -27,7 +27,7 @@ fn collection(client: &Client, name: &str, verify: &str) {
     assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &settings).status, 201);
 }
 
-/// Returns the value in `/metrics` of the series with this beginning.
+/// Returns the value of the series in `/metrics` that begins with `series`.
 fn metric(client: &Client, series: &str) -> f64 {
     let scrape = client.get("/metrics").text();
     let line =
@@ -99,7 +99,7 @@ fn explains(client: &Client, failure: &Value, pair: &Value, verdict: &Value) {
     assert_eq!(failure["reason"], reason, "{verdict}");
 }
 
-/// Checks that each pair is in exactly one stretch.
+/// Checks that each pair is counted in exactly one range of similarity.
 fn sums_up(report: &Value) {
     let stretches = report["by_similarity"].as_array().unwrap();
     for field in ["pairs", "duplicates", "reported", "found"] {
@@ -119,7 +119,7 @@ fn the_report_follows_the_settings() {
     let server = Server::start(&dir.path().join("data"));
     let client = Client::new(server.url(""));
     collection(&client, "c", "estimate");
-    // J is 0.66.
+    // The similarity of each pair is 0.66.
     let near: Vec<Value> = (0..20)
         .map(|number| json!({ "a": text(number, 'a', 0), "b": text(number, 'b', 24), "duplicate": true }))
         .collect();
@@ -183,6 +183,6 @@ fn wrong_sets_are_refused_and_the_earlier_one_stays() {
     assert_eq!(client.json("PUT", "/v1/collections/external", &external).status, 201);
     let set = json!({ "pairs": [pair(1, 3)] });
     let problem = client.json("PUT", "/v1/collections/external/golden", &set).problem(422, "invalid_value");
-    assert!(problem["detail"].as_str().unwrap().contains("only takes signatures"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("accepts only signatures"), "{problem}");
     client.get("/v1/collections/absent/golden").problem(404, "collection_not_found");
 }

@@ -113,7 +113,7 @@ fn are_documents_of_their_own(client: &Client, ids: &[String]) {
     }
 }
 
-/// Checks that pages list all of them, in order, each once.
+/// Checks that pages list all ids, in order, each once.
 fn are_paged_in_order(client: &Client, ids: &[String]) {
     let mut seen = Vec::new();
     let mut target = format!("{DOCUMENTS}?limit=7");
@@ -155,7 +155,8 @@ fn go_out_by_every_door(client: &Client, ids: &[String]) {
     }
 }
 
-/// Each request for one of these ids reads the records of all, and a client can create such ids.
+/// A request for an id reads the records of all ids with the same hash. A client can create such ids, so their number
+/// is limited.
 #[test]
 fn ids_with_the_same_hash_are_taken_up_to_a_limit() {
     let dir = dir();

@@ -42,7 +42,7 @@ fn a_hot_bucket_is_read_in_part_and_the_verdict_says_so() {
         let body = json!({"signature": document("", &boilerplate(number))["signature"]});
         client.post("/v1/collections/c/check", &body).json()
     };
-    // A new page with the same boilerplate.
+    // This page is new and has the same boilerplate.
     let new = check(u64::MAX);
     assert_eq!((&new["verdict"], &new["complete"]), (&json!("unique"), &json!(false)));
     assert_eq!(new["candidates"], READ_MAX);
@@ -86,8 +86,8 @@ fn the_fullest_buckets_are_listed() {
     assert_eq!(client.get("/v1/collections/none/buckets").status, 404);
 }
 
-/// Documents with equal signatures share one posting, and are one candidate. In an earlier version, a lookup listed
-/// only 65 of 300 copies, as many as it read of a bucket, and said that it was not complete.
+/// Documents with equal signatures share one posting, and are one candidate. In an earlier version, a lookup read only
+/// a part of the bucket. It listed 65 of 300 copies, and said that it was not complete.
 #[test]
 fn equal_documents_are_all_counted_and_listed() {
     let dir = dir();

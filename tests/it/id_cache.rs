@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::server::Starting;
 
-/// More documents than the records that a collection keeps in memory for its newest ones.
+/// The number of documents. A collection keeps the records of fewer documents in memory: of the newest ones.
 const DOCUMENTS_STORED: u64 = 1500;
 
 struct Server {
@@ -26,7 +26,7 @@ impl Server {
             |number| json!({"id": id(number), "text": words(number), "metadata": {"n": number}}).to_string() + "\n";
         let lines: String = (0..DOCUMENTS_STORED).map(line).collect();
         self.client.bulk("op=insert", &lines);
-        // Each commit removes the oldest of the newest records from memory.
+        // The commit of this insert drops the oldest of the records that are in memory.
         self.insert("last", DOCUMENTS_STORED, "");
     }
 

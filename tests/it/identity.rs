@@ -1,7 +1,7 @@
-//! An id is its content: other metadata for the same content changes nothing else, and `on_existing=replace` always
-//! removes the old content. In earlier versions, other metadata was a conflict, or under `replace` a new document, and
-//! a representative could lose its place. After a replacement that turned out to be a duplicate, other requests still
-//! found the old text under the id.
+//! If an id is sent again with the same content and other metadata, only the metadata changes. With other content,
+//! `on_existing=replace` always removes the old content. In earlier versions, other metadata was a conflict, or with
+//! `replace` a new document, and a representative could stop being one. After a replacement that turned out to be a
+//! duplicate, other requests still found the old text under the id.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -208,7 +208,7 @@ async fn an_update_that_is_not_on_disk_is_shown_to_nobody_who_does_not_wait_for_
     let update = decide(&collection, "a", words(1), metadata(2)).await.unwrap();
     assert_eq!(document(&collection, "a").await.unwrap().metadata, metadata(1));
     assert_eq!(check(&collection, words(1)).await.matches[0].metadata, metadata(1));
-    // This insert is decided after the other one, and must be answered after it.
+    // This insert is decided after the update, so it must also be answered after the update.
     let later = decide(&collection, "b", near(1), None).await.unwrap();
     held.execute_batch("COMMIT").unwrap();
     assert_eq!(later.wait().await.unwrap().matches[0].metadata, metadata(2));
@@ -248,7 +248,7 @@ async fn an_update_and_a_removal_whose_commit_fails_are_undone() {
             assert!(matches!(failed, Err(CollectionError::WriteFailed { .. })), "{outcome:?}: {failed:?}");
         }
         assert_eq!(document(&collection, name).await.as_ref(), Some(&before), "{outcome:?}");
-        // Later decisions do not use any part of it either.
+        // Later decisions do not use any part of the failed transaction either.
         let found = insert(&collection, "c", words(if name == "a" { 1 } else { 2 }), None).await.unwrap();
         assert_eq!((&found.duplicate_of, &found.matches[0].metadata), (&Some(id(name)), &before.metadata));
     }

@@ -1,6 +1,6 @@
 //! Clients that begin a request and then send nothing, or almost nothing, do not make other clients wait. In an earlier
-//! version, a request took a place before its body had arrived. 1,024 clients that sent a byte a second had every place
-//! for a minute, and every other request was answered with 503.
+//! version, a request took a place before its body had arrived. 1,024 clients that sent a byte a second occupied all
+//! places for a minute, and every other request was answered with 503.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::support::client::{CHECK, Client, Raw, encode, words};
 use crate::support::library::dir;
 use crate::support::local::Setup;
 
-/// Sends a request whose body has begun and does not continue.
+/// Sends the head of a request, and only the first byte of its body.
 fn begin(server: std::net::SocketAddr, method: &str, target: &str, content_type: &str, length: usize) -> Raw {
     let mut raw = Raw::connect(server);
     raw.send(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\n"));
@@ -35,8 +35,8 @@ fn bodies_that_have_not_arrived_take_no_place() {
             _ => &["application/json"],
         };
         let target = if target.ends_with("bulk") { format!("{target}?op=insert&duplex=true") } else { target };
-        // 20 KB is more than a text that is read completely before it is signed, and less than a slice of a streamed
-        // text.
+        // A text of 20 KB is too long to be read completely before it is signed. It is shorter than a slice of a
+        // streamed text.
         for length in [1000, 20_000, 1_000_000] {
             idle.extend(media.iter().map(|media| begin(server.address, route.method.as_str(), &target, media, length)));
         }

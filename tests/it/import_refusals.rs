@@ -23,8 +23,8 @@ fn tar(content: &str) -> Vec<u8> {
     [&block, content.as_bytes(), &[0; 1024]].concat()
 }
 
-// In an earlier version, bzip2 failed line by line, a tar archive lost its first document, and an array failed at each
-// line. A Parquet file after eight other files was noticed only when these were stored.
+// In an earlier version, a bzip2 file and a JSON array failed at each line, and a tar archive lost its first document.
+// A Parquet file after eight other files was noticed only when the eight files were stored.
 #[test]
 fn a_refused_file_ends_an_import_before_anything_is_stored() {
     let dir = library::dir();
@@ -98,8 +98,8 @@ fn stdin_is_read_once() {
     assert!(text(&import.stderr).contains("- is given twice"), "{import:?}");
 }
 
-// In an earlier version, 922 of 1,099 failed lines were conflicts of ids, but only a program that read all verdicts
-// could know it.
+// In an earlier version, 922 of 1,099 failed lines were conflicts of ids, but this could be found only by reading all
+// verdicts.
 #[test]
 fn failed_lines_are_counted_by_reason_and_have_a_code() {
     let dir = library::dir();

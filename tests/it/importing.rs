@@ -52,16 +52,16 @@ fn no_file_of_the_input_is_written() {
         assert_eq!(std::fs::read_to_string(file("in.jsonl")).unwrap(), content);
         assert_eq!(std::fs::read_to_string(file("old.jsonl")).unwrap(), "old\n");
     };
-    refused(&["--kept", "in.jsonl", "in.jsonl"], "--kept in.jsonl: it is also read");
-    refused(&["--verdicts", "link.jsonl", "in.jsonl"], "--verdicts link.jsonl: it is also read");
-    refused(&["--kept", "old.jsonl", "*.jsonl"], "--kept old.jsonl: it is also read");
-    refused(&["--kept", "old.jsonl", "--verdicts", "old.jsonl", "in.jsonl"], "they must be two files");
-    refused(&["--kept", "new.jsonl", "--verdicts", "new.jsonl", "in.jsonl"], "they must be two files");
+    refused(&["--kept", "in.jsonl", "in.jsonl"], "--kept in.jsonl: this file is also an input");
+    refused(&["--verdicts", "link.jsonl", "in.jsonl"], "--verdicts link.jsonl: this file is also an input");
+    refused(&["--kept", "old.jsonl", "*.jsonl"], "--kept old.jsonl: this file is also an input");
+    refused(&["--kept", "old.jsonl", "--verdicts", "old.jsonl", "in.jsonl"], "they must be two different files");
+    refused(&["--kept", "new.jsonl", "--verdicts", "new.jsonl", "in.jsonl"], "they must be two different files");
     refused(&["--kept", "old.jsonl", "missing.jsonl"], "cannot read missing.jsonl");
     let stdin = std::fs::File::open(file("in.jsonl")).unwrap();
     let arguments = ["import", "--server", "http://127.0.0.1:1", "--kept", "in.jsonl", "-"];
     let run = hapax(&arguments).current_dir(dir.path()).stdin(stdin).output().unwrap();
-    assert!(text(&run.stderr).contains("--kept in.jsonl: it is also read"), "{run:?}");
+    assert!(text(&run.stderr).contains("--kept in.jsonl: this file is also an input"), "{run:?}");
     assert_eq!(std::fs::read_to_string(file("in.jsonl")).unwrap(), content);
 }
 
@@ -69,8 +69,8 @@ fn no_file_of_the_input_is_written() {
 fn the_last_version_of_a_document_is_the_one_that_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, url) = started(dir.path());
-    // The older version comes after long lines, so that another connection would be faster with the chunk of the newer
-    // one.
+    // The older version comes after long lines. So another connection could finish the chunk with the newer version
+    // first.
     let long = |n: usize| (0..190).map(|m| words(n * 200 + m)).collect::<Vec<_>>().join(" ");
     let mut corpus: Vec<_> = (0..90).map(|n| json!({"id": format!("l{n}"), "text": long(n)}).to_string()).collect();
     corpus.push(json!({"id": "page", "text": words(500_000)}).to_string());
@@ -144,7 +144,7 @@ fn an_interrupted_import_ends_its_files() {
     let mut stdin = import.stdin.take().unwrap();
     let writer = std::thread::spawn(move || {
         let lines = (0..1_000_000).map(|n| format!("{}\n", json!({"id": n.to_string(), "text": words(n)})));
-        // The import closes its input.
+        // A write fails when the import has closed its input.
         lines.take_while(|line| stdin.write_all(line.as_bytes()).is_ok()).count()
     });
     let client = Client::new(server.url(""));
@@ -201,7 +201,7 @@ fn an_import_whose_server_is_gone_ends_when_it_is_told_to_or_has_no_patience() {
         stdin.write_all(chunk.as_bytes()).unwrap();
         until("something is stored", || client.get("/v1/collections/default").ok()["documents"] != 0);
         server.kill();
-        // More data, which only a server could take. The import may already have ended.
+        // The import cannot store these lines without a server. The write fails if the import has already ended.
         drop(stdin.write_all(chunk.as_bytes()));
         drop(stdin);
         end(&import);
@@ -248,7 +248,7 @@ fn what_was_answered_before_an_error_is_in_the_files() {
     let line = said.split("in line ").nth(1).and_then(|rest| rest.split(';').next());
     let line: usize = line.and_then(|line| line.trim().parse().ok()).unwrap_or_else(|| panic!("no line in {said}"));
     assert!((19_500..=20_000).contains(&line), "{said}");
-    let rest = format!("; 2 files after it were not read, the first is {}\n", path(&good));
+    let rest = format!("; the next 2 files were not read; the first of them is {}\n", path(&good));
     assert!(said.contains(&format!("cannot read {}: ", path(&cut))) && said.ends_with(&rest), "{said}");
     assert_eq!(row(&import, "unique"), 20_000, "what was read is sent");
     assert_eq!(row(&import, "unchanged"), line as u64 - 1, "the last chunk before the damage is sent too: {import:?}");

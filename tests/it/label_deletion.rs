@@ -257,7 +257,7 @@ fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
     refuses.execute_batch("DROP TRIGGER no").unwrap();
 }
 
-/// In an earlier version, such a deletion stopped all writes of the collection, again after each start.
+/// In an earlier version, such a deletion stopped all writes of the collection, and did so again after each start.
 #[test]
 fn a_damaged_document_does_not_stop_a_deletion() {
     let dir = dir();

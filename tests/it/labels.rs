@@ -358,8 +358,8 @@ fn a_source_has_a_rate_and_bulk_waits_for_it() {
     assert!(begun.elapsed() > std::time::Duration::from_millis(900), "{:?}", begun.elapsed());
 }
 
-/// Makes a collection of `foreign` documents that share most of their bands with [`unlike_others(0)`], and of 100 more
-/// documents that resemble it.
+/// Makes a collection. `foreign` of its documents share most of their bands with [`unlike_others(0)`], and 100 more
+/// documents are similar to it.
 fn crowded(dir: &Dir, foreign: u64, scoped_reads_max: usize) -> Local {
     let mut setup = Setup::new(dir);
     setup.collections.limits.bucket_read_max = 64;
@@ -421,8 +421,8 @@ fn quality_of_scopes_in_buckets_of_50_000() {
     finds_its_own_among(50_000);
 }
 
-/// In an earlier version, many copies of other tenants were not read, and a document of other content with the same
-/// signature hid this fact.
+/// In an earlier version, a check did not read all copies of other tenants, and so missed the own copy. It found only a
+/// document with the same signature and other content, and the verdict did not show that a copy was missed.
 #[test]
 fn an_exact_copy_is_found_behind_many_of_others() {
     let dir = dir();

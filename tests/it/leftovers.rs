@@ -30,7 +30,8 @@ fn insert(client: &Client, collection: &str, number: u64) {
     assert_eq!(verdict["stored"], true, "{verdict}");
 }
 
-/// Makes a data directory with `default`, `pages` and `gone`, with one document each, as after a kill: with logs.
+/// Makes a data directory with `default`, `pages` and `gone`, with one document each. The server was killed, so the
+/// write-ahead logs still exist.
 fn killed(data: &Path) {
     let server = Server::start(data);
     let client = Client::new(server.url(""));

@@ -16,8 +16,8 @@ use crate::support::library;
 const WRITERS: u64 = 64;
 const GROUPS: u64 = 1000;
 
-/// The result of one operation, with its place in the order. An operation that changed nothing has the place of the
-/// last change before its decision, and comes after it.
+/// The result of one operation. It is stored together with its place in the commit order. An operation that changed
+/// nothing has the place of the last change before its decision, and comes after this change.
 #[derive(Debug)]
 enum Event {
     Judged { put: Put, id: String, kind: VerdictKind, matches: Vec<(String, Option<Metadata>)>, outcome: Outcome },
@@ -164,7 +164,7 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
             let mut events = Vec::new();
             for _ in 0..60 {
                 // There are few groups and few ids, so that nearly every operation meets another one. There are so few
-                // texts that an id is often sent the content that it already holds, with other metadata.
+                // texts that an id is often sent again with the same content and other metadata.
                 let (group, variant) = (rng.random_range(0..12), rng.random_range(0..3));
                 let put = Put { group, variant, note: rng.random_range(0..1000) };
                 let id = format!("id{}", rng.random_range(0..80));
@@ -200,9 +200,9 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
     library::close(collections).await;
 }
 
-/// A replacement is one step: a reader finds the old content or the new, and always one of them. In an earlier version,
-/// a check could take its place in the order, find the old content already removed from memory, and ignore the new one
-/// because it came later in the order.
+/// A replacement is one step: a reader always finds either the old content or the new content. In an earlier version, a
+/// check could find neither. It took its place in the order, found the old content already removed from memory, and
+/// ignored the new content, because the new content came later in the order.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_is_replaced_is_there_all_the_time() {
     let dir = library::dir();

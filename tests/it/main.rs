@@ -1,4 +1,5 @@
-//! Claims about the whole service, each tested with the real service. All are in one binary, so that it is linked once.
+//! Claims about the whole service, each tested with the real service. All tests are in one binary, so that the service
+//! is linked only once.
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
 mod alerts;

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long the load continues after the index is full, and how long filling the index may take.
 const FULL_FOR: Duration = Duration::from_secs(15);
 const FULL_WITHIN: Duration = Duration::from_secs(120);
-/// The longest time in which no check is answered.
+/// The longest time in which no check may be answered.
 const CHECKS_REST_MAX: Duration = Duration::from_secs(10);
 const BULK: &str = "/v1/collections/default/bulk";
 

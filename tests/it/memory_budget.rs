@@ -70,7 +70,7 @@ fn delete(client: &Client, ids: &[String]) {
     }
 }
 
-/// Deletes the documents stored first.
+/// Deletes the oldest documents.
 fn delete_oldest(client: &Client, count: u64) {
     for first in (0..count).step_by(1000) {
         let page = client.get(&format!("{DOCUMENTS}?limit={}", (count - first).min(1000))).ok();
@@ -273,7 +273,7 @@ fn a_process_at_its_bound_refuses_what_makes_it_grow_and_nothing_else() {
     delete(&client, &["0".to_owned()]);
     assert_eq!(store(&client, 11, "").ok()["outcome"], "inserted");
     assert_eq!(store(&client, 12, "").status, 507);
-    // A line for which there is no memory waits for it.
+    // If there is no memory for a line, the line waits.
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| client.bulk("op=check", &format!("{large}\n")));
         std::thread::sleep(Duration::from_millis(300));

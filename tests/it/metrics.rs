@@ -78,7 +78,7 @@ fn every_metric_moves() {
     }
     assert_eq!(post(&server, CHECK, &document("c", "…")), 200);
     assert_eq!(post(&server, CHECK, "{"), 400);
-    // 24,000 words are more than is signed at once. 24 words reach few of 256 slots.
+    // 24,000 words are too long to be signed in one step. The 24 words sent to `oph` below fill few of its 256 slots.
     let long = document("l", &(0..1000).map(|n| text(n, "long ")).collect::<String>());
     assert_eq!(post(&server, CHECK, &long), 200);
     let made =
@@ -97,8 +97,9 @@ fn every_metric_moves() {
     names_and_labels_are_those_of_the_table(&after);
 }
 
-/// Returns the first scrape that shows all work. A client receives an answer's last byte before the server notes that
-/// it was sent, and an insertion's answer before its commit buffers are dropped. Background work must also have begun.
+/// Returns the first scrape that shows all work. A client receives the last byte of an answer before the server records
+/// that the answer was sent. It receives the answer of an insert before the commit buffers are dropped. Background work
+/// must also have begun.
 fn settled(server: &Server, before: &Scrape) -> Scrape {
     let since = Instant::now();
     loop {

@@ -152,7 +152,7 @@ fn a_default_that_is_sent_changes_nothing() {
     }
 }
 
-/// Statuses that no request causes, each with the reason.
+/// Statuses that this test does not cause, each with the reason.
 const NOT_PROVOKED: [(u16, &str); 2] =
     [(500, "a bug of our own, or a disk that fails"), (507, "a full disk; a full memory has tests of its own")];
 
@@ -357,7 +357,7 @@ fn beyond_the_limits_of_a_client(met: &mut Met) {
     }
 }
 
-/// 503: the collections have not opened yet, or there is no room for a single request.
+/// 503: the collections have not opened yet, or the limit on requests at once is 0.
 fn before_and_beyond_what_it_can_do(met: &mut Met) {
     let starting_dir = dir();
     let starting = Setup { boots: false, ..Setup::new(&starting_dir) }.start();

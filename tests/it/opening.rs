@@ -172,7 +172,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     let of = |name: &str, words: &str| log().lines().filter(|line| line.contains(name) && line.contains(words)).count();
     assert_eq!((of("default", "an EMPTY one replaces it"), of("news", "it was not dropped")), (1, 1), "{}", log());
     assert_eq!(client.get("/readyz").ok()["missing"], 1);
-    // An alert fires, and no backup without the collection replaces the last one that has it.
+    // An alert fires. A backup without the collection does not replace the last backup with it.
     let gauge = || {
         let metrics = client.get("/metrics").text();
         metrics.lines().any(|line| line == r#"hapax_collection_damaged{collection="news"} 1"#)
@@ -197,7 +197,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     std::fs::write(data.join("collections/lost.sqlite-wal"), "x").unwrap();
     let server = Server::start(&data);
     assert_eq!(
-        (of("default", "an EMPTY one"), of("lost.sqlite-wal", "a write-ahead log without its database")),
+        (of("default", "an EMPTY one"), of("lost.sqlite-wal", "a write-ahead log whose database file is missing")),
         (2, 1),
         "{}",
         log()

@@ -155,7 +155,7 @@ fn judged(client: &Client, name: &'static str, exact: bool, rng: &mut ChaCha8Rng
         };
         assert_eq!(compared, Some(number.similarity), "{what}");
 
-        // The test does not know the lowest threshold at which bands still find the pair, so the check may not find it.
+        // The test does not know the lowest threshold at which bands still find the pair, so the check may miss it.
         let verdict = client.post(&format!("{path}/check?limit=1000&threshold=0.3"), &json!({"text": text})).ok();
         let found = verdict["matches"].as_array().unwrap().iter().find(|found| found["id"] == representative);
         if let Some(found) = found {

@@ -1,5 +1,5 @@
-//! Answers are right on real text. Every corpus is streamed through a real server, each document asks for all its
-//! matches, and the answers are compared with the exact truth.
+//! Answers are right on real text. Every corpus is streamed through a real server. All matches of each document are
+//! requested and compared with the exact truth.
 //!
 //! The corpora are not part of the project: they are read from `HAPAX_CORPORA` or `../shared/given`. If neither exists,
 //! these tests say so on stderr and pass. The small sets always run; `make quality` also runs the large ones.
@@ -53,8 +53,8 @@ impl Verified {
 enum Truth {
     /// The pairs file of the corpus.
     File,
-    /// The join over the tokens of the reference tokeniser. The pairs files do not cut scripts without spaces and do
-    /// not keep marks, as hapax does.
+    /// The join over the tokens of the reference tokeniser. Unlike hapax, the pairs files do not cut scripts without
+    /// spaces, and do not keep marks.
     ReferenceTokens,
 }
 
@@ -126,7 +126,7 @@ fn exactjoin(corpora: &Path) -> PathBuf {
     std::fs::create_dir_all(work.join("src")).unwrap();
     for file in ["Cargo.toml", "src/main.rs"] {
         let text = std::fs::read_to_string(source.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-        // It needs its own workspace, because it is under the target folder of another one.
+        // The join needs its own workspace, because its folder is inside the target folder of another workspace.
         let text = if file == "Cargo.toml" { format!("{text}\n[workspace]\n") } else { text };
         std::fs::write(work.join(file), text).unwrap();
     }

@@ -11,7 +11,8 @@ use crate::quality::{Document, Pair, Service, THRESHOLD, corpora, documents, ord
 
 /// The recall, the precision and the cost of one way to verify.
 struct Way {
-    /// The recall in each stretch, over the documents whose most similar earlier document is in it.
+    /// The recall in each stretch of [`STRETCHES`]. A document belongs to a stretch by its similarity to the most
+    /// similar earlier document.
     recall: [f64; 2],
     precision: f64,
     /// The time of a check in microseconds, in a stream on all processors.
@@ -21,7 +22,7 @@ struct Way {
     read_bytes: f64,
 }
 
-/// The stretches of the similarity to the most similar earlier document.
+/// Two stretches of similarity: the similarity of a document to its most similar earlier document.
 const STRETCHES: [(f64, f64); 2] = [(THRESHOLD, 0.85), (0.85, 1.1)];
 
 #[test]

@@ -77,8 +77,8 @@ async fn race(collection: &Collection, rng: &mut ChaCha8Rng, groups: u64) -> Opt
     (!unchanged).then(|| Event { at, began, ended: Instant::now(), group, id, did })
 }
 
-/// The documents that exist according to the events so far: by group and id, the earliest time at which each can have
-/// been last seen.
+/// The documents that exist according to the events so far, by group and id. The value is the earliest time at which
+/// the document can have been last seen.
 #[derive(Default)]
 struct Model(HashMap<u64, HashMap<u64, Instant>>);
 

@@ -1,4 +1,4 @@
-//! Ranks can be merged: the smaller of two documents' ranks, slot by slot, is the rank of the union of their shingles.
+//! Ranks can be merged: the smaller rank of two documents in each slot is the rank of the union of their shingles.
 //! This file also tests a collection with an `oph` sketch, from its creation to its verdicts.
 
 use base64::Engine;
@@ -34,7 +34,8 @@ fn text(words: std::ops::Range<u32>) -> String {
     words.map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// From the ranks of one word, anyone could compute its hash under the secret, and craft pages.
+/// If a client had the ranks of one word, it could compute the hash of the word under the secret. With such hashes, it
+/// could craft pages that evade the index.
 #[test]
 fn a_collection_with_a_secret_gives_no_ranks() {
     let dir = dir();

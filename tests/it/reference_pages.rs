@@ -1,4 +1,4 @@
-//! Pages that list settings, limits, metrics and verbs. They list all of them and no others, with the right numbers.
+//! Pages that list settings, limits, metrics or verbs list all that exist and no others, with the right numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -50,7 +50,7 @@ fn around(target: &str, field: &Field, value: &Value) -> Value {
             }
             both
         }
-        // Both must be less than this one.
+        // Both fields must be less than `s_hi`.
         "tune" if matches!(last, "s_lo" | "s_bg") => json!({ "s_hi": 1 }),
         _ => json!({}),
     };

@@ -30,7 +30,7 @@ struct Tally {
     /// The number of answers with another status than 200.
     other: AtomicU64,
     unanswered: AtomicU64,
-    /// The number of requests over HTTP/2 that the server did not begin, as it said. Clients send these again.
+    /// The number of requests over HTTP/2 that the server reported as not begun. Clients send these again.
     handed_back: AtomicU64,
     /// The longest time from a request to its answer.
     longest_ms: AtomicU64,

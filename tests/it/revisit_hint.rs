@@ -213,7 +213,7 @@ fn faulty_captures_are_refused_and_name_their_field() {
         let problem = client.text(&target, words(1).as_bytes()).problem(422, "invalid_value");
         assert_eq!(fields(&problem), [field], "{target}");
     }
-    // JSON has fields for these values, as it has for an id.
+    // With JSON, these values must be fields of the document, like an id. Parameters are refused.
     let target = format!("{DOCUMENTS}?date={FIRST}");
     let problem = client.post(&target, &document("a", 1, "", "")).problem(422, "invalid_value");
     assert_eq!(fields(&problem), ["date"]);

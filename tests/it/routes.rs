@@ -258,7 +258,7 @@ fn a_signature_with_the_hash_of_its_text_counts_as_the_text() {
     assert_eq!((&copy["verdict"], &copy["duplicate_of"]), (&json!("exact_duplicate"), &json!("a")));
     let copy = client.post(CHECK, &document("b", &signed)).ok();
     assert_eq!(copy["verdict"], "exact_duplicate");
-    // One of the two alone proves nothing.
+    // An equal signature or an equal content hash alone does not prove that the text is the same.
     for (field, of) in [("signature", &other), ("content_hash", &other)] {
         let mut mixed = document("a", &signed);
         mixed[field] = of[field].clone();

@@ -13,7 +13,7 @@ use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 use crate::support::until::until;
 
-/// It is less than the limit of a connection.
+/// The largest number of requests that a test sends on one connection. It is less than the limit of a connection.
 const STREAMS_MAX: u32 = 200;
 
 fn copy(number: usize) -> String {
@@ -61,8 +61,8 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
     let (mut stalled, mut streams) = (vec![without_window(&server)], (1..).step_by(2));
     let mut refused = None;
     until("the memory for answers is used up", || {
-        // Only a few are requested at a time: answers that are made at the same time leave each other little room, but
-        // return most of it.
+        // Only two answers are requested at a time. While an answer is made, it reserves much memory, which the other
+        // answers cannot use. Then it returns most of it.
         for stream in streams.by_ref().take(2) {
             let target = format!("{CHECK}?limit=1000&with=metadata");
             ask(stalled.last_mut().unwrap(), stream, &target, "application/json", text.to_string().as_bytes());
@@ -123,7 +123,7 @@ fn one_connection_does_not_take_all_places_for_streams() {
         (limits.connections_max, limits.write_timeout) = (32, Duration::from_secs(600));
     };
     let server = Setup::new(&dir).limits(limits).start();
-    // The frame is RST_STREAM with REFUSED_STREAM. Other frames have at most this many bytes here.
+    // Counts the frames RST_STREAM with the code REFUSED_STREAM. Such a frame has 13 bytes.
     let refused = |raw: &mut Raw| {
         raw.0.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         let mut seen = Vec::new();
@@ -182,7 +182,7 @@ fn a_client_that_reads_nothing_loses_its_connection() {
     let mut raw = Raw::connect(server.address);
     raw.send("POST /v1/collections/default/batch?limit=1000&with=metadata HTTP/1.1\r\nHost: localhost\r\n");
     raw.send(format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
-    // The wait is longer than the kernel's buffers help, and longer than an answer may wait.
+    // After this time, the kernel's buffers are full, and the answer has waited for longer than it may.
     std::thread::sleep(Duration::from_secs(5));
     let mut seen = Vec::new();
     let _ = raw.0.read_to_end(&mut seen);

@@ -11,7 +11,7 @@ const LIVEZ: &str = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const SOON: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(600);
 
-/// Sets up a server that waits for idle connections, while it stops, as long as a test may take.
+/// Sets up a server that, when it stops, waits for idle connections for as long as a test may take.
 fn patient(dir: &crate::support::library::Dir) -> Setup {
     Setup::new(dir).limits(|limits| {
         limits.drain_timeout = LONG;
@@ -113,7 +113,7 @@ fn an_http2_client_is_told_at_once_and_what_it_has_sent_is_answered() {
         body.send_data("{".into(), false).unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
         server.stop();
-        // Streams that were opened before the client got the GOAWAY are answered, and it refuses to open later ones.
+        // Streams that were opened before the client got the GOAWAY are answered. Then the client opens no others.
         let told = async {
             loop {
                 match sender.clone().ready().await {

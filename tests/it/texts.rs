@@ -101,7 +101,7 @@ fn a_collection_without_texts_says_how_to_keep_them() {
 fn a_text_comes_whole_or_not_at_all() {
     let dir = dir();
     let (_server, client) = server(&dir, |setup| setup.limits(|limits| limits.answer_bytes_max = BOUND));
-    // Sizes around the first room for a text, and up to the bound.
+    // Sizes around the memory that is reserved at first for a text (64 KiB), and up to the bound.
     for bytes in [1 << 10, 60 << 10, 64 << 10, 70 << 10, BOUND - (1 << 10)] {
         let text = long(bytes);
         insert(&client, "long", &text);

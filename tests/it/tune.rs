@@ -151,7 +151,8 @@ fn a_sample_of_documents_tells_the_unrelated_candidates() {
     assert!(number(&short, "/sample/similarity_mean") > number(sample, "/similarity_mean"), "{short}");
 }
 
-/// The limit is kept with the sample, although its mean similarity would allow far more candidates.
+/// The limit on candidates is kept for the documents of the sample. If only their mean similarity counted, far more
+/// candidates would be allowed.
 #[test]
 fn the_choice_keeps_its_limit_with_the_sample() {
     let dir = library::dir();
@@ -189,7 +190,7 @@ fn wrong_samples_are_refused_with_their_reason() {
     let cases = [
         ("empty", String::new(), "empty has 0 documents, 0 of them with shingles"),
         ("blank", "\n\n \n".to_owned(), "has 0 documents"),
-        ("one", one.clone(), "one has 1 document, 1 of them with shingles; --from-data needs two to compare"),
+        ("one", one.clone(), "one has 1 document, 1 of them with shingles; --from-data needs at least two"),
         ("silent", "{\"text\": \"…\"}\n{\"text\": \"!\"}\n".to_owned(), "has 2 documents, 0 of them with shingles"),
         ("broken", format!("{one}{one}{{\"text\": \n"), "broken:3: not a complete JSON object"),
         ("array", format!("{one}[1]\n{one}"), "array:2: not a JSON object"),

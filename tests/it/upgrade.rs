@@ -1,15 +1,16 @@
 //! Files of earlier versions open and give the same answers. Files of later versions are refused.
 //!
 //! `tests/fixtures/format-N` has the collections of a data directory as the last version of that format left them when
-//! it was stopped. `format-N-killed` has them as it left them when it was killed, with everything still in the log. The
-//! answers are next to them. A new format needs new fixtures, made by the program that writes this format:
+//! it was stopped. `format-N-killed` has the collections as this version left them when it was killed, with everything
+//! still in the log. Each fixture also has the recorded answers. A new format needs new fixtures, made by the program
+//! that writes this format:
 //!
 //! ```text
 //! HAPAX_FIXTURE=tests/fixtures/format-6 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
-//! `HAPAX_FIXTURE_BINARY` makes them with another program. If the name of the fixture ends in `-killed`, the program is
-//! killed. Without the variables, the test does the same with fixtures of this version, and deletes them.
+//! With `HAPAX_FIXTURE_BINARY`, another program makes the fixture. If the name of the fixture ends in `-killed`, the
+//! program is killed. Without the variables, the test makes fixtures of this version, and deletes them.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -357,7 +358,8 @@ fn delete_label(writer: &Writer, label: &str) {
     assert_eq!(writer.send("DELETE", &target, None)["kind"], "delete_label");
 }
 
-/// Returns the writer's answers about jobs. Their progress differs, and a crash loses the last statistics.
+/// Returns the writer's answers about its jobs, which have ended, and about statistics. A killed writer loses the last
+/// statistics, so the answer about them is left out.
 fn of_jobs(writer: &Writer, killed: bool) -> Vec<Value> {
     let mut lines = Vec::new();
     for job in writer.send("GET", "/v1/jobs?collection=default", None)["jobs"].as_array().unwrap() {

@@ -21,7 +21,7 @@ use crate::support::server::Server;
 /// The contents of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
-    /// For each page, the field of its content and its id.
+    /// For each page, the name of the field with its content, and its id.
     pages: Vec<(String, String)>,
     skipped: u64,
     failures: Vec<String>,
@@ -74,7 +74,7 @@ fn files_of_other_tools_are_read() {
     }
     let truncated = found(&folder.join("warcio_example-trunc.warc")).unwrap();
     assert_eq!((truncated.pages.len(), truncated.skipped), (0, 3));
-    let reason = "warcio_example-trunc.warc, record 3 at byte 1197: the record goes on after the 973 bytes that its \
+    let reason = "warcio_example-trunc.warc, record 3 at byte 1197: the record continues after the 973 bytes that its \
                   Content-Length says";
     assert_eq!(truncated.failures, [reason]);
     for name in ["warcio_example.arc", "warcio_example.arc.gz", "warcio_bad.arc", "warcio_example-space-in-url.arc"] {
@@ -135,7 +135,7 @@ fn pages_of_a_damaged_archive_are_imported_and_the_rest_is_named() {
     assert_eq!(verdict["verdict"], "unique", "a document is not its own duplicate");
 }
 
-/// The record is as long as a video, in a file that takes no room on the disk.
+/// The record is as long as that of a video. Its file is sparse, so it takes almost no space on the disk.
 #[test]
 fn a_record_of_any_length_is_skipped_in_little_memory() {
     const RECORD_BYTES: u64 = 512 << 20;
@@ -166,6 +166,6 @@ fn a_record_of_any_length_is_skipped_in_little_memory() {
     let import = import.wait_with_output().unwrap();
     assert_eq!(["documents", "unique", "failed"].map(|name| row(&import, name)), [3, 2, 1]);
     assert!(text(&import.stderr).contains("record 2 at byte "), "{import:?}");
-    assert!(text(&import.stderr).contains("the record has 536870912 bytes; the most is 16777216"), "{import:?}");
+    assert!(text(&import.stderr).contains("the record has 536870912 bytes; the limit is 16777216"), "{import:?}");
     assert!(most > 0 && most < MEMORY_BYTES_MAX, "{most} bytes");
 }

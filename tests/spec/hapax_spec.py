@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The signature of docs/spec.md, a second time: written from that page alone, with nothing but the standard library.
+"""A second implementation of the signature in docs/spec.md. It was written from that page alone, and uses only the
+standard library.
 
     python3 hapax_spec.py vectors.json
 
-computes every stage of every case of the file and the answers that the page itself shows, says how many agree, and
-prints each difference. Exit status 1 if there is one. Names and order follow the page. It is made to be read next to
-the page, not to be fast.
+This command computes every stage of every case of the file, and the answers that the page itself shows. It prints each
+difference, and then the numbers of comparisons and of differences. The exit status is 1 if there is a difference.
+Names and order follow the page. The program is meant to be read next to the page, and is not fast.
 """
 
 import json
@@ -36,7 +37,7 @@ EXTERNAL = re.compile(
 
 @dataclass(frozen=True)
 class Spec:
-    """A spec string, taken apart. `secret` is not part of it: it is None for `key=none`."""
+    """The parts of a spec string, and the secret, which is not part of the string. For `key=none`, it is None."""
 
     text: str
     fold: str
@@ -44,14 +45,14 @@ class Spec:
     digits: str
     unit: str  # "word" or "char"
     width: int  # W
-    sketch: str  # "fss", "classic", "oph", or "external" (then nothing above has a meaning)
+    sketch: str  # "fss", "classic", "oph", or "external" (then `fold` to `width` have no meaning)
     slots: int  # K
     bits: int  # B
     secret: Optional[bytes]
 
 
 def parse_spec(text: str, secret: Optional[bytes] = None) -> Spec:
-    """The fields of a spec string. `secret` is used only if the spec has a key, and must be the one it names."""
+    """Parses a spec string. If the string names a key, `secret` must be its secret. Otherwise `secret` is ignored."""
     external = EXTERNAL.fullmatch(text)
     if external:
         slots, bits = int(external["slots"]), int(external["bits"])
@@ -75,12 +76,12 @@ def parse_spec(text: str, secret: Optional[bytes] = None) -> Spec:
 
 
 def fingerprint(spec: Spec) -> int:
-    """128 bits that stand for the spec."""
+    """The 128 bits that identify a spec."""
     return xxh3_128(spec.text.encode("ascii"))
 
 
 def key_fingerprint(secret: bytes) -> int:
-    """What a spec says of the secret."""
+    """The fingerprint of the secret, as it is in a spec."""
     return siphash(2, 4, secret, b"\xffhapax key fingerprint 1")
 
 
@@ -108,7 +109,7 @@ def splitmix64(seed: int) -> Iterator[int]:
 
 
 def named(letters: bytes) -> int:
-    """Eight letters as a seed."""
+    """The seed that eight letters represent."""
     return int.from_bytes(letters, "big")
 
 
@@ -134,8 +135,8 @@ def ranges(listed: str) -> frozenset[int]:
     return frozenset(points)
 
 
-# Default_Ignorable_Code_Point, which `unicodedata` does not have (DerivedCoreProperties.txt). Unassigned code points
-# are among them, set aside for characters of this kind.
+# Default_Ignorable_Code_Point, which `unicodedata` does not have (DerivedCoreProperties.txt). Some of these code points
+# are unassigned: they are reserved for future ignorable characters.
 DEFAULT_IGNORABLE = ranges(
     "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF FFA0 FFF0-FFF8 "
     "1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
@@ -143,7 +144,7 @@ DEFAULT_IGNORABLE = ranges(
 
 
 def text_of_bytes(data: bytes, replace: bool = False) -> str:
-    """Input as bytes: refused if it is not UTF-8, unless it is to be mended."""
+    """Decodes input that is bytes. Bytes that are not UTF-8 are replaced or refused, as `replace` says."""
     return data.decode("utf-8", errors="replace" if replace else "strict")
 
 
@@ -159,7 +160,7 @@ def nfkc_casefold(c: str) -> str:
 
 
 def mapping(c: str, fold: str) -> str:
-    """What step 2 makes of one scalar value."""
+    """Step 2: the mapping of one scalar value."""
     if fold == "nfkc_casefold":
         return unicodedata.normalize("NFD", nfkc_casefold(c))
     if fold == "nfkc":
@@ -168,7 +169,7 @@ def mapping(c: str, fold: str) -> str:
 
 
 def compose(text: str) -> str:
-    """Step 5: NFC of each block, where no block has a run of more than 30 non-starters."""
+    """Step 5: NFC of each block. No block has a run of more than 30 non-starters."""
     blocks: list[list[str]] = [[]]
     run = 0
     for c in text:
@@ -182,8 +183,8 @@ def compose(text: str) -> str:
 
 
 def one_space(text: str) -> str:
-    """Step 6: each run of White_Space becomes one space, none at the ends. (`str.split()` would also split at U+001C
-    to U+001F, which are not White_Space.)"""
+    """Step 6: each run of White_Space becomes one space, and is removed at the ends. (`str.split()` would also split
+    at U+001C to U+001F, which are not White_Space.)"""
     spaced = "".join(" " if ord(c) in WHITE_SPACE else c for c in text)
     return " ".join(word for word in spaced.split(" ") if word)
 
@@ -320,7 +321,7 @@ def fss(X: set[int], k: int) -> list[int]:
 
 
 def classic(X: set[int], k: int) -> list[int]:
-    """k minima."""
+    """The classic MinHash: k minima."""
     g = splitmix64(named(b"classic/"))
     E = next(g)
     ab = [(next(g) | 1, next(g)) for _ in range(k)]
@@ -342,7 +343,7 @@ def oph(X: set[int], k: int) -> list[int]:
 
 
 def densify(rank: list[int], k: int) -> list[int]:
-    """Each empty slot takes its rank from a slot that is not."""
+    """The rank of each empty slot is made from the rank of a slot that is not empty."""
     dense = list(rank)
     for i in range(k):
         if rank[i] == EMPTY:
@@ -376,7 +377,7 @@ def signature(rank: list[int], spec: Spec) -> bytes:
 
 
 def content_hash(data: bytes, spec: Spec) -> int:
-    """128 bits of a canonical text as UTF-8, or of the bytes that stand for a set."""
+    """The 128-bit hash of a canonical text as UTF-8, or of the bytes of a set (see `set_bytes`)."""
     return xxh3_128(data) if spec.secret is None else siphash(1, 3, spec.secret, data, wide=True)
 
 
@@ -405,7 +406,7 @@ def integer_hash(element: int, spec: Spec) -> int:
 
 
 def set_bytes(X: set[int]) -> bytes:
-    """What the content hash of a set is made of."""
+    """The bytes from which the content hash of a set is computed."""
     return b"\xffset/all" + le64(sorted(X))
 
 
@@ -414,12 +415,12 @@ def set_bytes(X: set[int]) -> bytes:
 
 
 def kept(X: Iterable[int]) -> list[int]:
-    """The 48 bits of each shingle that a collection keeps."""
+    """The 48 bits that a collection stores of each shingle."""
     return sorted({x >> 16 for x in X})
 
 
 def rice(hashes: list[int]) -> bytes:
-    """The bytes of a set of 48-bit hashes, given in ascending order."""
+    """The bytes of a set of 48-bit hashes. The hashes must be in ascending order."""
     low = (2**48 // len(hashes)).bit_length() - 1 if hashes else 48
     bits: list[int] = []
     expected = 0
@@ -436,17 +437,17 @@ def rice(hashes: list[int]) -> bytes:
 
 
 def similarity(m: int, k: int, w: int) -> float:
-    """The estimate for m equal slots of k, of w bits each."""
+    """The estimate if m of k slots are equal. A slot has w bits."""
     return clamp((m * 2**w - k) / (k * (2**w - 1)))
 
 
 def least_equal_slots(T: int, k: int, w: int) -> int:
-    """m_min, for a threshold in units of 10^-9."""
+    """m_min for the threshold T, which is in units of 10^-9."""
     return -(-(T * k * (2**w - 1) + k * 10**9) // (2**w * 10**9)) if T else 0
 
 
 def interval(m: int, k: int, w: int, sketch: str) -> tuple[float, float]:
-    """`low` and `high`."""
+    """The ends of the interval: `low` and `high`."""
     Z = 1.959963984540054
     f = 1.35**2 if sketch == "oph" else 1.0
     n, x = k / f, m / f
@@ -701,12 +702,12 @@ def hex128(n: int) -> str:
 
 
 def begins(numbers: list[int]) -> list[str]:
-    """The numbers of a list that the file of known answers writes out: the first eight."""
+    """The first eight numbers of a list. The file of known answers contains only these in full."""
     return [hex64(n) for n in numbers[:8]]
 
 
 def count_digest(numbers: list[int]) -> list:
-    """What it says of all of them."""
+    """The length and the digest of a whole list, as in the file of known answers."""
     return [len(numbers), digest(numbers)]
 
 
@@ -719,7 +720,7 @@ def digest(numbers: list[int]) -> str:
 
 
 def stages_of(case: dict, secret: bytes) -> dict:
-    """Every stage of one case, under the names of the file. Only the banding is taken from the case."""
+    """Every stage of one case, with the names that the file uses. Only the banding is copied from the case."""
     spec = parse_spec(case["spec"], secret)
     stages = text_stages(case["text"], spec) if "text" in case else set_stages(case["set"], case["integers"], spec)
     X, content, rank = stages.pop("X"), stages.pop("content of"), stages.pop("rank")
@@ -739,7 +740,7 @@ def stages_of(case: dict, secret: bytes) -> dict:
 
 
 def text_stages(text: str, spec: Spec) -> dict:
-    """The stages of a text up to its ranks, and what the later ones need."""
+    """The stages of a text up to its ranks, and the values that the later stages need."""
     normal = canonical(text, spec)
     found = tokens(normal, spec)
     hashes = [token_hash(token, spec) for token in found]
@@ -764,7 +765,7 @@ def text_stages(text: str, spec: Spec) -> dict:
 
 
 def set_stages(strings: list[str], integers: list[str], spec: Spec) -> dict:
-    """The same for a set."""
+    """Does the same as `text_stages`, for a set."""
     elements = [string_hash(e, spec) for e in strings] + [integer_hash(int(e), spec) for e in integers]
     X = set(elements)
     stages = {
@@ -778,8 +779,9 @@ def set_stages(strings: list[str], integers: list[str], spec: Spec) -> dict:
 
 
 def needs_newer_unicode(text: str) -> bool:
-    """Whether Python's Unicode data may be too old for a text: it has a character that is unassigned there, and is
-    neither a noncharacter nor set aside as ignorable. No character of Unicode 14 has changed in a way that matters."""
+    """Whether Python's Unicode data may be too old for a text. This is so if the text has a character that is
+    unassigned in this data, and is neither a noncharacter nor in DEFAULT_IGNORABLE. No character of Unicode 14 has
+    changed in a way that matters."""
     if unicodedata.unidata_version.startswith("17."):
         return False
     return any(
@@ -791,7 +793,7 @@ def needs_newer_unicode(text: str) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The answers that the page shows and the file does not have
+# The answers that the page shows, and that are not in the file
 
 SECRET = bytes(range(16))
 DEFAULT = "hapax1;unicode=17;fold=nfkc_casefold;marks=keep;digits=keep;shingle=word5;sketch=fss256x8;key=none"
@@ -799,7 +801,7 @@ HARBOUR = "A quiet harbour wakes before the gulls do, and the first boat leaves 
 
 
 def page_answers() -> Iterator[tuple[str, object, object]]:
-    """What, as computed here, as written on the page."""
+    """Yields the name of each answer, the answer as computed here, and the answer as written on the page."""
     default = parse_spec(DEFAULT)
     with_key = parse_spec(DEFAULT.replace("key=none", "key=217a1ccd4b38d306"), SECRET)
 
@@ -898,7 +900,7 @@ def page_answers() -> Iterator[tuple[str, object, object]]:
 
 
 def main(path: str) -> int:
-    """Compare everything, print what differs, then one line of figures."""
+    """Compare everything. Print the differences, and then one line of figures."""
     with open(path, encoding="utf-8") as file:
         vectors = json.load(file)
     secret = bytes.fromhex(vectors["secret"])

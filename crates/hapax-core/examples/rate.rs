@@ -1,5 +1,5 @@
-//! Texts in, one JSON string a line -> how many of them one thread signs in a second. `make bench-python` compares the
-//! Python package with it.
+//! Reads texts, one JSON string a line, and prints how many of them one thread signs per second. `make bench-python`
+//! compares the Python package with this rate.
 
 use std::io::{self, BufRead, Write};
 use std::time::Instant;

@@ -4,16 +4,16 @@
 use crate::simd::{Block, Bytes};
 
 /// Returns the first bytes of the characters U+4E00 to U+9FFF: letters of an unspaced script that fold to themselves.
-/// The last of them may end after the block.
+/// The last character may end after the block.
 #[inline(always)]
 pub(crate) fn ideographs<V: Bytes>(vector: V, block: &Block) -> u64 {
-    // First U+5000 to U+9FFF, then U+4E00 to U+4FFF, whose first byte other characters have too.
+    // First U+5000 to U+9FFF, then U+4E00 to U+4FFF, whose first byte also begins other characters.
     let most = vector.in_range(block, 0xe5, 5);
     most | vector.in_range(block, 0xe4, 1) & vector.in_range(block, 0xb8, 8) >> 1
 }
 
-/// Returns the first bytes of the characters U+00C0 to U+027F and U+0400 to U+047F, except U+00D7 and U+00F7: letters of
-/// Latin and Cyrillic. The last of them may end after the block.
+/// Returns the first bytes of the characters U+00C0 to U+027F and U+0400 to U+047F, except U+00D7 and U+00F7: letters
+/// of Latin and Cyrillic. The last character may end after the block.
 #[inline(always)]
 pub(crate) fn spaced_letters<V: Bytes>(vector: V, block: &Block) -> u64 {
     let all = vector.in_range(block, 0xc3, 7) | vector.in_range(block, 0xd0, 2);

@@ -17,11 +17,11 @@ use crate::spec::SpecError;
 
 /// XORed with a scalar value before mixing, so that U+0000 does not hash to zero.
 const SCALAR: u64 = SplitMix64::new(named_seed(b"hapax/ch")).next_u64();
-/// Keeps the strings of a given set apart from tokens.
+/// Separates the hashes of strings in a set from the hashes of tokens.
 const ELEMENT_TEXT: u64 = named_seed(b"\xffset/str");
-/// Keeps the integers of a given set apart from its strings.
+/// Separates the hashes of integers in a set from the hashes of its strings.
 const ELEMENT_INTEGER: u64 = named_seed(b"\xffset/int");
-/// Keeps the content of a set apart from that of a text.
+/// Separates the content hash of a set from the content hash of a text.
 const CONTENT_SET: u64 = named_seed(b"\xffset/all");
 /// The text that is hashed under a secret to get the secret's fingerprint.
 const KEY_NAME: &[u8] = b"\xffhapax key fingerprint 1";
@@ -43,7 +43,7 @@ impl SecretKey {
         Self(bytes)
     }
 
-    /// Reads exactly 32 hex digits. The error never repeats what was given.
+    /// Reads exactly 32 hex digits. The error never contains the input.
     pub fn from_hex(hex: &str) -> Result<Self, SpecError> {
         let refused = || SpecError("a secret must be exactly 32 hex digits (128 bits)".into());
         if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -53,7 +53,7 @@ impl SecretKey {
     }
 
     /// Returns a number that names the secret without revealing it: SipHash-2-4 of a fixed text under the secret. Data
-    /// is hashed with another function, SipHash-1-3, so the hash of no data can be the fingerprint by construction.
+    /// is hashed with another function, SipHash-1-3, so the fingerprint is not, by construction, the hash of any data.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write(KEY_NAME);
@@ -69,7 +69,7 @@ pub(crate) enum TokenHasher {
 }
 
 impl TokenHasher {
-    /// Returns xxh3_64 of the token's bytes, or SipHash-1-3 of them.
+    /// Returns xxh3_64 of the token's bytes, or SipHash-1-3 of these bytes.
     #[inline(always)]
     pub(crate) fn token(&self, bytes: &[u8]) -> u64 {
         match self {
@@ -120,13 +120,13 @@ impl TokenHasher {
         }
     }
 
-    /// Returns the hash of a string of a given set. The tag's first byte occurs in no UTF-8 text, so no token collides
-    /// with it.
+    /// Returns the hash of a string in a set. The tag's first byte occurs in no UTF-8 text, so no token collides with
+    /// the string.
     pub(crate) fn element_text(&self, element: &str) -> u64 {
         self.tagged(ELEMENT_TEXT, element.as_bytes())
     }
 
-    /// Returns the hash of an integer of a given set.
+    /// Returns the hash of an integer in a set.
     pub(crate) fn element_integer(&self, element: i128) -> u64 {
         self.tagged(ELEMENT_INTEGER, &element.to_le_bytes())
     }
@@ -239,7 +239,7 @@ impl ContentHasher {
         }
     }
 
-    /// Returns the hash of the whole content. `rest` is the last part of the content, and most often all of it.
+    /// Returns the hash of the whole content. `rest` is the last part of the content, and most often the whole content.
     pub(crate) fn finish(&mut self, rest: &[u8]) -> ContentHash {
         if let (ContentHasherKind::Plain(_), false) = (&self.kind, self.begun) {
             return ContentHash(xxh3_128(rest));

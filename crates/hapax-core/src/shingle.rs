@@ -1,14 +1,14 @@
 //! Token hashes -> shingle hashes. The hash of a shingle of n tokens with hashes h is
 //! `fmix64(n * LENGTH + sum of h[i] * BASE^(n-1-i))`. Each token is hashed once, and each window of w token hashes is
-//! combined by position. A text of fewer than w tokens is one shingle of all its tokens. Memory is bounded: w - 1 hashes
-//! are carried from one block to the next.
+//! combined by position. A text of fewer than w tokens is one shingle of all its tokens. Memory is bounded: w - 1
+//! hashes are carried from one block to the next.
 
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{Simd, lanes};
 
-/// The base of the positional sum. It is 3 modulo 8. Among the odd numbers, these have the longest period (2^62), and
-/// `BASE - 1` and `BASE + 1` lose the fewest low bits. This keeps shingles with swapped or repeated neighbours
-/// distinct.
+/// The base of the positional sum. It is 3 modulo 8. Among the odd numbers, such numbers have the longest period
+/// (2^62), and `BASE - 1` and `BASE + 1` lose the fewest low bits. This keeps shingles with swapped or repeated
+/// neighbours distinct.
 const BASE: u64 = SplitMix64::new(named_seed(b"shingle/")).next_u64() & !7 | 3;
 /// Added once for each token, so that shingles of different lengths differ.
 const LENGTH: u64 = SplitMix64::new(named_seed(b"shin/len")).next_u64();
@@ -36,7 +36,7 @@ impl Shingler {
     }
 
     /// Ends the text. If there was no complete window, the hashes that `push` left are one shingle. Returns the number
-    /// of shingles, repeats counted.
+    /// of shingles, including repeats.
     pub(crate) fn finish(&self, hashes: &[u64], out: &mut Vec<u64>) -> u64 {
         if self.windows > 0 || hashes.is_empty() {
             return self.windows;
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(shingles(5, &[&hashes]), (vec![definition(&hashes)], 1));
         assert_eq!(shingles(5, &[&hashes[..1]]), (vec![definition(&hashes[..1])], 1));
         assert_eq!(shingles(5, &[]), (vec![], 0));
-        // A single token must not hash like a window of one repeated token.
+        // A single token must not have the hash of a window that begins with a token hash of 0.
         assert_ne!(definition(&[7]), definition(&[0, 7]));
     }
 

@@ -190,7 +190,7 @@ impl Spec {
         }
     }
 
-    /// Reads the canonical text only: every spec has one spelling.
+    /// Reads a spec from its canonical text. Each spec has only this one spelling.
     pub fn parse(canonical: &str) -> Result<Self, SpecError> {
         let (version, fields) = canonical.split_once(';').unwrap_or((canonical, ""));
         if version != "hapax1" {
@@ -204,7 +204,8 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Checks that every field is in range. [`Spec::parse`] does so itself; call it for a spec that was built by hand.
+    /// Checks that every field is in range. [`Spec::parse`] does this itself. Call `validate` for a spec that was built
+    /// by hand.
     pub fn validate(&self) -> Result<(), SpecError> {
         match self {
             Self::Text(spec) => spec.validate(),

@@ -27,7 +27,7 @@ pub(crate) struct Tokeniser {
     held: Vec<u8>,
 }
 
-/// The positions of tokens in a piece, in order; buffers for reuse.
+/// The positions of tokens in a piece, in order. The buffers are reused.
 #[derive(Default)]
 pub(crate) struct Spans {
     starts: BytePlaces,
@@ -61,8 +61,8 @@ struct BytePlaces {
 
 impl BytePlaces {
     fn begin(&mut self, bytes: usize) {
-        // A byte begins or ends at most one token. A block may write more places than it has bits, into the room of one
-        // more block.
+        // A byte begins or ends at most one token. A block may write more places than it has bits. This needs the room
+        // of one more block.
         if self.places.len() < bytes + 2 * BLOCK {
             self.places.resize(bytes + 2 * BLOCK, 0);
         }
@@ -82,8 +82,8 @@ impl BytePlaces {
         const AT_ONCE: usize = 10;
         let count = bits.count_ones() as usize;
         let mut at = self.count;
-        // Writes this many places, even if fewer bits are set. In a loop over the set bits, the end would be
-        // mispredicted every time.
+        // Writes this many places, even if fewer bits are set. In a loop over the set bits, the processor would
+        // mispredict the end every time.
         while bits != 0 {
             let room: &mut [u32; AT_ONCE] = self.places[at..].first_chunk_mut().expect("there is room for a block");
             for place in room {
@@ -109,7 +109,7 @@ impl Tokeniser {
     }
 
     /// Finds the tokens that end in this piece of well-formed UTF-8. The piece must be short enough for 32-bit
-    /// positions. If the first token began in an earlier piece, it goes to `carried` and not to the spans.
+    /// positions. If the first token began in an earlier piece, it is passed to `carried` and is not in the spans.
     pub(crate) fn push(&mut self, simd: Simd, text: &[u8], spans: &mut Spans, carried: impl FnOnce(&[u8])) {
         spans.begin(text.len());
         let begun_before = self.running != Running::No;
@@ -133,7 +133,7 @@ impl Tokeniser {
         }
     }
 
-    /// Passes on the token that ends with the text.
+    /// If a token is running at the end of the text, passes it to `carried`.
     pub(crate) fn finish(&mut self, carried: impl FnOnce(&[u8])) {
         if self.running != Running::No {
             carried(&self.held);
@@ -146,7 +146,7 @@ impl Tokeniser {
 /// The number of bytes that are examined together, one bit each.
 const BLOCK: usize = size_of::<Block>();
 
-/// One piece on its way through the tokeniser.
+/// A piece that the tokeniser is cutting into tokens.
 struct TokenScan<'a> {
     tokeniser: &'a mut Tokeniser,
     text: &'a [u8],
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Cuts a text as it is defined, one character at a time (`docs/spec.md`, section 2).
+    /// Cuts a text into tokens by the definition, one character at a time (`docs/spec.md`, section 2).
     fn definition(text: &str) -> Vec<String> {
         let table = UnicodeTable::of(Fold::NfkcCasefold);
         let (mut found, mut token, mut alone) = (Vec::new(), String::new(), false);

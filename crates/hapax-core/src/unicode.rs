@@ -29,9 +29,9 @@ pub(crate) enum Class {
     Space,
 }
 
-/// All properties of a scalar value in 32 bits: class (3 bits); one bit each for unspaced script, decimal digit, composes
-/// with the character before it, folds to itself, and folds to one other character that never composes; combining class
-/// (8 bits, from bit 8); mapping (16 bits, from bit 16; 0 means itself). A letter that folds to its own parts, as `é`
+/// All properties of a scalar value in 32 bits: class (3 bits); five flags (unspaced script, decimal digit, composes
+/// with the character before it, folds to itself, folds to one other character that never composes); combining class (8
+/// bits, from bit 8); mapping (16 bits, from bit 16; 0 means itself). A letter that folds to its own parts, as `é`
 /// does, counts as folding to itself, because it is composed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CharEntry(u32);
@@ -73,8 +73,8 @@ impl CharEntry {
         self.0 & BACKWARD != 0
     }
 
-    /// Whether it folds to itself, or to parts that compose to it again, is not white space, and never composes with the
-    /// character before it.
+    /// Whether it folds to itself or to parts that compose to it again. It must not be white space, and must never
+    /// compose with the character before it.
     #[inline(always)]
     pub(crate) fn is_itself(self) -> bool {
         self.0 & ITSELF != 0

@@ -53,9 +53,9 @@ fn similarity_ratio(matching: u32, SignatureShape { k, bits }: SignatureShape) -
     (i128::from(matching) * values - i128::from(k), i128::from(k) * (values - 1))
 }
 
-/// Returns the 95 % interval of the similarity for m of k equal slots: Wilson's with a continuity correction (Newcombe
-/// 1998, "Two-sided confidence intervals for the single proportion", method 4), converted to J. Without the correction,
-/// the interval contained the similarity of documents with nothing in common in only 92 % of cases.
+/// Returns the 95 % interval of the similarity for m of k equal slots: Wilson's interval with a continuity correction
+/// (Newcombe 1998, "Two-sided confidence intervals for the single proportion", method 4), converted to J. Without the
+/// correction, the interval contained the similarity of documents with nothing in common in only 92 % of cases.
 ///
 /// The interval contains the similarity in at least 95 % of cases, whatever the sketch and the number of shingles
 /// (`tests/coverage.rs`). It is made for independent slots, which `classic` has. Estimates of `fss` spread less, by a
@@ -77,8 +77,8 @@ pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKin
 }
 
 /// Returns how much more the estimates of a sketch may spread than those of independent slots, as a factor of the
-/// standard deviation. Measured for `oph`: 1.1 to 1.3 from 10 shingles up to about as many as there are slots; 1.45
-/// with two.
+/// standard deviation. The factor that was measured for `oph` is 1.1 to 1.3 with 10 shingles up to about as many
+/// shingles as slots, and 1.45 with two shingles.
 pub fn spread(sketch: SketchKind) -> f64 {
     match sketch {
         SketchKind::Fss | SketchKind::Classic => 1.0,
@@ -88,7 +88,7 @@ pub fn spread(sketch: SketchKind) -> f64 {
 
 /// Returns the smallest m whose similarity reaches the threshold. The threshold is taken to nine decimals: 0.8 means
 /// 8/10 and not the double next to it, so that no match exactly at the threshold is lost (k=256, w=8: 205). It is
-/// clamped to 0..=1; NaN asks for all slots.
+/// clamped to 0..=1; NaN requires all slots.
 pub fn matching_min(threshold: f64, shape: SignatureShape) -> u32 {
     let nanos = nanos(threshold);
     if nanos == 0 {
@@ -109,7 +109,8 @@ fn nanos(threshold: f64) -> i128 {
     (threshold * NANOS as f64).round() as i128
 }
 
-/// Returns whether `part / whole` reaches the threshold, which is taken as in [`matching_min`]; decided on integers.
+/// Returns whether `part / whole` reaches the threshold. The threshold is rounded as in [`matching_min`], and the
+/// decision is made on integers.
 pub fn reaches(part: u64, whole: u64, threshold: f64) -> bool {
     i128::from(part) * NANOS >= nanos(threshold) * i128::from(whole)
 }

@@ -1,5 +1,5 @@
-//! Once warm, signing allocates nothing, for any text, and a text of any length is signed in bounded memory. This is a
-//! binary with a single test, because it counts the calls of its own allocator.
+//! After the buffers of `SignScratch` have grown, signing allocates nothing, for any text. A text of any length is
+//! signed in bounded memory. This is a binary with a single test, because it counts the calls of its own allocator.
 
 #![allow(clippy::print_stdout)] // figures, shown when it fails
 

@@ -1,5 +1,5 @@
-//! Tests of canonical text: equivalences that users count on, a slow reference made of the Unicode library's own parts,
-//! and the promise that cutting a text changes nothing.
+//! Tests of canonical text. Texts that users expect to be equal are equal. A slow reference, made of the Unicode
+//! library's own parts, has the same results. A text that is sent in pieces has the same result as the whole text.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
@@ -37,7 +37,7 @@ fn options() -> impl Iterator<Item = (Fold, Marks, Digits)> {
     })
 }
 
-/// The definition, written for clarity: for each scalar value fold, decompose, strip, zero, compose, collapse.
+/// The definition, written for clarity. The steps are: fold, decompose, strip, zero, compose, collapse.
 fn reference(fold: Fold, marks: Marks, digits: Digits, text: &str) -> String {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let white_space = CodePointSetData::new::<WhiteSpace>();
@@ -147,7 +147,7 @@ fn long_runs_are_folded_as_the_definition_says() {
     for round in 0..600 {
         let mut text = String::new();
         while text.len() < round {
-            // Mostly plain characters: the last pool is drawn seldom.
+            // Most characters are plain, because the last pool is rarely chosen.
             let pool = generator.next_u64() as usize % 36 / 5;
             let pool: Vec<char> = POOLS[pool].chars().collect();
             for _ in 0..=generator.next_u64() % (1 << (round % 6)) {
@@ -187,7 +187,7 @@ fn canonical_text_is_what_the_definition_says() {
 #[test]
 fn every_scalar_value_between_letters_is_what_the_definition_says() {
     for c in (0..0x11_0000).filter_map(char::from_u32).filter(|&c| {
-        // Ideographs and syllables without a mapping are all alike; a few of each are enough.
+        // All ideographs and syllables without a mapping are treated in the same way, so a few of each are enough.
         !matches!(c, '\u{3500}'..='\u{4d00}' | '\u{4f00}'..='\u{9f00}' | '\u{ad00}'..='\u{d700}' | '\u{20100}'..='\u{2f7ff}' | '\u{2fb00}'..='\u{dffff}' | '\u{e2000}'..)
     }) {
         let text = format!("A{c}\u{301}b");
@@ -202,8 +202,7 @@ fn ascii_alone_is_what_the_general_path_makes_of_it() {
         for round in 0..200 {
             let text: String = (0..round).map(|_| char::from(generator.next_u64() as u8 & 0x7f)).collect();
             assert_eq!(canonical(fold, marks, digits, &text), reference(fold, marks, digits, &text), "{text:?}");
-            // A starter that composes with nothing, before or after a character, sends this character down the general
-            // path.
+            // The code uses its general path for a character that is next to this starter, which composes with nothing.
             let mixed: String = text.chars().flat_map(|c| [c, '\u{2e31}']).collect();
             let expected = reference(fold, marks, digits, &mixed);
             assert_eq!(canonical(fold, marks, digits, &mixed), expected, "{mixed:?}");

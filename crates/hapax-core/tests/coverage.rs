@@ -1,6 +1,6 @@
 //! The 95 % interval contains the similarity in 95 of 100 cases, for every sketch and any number of shingles. In an
-//! earlier version it contained only 0.89 to 0.93 of them for `oph` with 10 to 30 shingles, and 0.92 for documents with
-//! nothing in common.
+//! earlier version, it contained the similarity in a share of only 0.89 to 0.93 of the cases for `oph` with 10 to 30
+//! shingles, and 0.92 for documents with nothing in common.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
@@ -8,7 +8,7 @@ use hapax_core::sketch::{SketchState, Sketcher};
 use hapax_core::{SignatureShape, SketchKind, SplitMix64, fmix64, verify};
 
 const SEED: u64 = 1;
-/// The number of shingles in either document, and the number in both.
+/// The number of shingles in at least one of the two documents, and the number in both.
 const SETS: [(u64, u64); 20] = [
     (2, 0),
     (2, 1),

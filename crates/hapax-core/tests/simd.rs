@@ -1,5 +1,5 @@
-//! Whole texts, with every kind of vector instructions that this processor has and with none: canonical text, token
-//! hashes, shingles, ranks and signatures are the same. Single loops are tested in `src/simd`.
+//! Whole texts have the same canonical text, token hashes, shingles, ranks and signatures with every kind of vector
+//! instructions that this processor has, and without any. Single loops are tested in `src/simd`.
 
 #![allow(clippy::print_stdout)] // seeds, shown when a test fails
 
@@ -138,7 +138,7 @@ fn edges_of_blocks_and_pieces() {
     let mut texts = Vec::new();
     for odd in odd {
         for at in (0..=2).chain(60..=67).chain(124..=130).chain(4_090..=4_099) {
-            // A filler without spaces makes long tokens, one with spaces makes words.
+            // A filler without spaces makes long tokens. A filler with spaces makes words.
             for filler in ["Word and word, ", "abcdefghij"] {
                 let mut text: String = filler.chars().cycle().take(at).collect();
                 text.push_str(odd);

@@ -1,5 +1,5 @@
-//! The average behaviour of sketches, by simulation with a fixed seed. Every bound is a multiple of the sampling error,
-//! so a failure means that a sketch is wrong, and not bad luck.
+//! The average behaviour of sketches, by simulation with a fixed seed. Every bound is a multiple of the sampling error.
+//! So a failure is not bad luck: a sketch is wrong.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
@@ -17,7 +17,7 @@ fn run(sketch: SketchKind, banding: (u32, u32), set_size: usize, pairs: u32) -> 
     simulate(&simulation, &JACCARDS)
 }
 
-/// Returns set sizes, each with the number of pairs that there is time for.
+/// Returns set sizes, each with the number of pairs that can be simulated in reasonable time.
 fn grid(sketch: SketchKind) -> Vec<(usize, u32)> {
     match sketch {
         SketchKind::Fss => {
@@ -45,8 +45,8 @@ fn estimates_are_unbiased(sketch: SketchKind) {
                 continue;
             }
             let variance = s * (1.0 - s) / f64::from(SHAPE.k);
-            // Densified slots repeat each other, so the possible error of the mean follows only from the variance over
-            // the pairs.
+            // Densified slots are made from other slots, so they are not independent. The error of the mean is computed
+            // from the measured variance over the pairs.
             let spread_of_one = if sketch == SketchKind::Oph { point.agreement_variance } else { variance };
             let z = (point.agreement_mean - s) / (spread_of_one / f64::from(pairs)).sqrt();
             let ratio = point.agreement_variance / variance;
@@ -83,8 +83,9 @@ fn oph_is_unbiased_and_varies_more_where_most_slots_are_filled_from_others() {
     estimates_are_unbiased(SketchKind::Oph);
 }
 
-/// All slots of a set of one or two shingles are filled from one or two ranks. The slots of another such set must not
-/// all agree with them by chance. This once happened with probability 1/256.
+/// All slots of a set of one or two shingles are filled from one or two ranks. If one slot agrees with that of another
+/// such set by chance, the other slots must not all agree too. In an earlier version, all slots agreed with probability
+/// 1/256.
 #[test]
 fn tiny_sets_agree_by_chance_slot_by_slot() {
     println!("seed {SEED}");
@@ -133,7 +134,8 @@ fn classic_candidates_follow_the_curve() {
     }
 }
 
-/// For `fss` with 100 shingles the prediction from independent slots alone was 0.99 at J = 0.85; the rate is 0.999.
+/// A prediction that assumes independent slots is not enough. For `fss` with 100 shingles at J = 0.85, it was 0.99, but
+/// the rate is 0.999.
 #[test]
 fn verdicts_follow_the_prediction_of_their_sketch_and_number_of_shingles() {
     println!("seed {SEED}");
@@ -197,7 +199,7 @@ fn a_simulation_is_the_same_every_time_and_for_every_list_of_similarities() {
     assert_eq!(simulate(&simulation, &[0.7]), all[3..4]);
 }
 
-/// Wide slots agree less by chance, and any number of slots keeps the promise.
+/// Estimates are also unbiased with wider slots, which agree by chance less often, and with other numbers of slots.
 #[test]
 fn other_shapes_are_unbiased_too() {
     println!("seed {SEED}");

@@ -1,5 +1,5 @@
 //! Known answers of every stage, in `vectors.json`. A difference here means that stored signatures no longer agree with
-//! new ones: undo the change, or make it a new spec version. To add cases, write the file with `cargo run -p hapax-core
+//! new ones. Undo the change, or make it a new spec version. To add cases, write the file with `cargo run -p hapax-core
 //! --example vectors > crates/hapax-core/tests/vectors.json`. This test only compares.
 
 mod spec_page;

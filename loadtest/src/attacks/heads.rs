@@ -1,4 +1,4 @@
-//! Attacks that end in the head of a request.
+//! Attacks with the head of a request, or with no request at all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -176,7 +176,7 @@ async fn work_through<W: Work>(shared: Arc<Shared<W>>, mut connection: Connectio
         let entry = Entry { kind: request.kind, due, sent, done, counts };
         tallies[shard].lock().expect("not poisoned").enter(&entry, fate);
         if failed_to_connect {
-            // Without a pause, this would call a server that has ended a hundred thousand times per second.
+            // After the server has ended, this would connect to it a hundred thousand times per second without a pause.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

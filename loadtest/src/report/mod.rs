@@ -24,8 +24,8 @@ pub(crate) struct Expectation {
     pub(crate) value: f64,
     pub(crate) bound: String,
     pub(crate) met: bool,
-    /// Whether the condition is about time or memory, which a busy machine may exceed. It then fails a run only with
-    /// `--strict`.
+    /// Whether the condition is a bound on time or memory, which a run may exceed because the machine is busy. If it is
+    /// exceeded, the run fails only with `--strict`.
     pub(crate) only_if_strict: bool,
 }
 
@@ -93,7 +93,7 @@ impl Report {
         self.expectations.push(expectation);
     }
 
-    /// Requires that no answer of this tally was wrong, and that every request was sent.
+    /// Requires that this tally has no wrong answers and no errors.
     pub(crate) fn nothing_wrong(&mut self, what: &str, tally: &Tally) {
         self.at_most(&format!("{what}: wrong answers and errors"), tally.wrongs() as f64, 0.0, false);
     }

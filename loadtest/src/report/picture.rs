@@ -18,7 +18,7 @@ const REFUSED: RGBColor = RGBColor(0xC2, 0x4E, 0x0F);
 const WRONG: RGBColor = RGBColor(0xB0, 0x10, 0x40);
 const ANONYMOUS: RGBColor = RGBColor(0x3C, 0x8D, 0x40);
 const PHASE: RGBColor = RGBColor(0x99, 0x99, 0x99);
-/// The lines of one chart, distinguished by colour.
+/// The colours of the lines in one chart.
 const LINES: [RGBColor; 10] = [
     RGBColor(0x1F, 0x5F, 0xA8),
     RGBColor(0xC2, 0x4E, 0x0F),

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let what = "p99.9 of checks of new texts beside the cold mix, compared with alone";
     bench.report.at_most(what, slowest(&beside) / slowest(&alone), RATIO_MAX, true);
 
-    // A mix is at most as fast as new texts. With this duration, no document is used twice.
+    // The rate of a mix is at most that of new texts. With this duration, no document is used twice.
     bench.faultless("a cold mix, as fast as it goes", &mixes[1], Pace::Closed, seconds * LOAD)?;
     bench.report.finish(args)
 }
@@ -98,8 +98,8 @@ impl Cold {
 struct Mix {
     target: Uri,
     bodies: Vec<Bytes>,
-    /// The document that the first of ten checks may resemble. Each later one is `step` further, so that they are all
-    /// over the file.
+    /// Check `n` may resemble the document `(first + n) * step`, modulo the number of documents. The documents of the
+    /// mix are therefore spread over the whole file.
     first: u64,
     step: u64,
     documents: u64,

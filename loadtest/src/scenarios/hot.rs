@@ -23,7 +23,7 @@ const TEMPLATE: f64 = 0.8;
 const PREPARED: u64 = 2_000;
 /// The similarity of a copy to the page that it was made from.
 const COPY: f64 = 0.95;
-/// The numbers of the texts from which pages are made begin here.
+/// The first number of the texts from which pages are made.
 const FIRST: u64 = 1 << 41;
 
 pub(crate) fn run(args: &Args) -> Result<bool> {

@@ -14,7 +14,7 @@ use crate::works::{Bulk, Checks, Inserts, Later};
 
 /// The shares of the capacity at which everything is measured.
 const LOADS: [f64; 2] = [0.5, 0.8];
-/// The share of the capacity that inserts use during checks. The whole load does not exceed the greater share.
+/// The share of the capacity that inserts use during checks. Both loads together never exceed the greater of [`LOADS`].
 const WITH: f64 = 0.25;
 /// The largest factor by which the slowest of a thousand checks may be slower during inserts, at the smaller share.
 const RATIO_MAX: f64 = 3.0;

@@ -25,11 +25,11 @@ const REFUSED_QUANTILE: f64 = 0.999;
 const REFUSED_MS: f64 = 50.0;
 /// The largest factor by which accepted requests may be slower at twice the capacity.
 const ACCEPTED_RATIO: f64 = 2.0;
-/// The share of the capacity that must still produce answers while most requests are refused.
+/// While most requests are refused, good answers must be at least this share of the capacity.
 const GOOD_SHARE: f64 = 0.5;
 const PROBER_CONNECTIONS: usize = 16;
 const NORMAL_WITHIN_S: f64 = 10.0;
-/// The seconds of the phases before and after, which are only used for comparison. Fewer in short runs.
+/// The seconds of the phases before and after the overload, which are only used for comparison; fewer in short runs.
 const BESIDE_S_MAX: f64 = 20.0;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -110,7 +110,7 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Requires the conditions that must hold beyond the capacity.
+/// Requires the conditions that must hold while the load exceeds the capacity.
 fn judge(bench: &mut Bench, times: f64, before: &Latencies, during: &Outcome) {
     // Only the prober's refusals are used, because the attackers' requests also wait for a free connection.
     let refused = during.probes.refused();

@@ -21,8 +21,8 @@ use crate::works::{Crawl, Inserts, Mix};
 const MIX: Mix = Mix { new: 20, copy: 15, again: 10, read: 5, delete: 20 };
 /// The share of the load that goes to the collection whose documents expire.
 const EXPIRING: f64 = 1.0 / 7.0;
-/// The number of clients that together reach the capacity. With more, more requests would be answered, but some would
-/// be refused.
+/// The number of clients that together reach the capacity. With more clients, the server would answer more requests,
+/// but it would also refuse some.
 const CLIENTS: usize = 16;
 /// The share of the seconds in which fewer requests than the capacity are answered, for example because a banding
 /// changes.

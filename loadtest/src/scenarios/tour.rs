@@ -1,4 +1,4 @@
-//! All scenarios, each for a short time, against one server.
+//! Most scenarios, each for a short time, against one server. `cold`, `latency`, `durable` and `soak` are left out.
 
 use anyhow::Result;
 

@@ -25,7 +25,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionProgress:
-    """How far a collection is that is being opened."""
+    """How far the opening of a collection is."""
 
     name: str
     progress: float
@@ -64,7 +64,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous:
-    """How similar the content is that was stored under the id."""
+    """How similar the new content is to the content that was stored under the id."""
 
     similarity: float
     low: float
@@ -93,7 +93,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revisit:
-    """What a revisit record of WARC needs to refer to an earlier capture of the same payload."""
+    """The fields that a WARC revisit record needs to refer to an earlier capture of the same payload."""
 
     profile: str
     refers_to_uri: str
@@ -131,7 +131,7 @@ class BelowThreshold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupExplanation:
-    """What the lookup looked at."""
+    """The buckets and documents that the lookup read."""
 
     bands: int
     rows: int
@@ -165,7 +165,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionVerdict:
-    """The verdict of one of several collections, or why it could not be asked."""
+    """The verdict of one of several collections, or the reason why the collection could not be searched."""
 
     collection: str
     verdict: VerdictKind | None = None
@@ -221,14 +221,14 @@ class DeletedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedDocument:
-    """Why a document of a batch or of bulk was refused. The others are not affected."""
+    """Why a document of a batch or of bulk was refused. The other documents are not affected."""
 
     error: Problem
     id: str | None = None
 
 
 DocumentAnswer = Verdict | DeletedDocument | FailedDocument
-"""What became of one document of a batch or of bulk."""
+"""The answer about one document of a batch or of bulk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRecord(Document):
-    """A stored document, with its text if that was asked for."""
+    """A stored document, with its text if the text was requested."""
 
     text: str | None = None
 
@@ -363,7 +363,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A signature in base64, and what it was made with."""
+    """A signature in base64, and the spec that it was made with."""
 
     empty: bool
     signature: str | None = None
@@ -377,7 +377,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """The text of a page that is compared."""
+    """The part of a page's text that is compared."""
 
     text: str
     title: str | None = None

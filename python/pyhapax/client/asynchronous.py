@@ -1,4 +1,4 @@
-"""AsyncClient: the operations in the caller's event loop."""
+"""AsyncClient: runs the operations in the caller's event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def sent(build: Callable[P, Request[T]]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return the method that sends the request of a function."""
+    """Return a method that sends the request that `build` makes."""
 
     async def method(self: AsyncClient, /, *arguments: P.args, **named: P.kwargs) -> T:
         return await self._transport.send(build(*arguments, **named))
@@ -31,7 +31,7 @@ def sent(build: Callable[P, Request[T]]) -> Callable[Concatenate[Any, P], Corout
 
 
 def streamed(build: Callable[P, BulkRequest]) -> Callable[Concatenate[Any, P], AsyncBulk]:
-    """Return the method that begins the bulk request of a function."""
+    """Return a method that begins the bulk request that `build` makes."""
 
     def method(self: AsyncClient, /, *arguments: P.args, **named: P.kwargs) -> AsyncBulk:
         return AsyncBulk(self._transport, build(*arguments, **named))
@@ -40,7 +40,7 @@ def streamed(build: Callable[P, BulkRequest]) -> Callable[Concatenate[Any, P], A
 
 
 class AsyncBulk:
-    """The answers of a bulk request, as an async iterator. Close it, or use `async with`, to end it early."""
+    """The answers of a bulk request, as an async iterator. To end the request early, close this or use `async with`."""
 
     def __init__(self, transport: Transport, request: BulkRequest) -> None:
         self._stream = Stream(transport, request.path, request.documents)
@@ -49,7 +49,7 @@ class AsyncBulk:
 
     @property
     def summary(self) -> Summary | None:
-        """The summary, once all answers have come."""
+        """The summary, after all answers have arrived."""
         return self._stream.summary
 
     def __aiter__(self) -> Self:
@@ -63,7 +63,7 @@ class AsyncBulk:
         return self._counter.count(self._ready.popleft())
 
     async def aclose(self) -> None:
-        """End the request. Documents that were sent without an answer may have been stored."""
+        """End the request. Documents that were sent but not yet answered may have been stored."""
         self._ready.clear()
         await self._stream.close()
 
@@ -80,7 +80,7 @@ class AsyncBulk:
 
 
 class AsyncClient(Configured):
-    """A hapax server, for code with asyncio. It belongs to the event loop of its first request."""
+    """A client of a hapax server, for code with asyncio. It belongs to the event loop of its first request."""
 
     def _start(self, settings: Settings) -> None:
         self._transport = Transport(settings)

@@ -1,7 +1,7 @@
 """A bulk request: documents are sent while answers arrive, both in bounded memory. Runs in an event loop.
 
-Documents are taken only while few are unanswered, so a slow consumer, or a slow server, slows the upload. Answers are
-always read, so neither side waits for the other.
+Documents are taken only while few documents are unanswered, so a slow consumer or a slow server slows the upload.
+Answers are always read, so neither side waits for the other.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from pyhapax.client.pull import NOTHING, Documents, Grant, pull
 from pyhapax.client.request import to_json
 from pyhapax.client.transport import Transport, problem_of
 
-# The documents that are taken and whose answers the consumer has not taken.
+# The most documents that were taken and whose answers the consumer has not taken yet.
 DOCUMENTS_MAX = 1024
 DOCUMENT_BYTES_MAX = 8 << 20
-# What the answers to them may take. The server ends a stream of which it has to keep 16 MiB for 30 s.
+# The most bytes that the answers to these documents may take. The server ends a stream if it has to keep 16 MiB of
+# answers for 30 s.
 ANSWER_BYTES_MAX = 8 << 20
 PIECE_BYTES = 64 << 10
 GRANT_MAX = 64
 # The server ends a stream on which nothing was sent for 5 minutes. An empty line has no answer.
 EMPTY_LINE_AFTER_S = 60.0
 # The first document is taken once the server has accepted the request. A refusal takes up to 2 s, because the server
-# first looks for the rest of the body. A proxy may keep the beginning of the answer back until it has more of it.
+# first tries to read the rest of the body. A proxy may hold back the beginning of the answer until it has more of the
+# answer, so the wait has a limit.
 ACCEPTED_SECONDS_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a bulk request is: the documents that were taken, the answers that came, and how many are errors."""
+    """How many documents were taken, how many answers were returned, and how many of these are errors."""
 
     sent: int
     answered: int
@@ -47,7 +49,7 @@ class Progress:
 
 
 class Window:
-    """The documents that are taken and not answered, in order."""
+    """The documents that were taken and whose answers were not consumed yet, in order."""
 
     def __init__(self) -> None:
         self._sizes: deque[int] = deque()
@@ -93,7 +95,7 @@ class Stream:
         self._closed = False
 
     async def take(self) -> list[DocumentAnswer]:
-        """Return the answers that have arrived, at least one; none at the end. The ones before count as consumed."""
+        """Return the answers that have arrived, at least one; none at the end. Earlier ones count as consumed."""
         self._window.leave(self._taken)
         self._taken = 0
         self._wake()
@@ -122,7 +124,7 @@ class Stream:
         """End the request, from any thread, without waiting."""
         for task in (self._exchange, self._pulling):
             if task is not None and not task.done():
-                # A loop that is closed has no tasks left.
+                # A closed event loop has no tasks left.
                 with contextlib.suppress(RuntimeError):
                     task.get_loop().call_soon_threadsafe(task.cancel)
 
@@ -146,7 +148,7 @@ class Stream:
                 failed = await self._exchange_lines()
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 failed = self._transport.lost(error)
-            # Nothing is sent twice: the caller decides about documents without an answer.
+            # No document is sent twice: the caller decides about documents without an answer.
             begun = self._pulling is not None
             wait = None if failed is None or begun else attempts.wait_s(failed, repeatable=True)
             if wait is None:
@@ -162,7 +164,7 @@ class Stream:
             self._wake()
             return await self._read_lines(response.content)
         finally:
-            # Of a request that has ended well, this does nothing.
+            # If the answer has been read to its end, this does nothing.
             response.close()
 
     async def _read_lines(self, content: aiohttp.StreamReader) -> HapaxError | None:
@@ -191,13 +193,13 @@ class Stream:
                 self.arrived += 1
                 self._window.saw_answer(len(line))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            return TransportError(f"a line of the answer is not one of hapax: {error}")
+            return TransportError(f"a line of the answer is not from a hapax server: {error}")
         self._wake()
         return None
 
     async def _body(self) -> AsyncIterator[bytes]:
-        # The line makes aiohttp send the head of the request. `Expect: 100-continue` would not do: a server that begins
-        # its answer at once sends no 100, and aiohttp then waits for it.
+        # The line makes aiohttp send the head of the request. `Expect: 100-continue` would not work: a server that
+        # begins its answer at once sends no 100, and aiohttp would wait for the 100.
         yield b"\n"
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ACCEPTED_SECONDS_MAX):
@@ -224,7 +226,7 @@ class Stream:
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            # The documents before it are sent, and their answers come first.
+            # The documents before the error are still sent, and their answers are returned before the error is raised.
             self._failed = error
         self._all_taken = True
         self._wake()
@@ -240,7 +242,7 @@ class Stream:
         self._wake()
 
     def _wake(self) -> None:
-        # Each waiter looks at its own condition; there are three at most.
+        # Each waiter checks its own condition. There are at most three waiters.
         event, self._changed = self._changed, asyncio.Event()
         event.set()
 

@@ -1,4 +1,4 @@
-"""What Client and AsyncClient share: their arguments, `repr`, pickles, and the shape of their methods."""
+"""The common parts of Client and AsyncClient: their arguments, `repr`, pickles, and the signatures of their methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Configured:
-    """A client, before it knows how to send."""
+    """The base class of both clients. It cannot send requests."""
 
     def __init__(
         self,
@@ -29,11 +29,11 @@ class Configured:
         retry_seconds_max: float = 60.0,
         timeout: float = 130.0,
     ) -> None:
-        """Connect with the first request.
+        """Check the arguments. The client connects with its first request.
 
-        The API key is given as `key`, in the file `key_file`, or in the environment variable `key_env`. With `ca_file`
+        The API key is given as `key`, in the file `key_file`, or in the environment variable `key_env`. With `ca_file`,
         only the authorities of this file are trusted. A request is sent again up to `retries` times within
-        `retry_seconds_max`. `timeout` is for an answer of which no byte arrives, in seconds.
+        `retry_seconds_max`. `timeout` is how long the client waits for the next bytes of an answer, in seconds.
         """
         found = keys.read(key, key_file, key_env)
         self._use(checked(url, found, ca_file, retries, retry_seconds_max, timeout))

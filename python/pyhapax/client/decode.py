@@ -1,7 +1,7 @@
 """JSON -> the dataclasses of the answers.
 
-Knows the types of their fields, and nothing of what they mean. Unknown fields are skipped, because a newer server may
-add some.
+Knows the types of their fields, but not the meaning of the fields. Unknown fields are skipped, because a newer server
+may add some.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Decode = Callable[[Any], Any]
 
 
 def decode(kind: type[T], value: object) -> T:
-    """Make an answer of parsed JSON. Bad JSON is a KeyError, a TypeError or a ValueError."""
+    """Make an answer of parsed JSON. Bad JSON raises a KeyError, a TypeError or a ValueError."""
     return cast("T", decoder(cast("Any", kind))(value))
 
 
@@ -40,7 +40,7 @@ def decoder(kind: Any) -> Decode:
     if kind == answers.DocumentAnswer:
         return document_answer
     if origin is types.UnionType:
-        # Only optional fields: X | None. A field that is there is never null.
+        # The only unions are optional fields: X | None. A field that is present is never null.
         return decoder(arguments[0])
     if origin is list:
         item = decoder(arguments[0])

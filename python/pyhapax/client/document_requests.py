@@ -1,7 +1,7 @@
 """The requests about documents: one function for each operation of openapi.yaml that checks, stores, reads or compares.
 
-Each parameter has the name and the meaning that it has there. `with` is a word of Python and is called `with_`. None
-leaves a parameter out, so that the server's default holds.
+Each parameter has the name and the meaning that it has in openapi.yaml. `with` is a word of Python and is called
+`with_`. A parameter that is None is left out, so that the server's default applies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Invalid = Literal["refuse", "replace"]
 With = Literal["none", "metadata"]
 Operation = Literal["check", "insert", "delete"]
 SignatureBytes = str | bytes | LocalSignature
-"""A signature: its bytes, or these in base64."""
+"""A signature: its bytes, or the bytes in base64."""
 
 
 class DocumentInput(TypedDict, total=False):
@@ -206,7 +206,7 @@ def read_documents(
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Request[DocumentRecord] | Request[DocumentPage]:
-    """Read a document by its id, or a page of documents; `next_cursor` of a page is the cursor of the next."""
+    """Read a document by its id, or a page of documents. `next_cursor` of a page is the cursor of the next page."""
     path = of_collection(collection, "/documents")
     query = {"id": id, "with": with_, "label": label, "limit": limit, "cursor": cursor}
     if id is None:
@@ -221,10 +221,10 @@ def delete_document(*, label: str, collection: str = "default") -> Request[Job]:
 def delete_document(
     *, id: str | None = None, label: str | None = None, collection: str = "default"
 ) -> Request[Deleted] | Request[Job]:
-    """Delete a document by its id; or all documents with a label, by a job."""
+    """Delete a document by its id, or start a job that deletes all documents with a label."""
     path, query = of_collection(collection, "/documents"), {"id": id, "label": label}
     if id is None:
-        # Sent again, it would delete documents that got the label in between.
+        # If this request were sent again, it would delete documents that got the label in between.
         return request(Job, "DELETE", path, query=query, repeatable=False)
     return request(Deleted, "DELETE", path, query=query)
 
@@ -275,7 +275,7 @@ def batch(
 
 @dataclass(frozen=True, slots=True)
 class BulkRequest:
-    """A bulk request: where it goes, its documents, and the function that is told of its progress."""
+    """A bulk request: its path, its documents, and the function that is called with its progress."""
 
     path: str
     documents: Documents
@@ -302,8 +302,8 @@ def bulk(
 ) -> BulkRequest:
     """Check, insert or delete any number of documents. Each is a DocumentInput.
 
-    Returns an iterator over the answers, in the order of the documents. The request begins with the first answer that
-    is asked for. `progress` is called with a Progress for each answer.
+    Returns an iterator over the answers, in the order of the documents. The request begins when the first answer is
+    requested. `progress` is called with a Progress for each answer.
     """
     query = {
         "op": op, "scope": scope, "label": label, "threshold": threshold, "limit": limit, "with": with_,
@@ -335,6 +335,6 @@ def sign(
 def extract(
     html: str | bytes, *, collection: str = "default", extract: Extract | None = None, invalid: Invalid | None = None
 ) -> Request[Extracted]:
-    """Return the text of a page that is compared."""
+    """Return the part of a page's text that is compared."""
     query = {"extract": extract, "invalid": invalid}
     return raw(Extracted, of_collection(collection, "/extract"), html, "text/html", query)

@@ -23,7 +23,7 @@ class HapaxError(Exception):
 
 
 class TransportError(HapaxError):
-    """The server was not reached, the connection was lost, or the answer was not one of hapax."""
+    """The server was not reached, the connection was lost, or the answer did not come from hapax."""
 
 
 class ProblemError(HapaxError):
@@ -41,7 +41,7 @@ class ProblemError(HapaxError):
 
     @property
     def code(self) -> str:
-        """The code of the problem, such as `id_conflict`; empty if the answer was not from hapax but from a proxy."""
+        """The code of the problem, such as `id_conflict`; empty if the answer came from a proxy instead of hapax."""
         return self.problem.code
 
     @property
@@ -65,7 +65,7 @@ class ProblemError(HapaxError):
 
 
 class Unauthorized(ProblemError):
-    """401: there is no key, or one that is wrong, revoked or expired."""
+    """401: the key is missing, wrong, revoked or expired."""
 
 
 class Forbidden(ProblemError):
@@ -97,7 +97,7 @@ class Unavailable(ProblemError):
 
 
 class NoRoom(ProblemError):
-    """507: the disk is full, or another limit on what is stored is reached."""
+    """507: the disk is full, or another limit on stored data is reached."""
 
 
 CLASSES: dict[int, type[ProblemError]] = {
@@ -114,5 +114,5 @@ CLASSES: dict[int, type[ProblemError]] = {
 
 
 def problem_error(problem: Problem, retry_after_s: float | None = None) -> ProblemError:
-    """Return the exception of a problem, of the class that its status has."""
+    """Return the exception for a problem. The status decides its class."""
     return CLASSES.get(problem.status, ProblemError)(problem, retry_after_s)

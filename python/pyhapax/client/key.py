@@ -1,7 +1,7 @@
 """An API key: given as a string, in a file, or in an environment variable.
 
-The secret leaves this object only by `authorization()`, for the header of a request. `repr` and pickles have the place
-where the key is, never the key.
+The secret leaves this object only by `authorization()`, for the header of a request. `repr` and pickles contain the
+place of the key, never the key itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Load = tuple[Callable[..., "Key"], tuple[str]]
 
 
 class Hidden(str):
-    """A str that `repr` does not show: tracebacks with local variables also show those of aiohttp."""
+    """A str that `repr` does not show. Tracebacks with local variables also show the variables of aiohttp."""
 
     __slots__ = ()
 

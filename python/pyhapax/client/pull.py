@@ -1,7 +1,7 @@
 """Documents of an iterable -> lines, no faster than they are granted.
 
-A plain iterable runs in a thread of its own: while it waits for the next document, answers go on. The thread is a
-daemon, because nothing can end it while it waits.
+A plain iterable runs in a separate thread, so that answers can arrive while it waits for its next document. The thread
+is a daemon, because nothing can end it while it waits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOTHING = Grant(0, 0)
 
 
 class Mark(Enum):
-    """What a thread says besides lines."""
+    """The messages of a thread other than lines."""
 
     GRANT_USED = "the grant is used up"
     END = "there are no more documents"
@@ -123,11 +123,12 @@ def work(
                     break
             say(Mark.GRANT_USED)
     except RuntimeError:
-        # The event loop is closed, so no one waits for documents.
+        # The event loop is closed, so nothing waits for documents.
         return
 
 
 def lines_of(documents: Iterable[Document], to_line: ToLine) -> Iterator[bytes]:
-    # A generator begins with its first line: the documents may already wait, or raise an error, in `__iter__`.
+    # A generator runs only when its first line is requested. So `__iter__` of the documents, which may wait or raise an
+    # error, runs there.
     for document in documents:
         yield to_line(document)

@@ -1,6 +1,7 @@
 """The parts of a request: method, path, query, body, and how its answer is read.
 
-A function for each operation of openapi.yaml makes one; see document_requests.py and its neighbours. Sends nothing.
+Each operation of openapi.yaml has a function that makes a request, in document_requests.py or server_requests.py. Sends
+nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ LONG_TEXT = 1 << 20
 class Request(Generic[T]):
     """A request whose answer is a T.
 
-    `repeatable` says whether it may be sent again if it is unknown what became of it; `retried` whether it is sent
-    again at all. The body is either in memory or in `file`, which is opened for each attempt.
+    `repeatable` says whether the request may be sent again if it is unknown whether the server has done it. `retried`
+    says whether it is sent again at all. The body is either in memory or in `file`, which is opened for each attempt.
     """
 
     method: str
@@ -52,7 +53,7 @@ def request(
     body: Mapping[str, object] | None = None,
     repeatable: bool = True,
 ) -> Request[T]:
-    """Return a request with a JSON body, or none, and an answer in JSON. Fields and parameters of None are left out."""
+    """Return a request with a JSON body or no body, and an answer in JSON. Values that are None are left out."""
     encoded = None if body is None else to_json(given(body))
     kind = None if body is None else "application/json"
     return Request(
@@ -73,7 +74,7 @@ def raw(answer: type[T], path: str, content: str | bytes, kind: str, query: Mapp
 
 
 def upload(answer: type[T], path: str, file: str | PathLike[str], kind: str) -> Request[T]:
-    """Return a POST whose body is a file of any length. The answer may take as long as the work on it."""
+    """Return a POST whose body is a file of any length. The answer may take as long as the work on the file."""
     return Request(
         "POST", path, lambda data: decode(answer, json.loads(data)), None, kind, file=Path(file), repeatable=False
     )
@@ -82,7 +83,7 @@ def upload(answer: type[T], path: str, file: str | PathLike[str], kind: str) -> 
 def of_text(answer: type[T], path: str, body: Mapping[str, object], query: Mapping[str, object]) -> Request[T]:
     """Return a request about a document that is only read.
 
-    The server takes a long text only as a body of its own, and that has no other fields than those of a query.
+    The server takes a long text only as the whole body. Then other fields can only be parameters of the query.
     """
     fields = given(body)
     text = fields.get("text")
@@ -130,7 +131,8 @@ def to_json(value: object) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain).encode()
     except UnicodeEncodeError:
-        # A lone surrogate has no UTF-8. Escaped it reaches the server, which refuses or replaces it, as `invalid` says.
+        # A lone surrogate has no UTF-8. If it is escaped, it reaches the server, which refuses or replaces it, as
+        # `invalid` says.
         return json.dumps(value, allow_nan=False, default=plain).encode()
 
 

@@ -1,4 +1,4 @@
-"""Which failures are worth another attempt, and when: the rules of "Retries" in docs/http-api.md."""
+"""Decides which failures are worth another attempt, and when: the rules of "Retries" in docs/http-api.md."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Attempts:
         self._wait_s = FIRST_WAIT_S
 
     def wait_s(self, error: HapaxError, repeatable: bool) -> float | None:
-        """Return the seconds until the next attempt; None if there is none."""
+        """Return the seconds until the next attempt; None if there is no further attempt."""
         if self._left == 0 or not is_worth_it(error, repeatable):
             return None
         told = error.retry_after_s if isinstance(error, ProblemError) else None
-        # Clients that were refused at the same time come back at different times.
+        # Clients that were refused at the same time try again at different times.
         wait = random.uniform(0.5, 1.0) * self._wait_s if told is None else told + random.uniform(0.0, 0.1)
         if time.monotonic() + wait > self._end:
             return None
@@ -47,7 +47,7 @@ def is_worth_it(error: HapaxError, repeatable: bool) -> bool:
     if isinstance(error, ProblemError):
         if error.status == 429:
             return error.retry_after_s is not None
-        # The other codes of 503 may mean that the work was begun.
+        # Another code of 503 than `starting` may mean that the work was begun.
         if error.status == 503 and (repeatable or error.code == "starting"):
             return True
         return repeatable and error.status in (408, 502, 504)

@@ -36,7 +36,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedRecall:
-    """How many pairs at the threshold are compared (candidate), and judged duplicates (verdict)."""
+    """The shares of the pairs at the threshold that are compared (candidate), and judged duplicates (verdict)."""
 
     candidate: float
     verdict: float
@@ -66,7 +66,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What a load made. `empty` counts the rows without a signature, which it passed over."""
+    """The result of a load. `empty` counts the rows without a signature, which were skipped."""
 
     documents: int
     links: int
@@ -133,7 +133,7 @@ class LabelPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What became of the documents that were sent."""
+    """The documents that were sent, counted by outcome."""
 
     documents: int
     unique: int
@@ -147,7 +147,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelStatistics:
-    """What became of the documents with a label."""
+    """The sent documents with a label, counted by outcome."""
 
     name: str
     value: str
@@ -163,7 +163,7 @@ class LabelStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsPage:
-    """The statistics of a collection, and a page of those of its labels."""
+    """The statistics of a collection, and a page of the statistics of its labels."""
 
     all: Statistics
     labels: list[LabelStatistics]
@@ -244,7 +244,7 @@ class JobList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a merge did with a document."""
+    """The outcome of a merge for one document."""
 
     seq: int
     id: str
@@ -305,7 +305,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """How many pairs of a similarity are compared (candidate), and judged duplicates (verdict)."""
+    """The shares of the pairs of a similarity that are compared (candidate), and judged duplicates (verdict)."""
 
     jaccard: float
     candidate: float
@@ -314,7 +314,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatesAt:
-    """The similarities at which so many percent of the pairs become candidates."""
+    """The similarities at which a certain percentage of the pairs become candidates."""
 
     steepest: float | None = None
     width: float

@@ -1,7 +1,7 @@
 """The requests about collections, jobs, backups and the server: one function for each operation of openapi.yaml.
 
-As in document_requests.py, each parameter has the name that it has there. `from` is a word of Python and is called
-`from_`.
+As in document_requests.py, each parameter has the name that it has in openapi.yaml. `from` is a word of Python and is
+called `from_`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def create_collection(
     ttl: float | None = None,
     touch: bool | None = None,
 ) -> Request[Collection]:
-    """Create a collection. One with the same settings may exist. `key` is that of its spec, not an API key."""
+    """Create a collection. It may exist already with the same settings. `key` is that of its spec, not an API key."""
     body = {
         "spec": spec, "fold": fold, "marks": marks, "digits": digits, "shingle": shingle, "sketch": sketch, "key": key,
         "banding": banding, "banding_by_hand": banding_by_hand, "threshold": threshold, "verify": verify, "keep": keep,
@@ -113,8 +113,8 @@ def update_collection(
 
 
 def drop_collection(collection: str, *, confirm: str) -> Request[Dropped]:
-    """Drop a collection with its documents. `confirm` is its name again."""
-    # Sent again after a lost answer, it would say that there is no such collection.
+    """Drop a collection with its documents. `confirm` must be its name again."""
+    # If sent again after a lost answer, this request would fail, because the collection no longer exists.
     query = {"confirm": confirm}
     return request(Dropped, "DELETE", of_collection(collection), query=query, repeatable=False)
 
@@ -126,13 +126,13 @@ def merge_collection(
     on_duplicate: OnDuplicate | None = None,
     on_existing: OnExisting | None = None,
 ) -> Request[Job]:
-    """Insert the documents of the collection `from_` into another, by a job."""
+    """Start a job that inserts the documents of the collection `from_` into another collection."""
     body = {"from": from_, "on_duplicate": on_duplicate, "on_existing": on_existing}
     return request(Job, "POST", of_collection(collection, "/merge"), body=body)
 
 
 def load_collection(file: str | PathLike[str], *, collection: str) -> Request[Loaded]:
-    """Make a new collection from a Parquet file of ready signatures, whole or not at all."""
+    """Make a new collection from a Parquet file of signatures. If the load fails, no collection is made."""
     return upload(Loaded, of_collection(collection, "/load"), file, "application/vnd.apache.parquet")
 
 
@@ -152,7 +152,7 @@ def list_labels(
 def read_statistics(
     *, collection: str = "default", name: str | None = None, limit: int | None = None, cursor: str | None = None
 ) -> Request[StatisticsPage]:
-    """Count what became of the documents that were sent."""
+    """Count the documents that were sent, by outcome."""
     query = {"name": name, "limit": limit, "cursor": cursor}
     return request(StatisticsPage, "GET", of_collection(collection, "/statistics"), query=query)
 
@@ -199,7 +199,7 @@ def read_reports(job: str, *, limit: int | None = None, cursor: str | None = Non
 
 def start_backup(*, name: str | None = None, keep: int | None = None) -> Request[Backup]:
     """Begin a backup."""
-    # Sent again after a lost answer, it would say that a backup is running.
+    # If sent again after a lost answer, this request would fail, because a backup is running.
     return request(Backup, "POST", "/v1/backups", body={"name": name, "keep": keep}, repeatable=False)
 
 
@@ -210,7 +210,7 @@ def read_backups() -> Request[Backups]:
 
 def cancel_backup() -> Request[Cancelled]:
     """Cancel the backup that is running."""
-    # Sent again, it could cancel the next one.
+    # If sent again, this request could cancel the next backup.
     return request(Cancelled, "DELETE", "/v1/backups", repeatable=False)
 
 

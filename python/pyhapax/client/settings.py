@@ -15,7 +15,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the server is, the key, and how patient the client is. Can be pickled if the key may be."""
+    """The address of the server, the key, and the limits on waiting. Can be pickled if the key can be pickled."""
 
     url: str
     key: Key | None
@@ -25,7 +25,7 @@ class Settings:
     timeout: float
 
     def tls(self) -> ssl.SSLContext | bool:
-        """Return what checks certificates: the authorities of `ca_file` alone, or those of the system."""
+        """Return how certificates are checked: with the authorities of `ca_file` alone, or with those of the system."""
         return True if self.ca_file is None else ssl.create_default_context(cafile=self.ca_file)
 
 
@@ -37,7 +37,7 @@ def checked(
     retry_seconds_max: float,
     timeout: float,
 ) -> Settings:
-    """Check the arguments of a client. A missing or damaged `ca_file` is an error here, not in the first request."""
+    """Check the arguments of a client. A missing or damaged `ca_file` raises here, not in the first request."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("url: must begin with http:// or https:// and have a host")

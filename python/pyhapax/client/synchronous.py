@@ -1,4 +1,4 @@
-"""Client: the operations for code without asyncio. The same code as AsyncClient, in an event loop of its own thread."""
+"""Client: the operations for code without asyncio. Runs AsyncClient's code in an event loop on a separate thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def sent(build: Callable[P, Request[T]]) -> Callable[Concatenate[Any, P], T]:
-    """Return the method that sends the request of a function."""
+    """Return a method that sends the request that `build` makes."""
 
     def method(self: Client, /, *arguments: P.args, **named: P.kwargs) -> T:
         request, thread = build(*arguments, **named), self._threads.get()
@@ -33,7 +33,7 @@ def sent(build: Callable[P, Request[T]]) -> Callable[Concatenate[Any, P], T]:
 
 
 def streamed(build: Callable[P, BulkRequest]) -> Callable[Concatenate[Any, P], Bulk]:
-    """Return the method that begins the bulk request of a function."""
+    """Return a method that begins the bulk request that `build` makes."""
 
     def method(self: Client, /, *arguments: P.args, **named: P.kwargs) -> Bulk:
         return Bulk(self, self._threads.get(), build(*arguments, **named))
@@ -42,10 +42,10 @@ def streamed(build: Callable[P, BulkRequest]) -> Callable[Concatenate[Any, P], B
 
 
 class Bulk:
-    """The answers of a bulk request, as an iterator. Close it, or use `with`, to end it early."""
+    """The answers of a bulk request, as an iterator. To end the request early, close this or use `with`."""
 
     def __init__(self, client: Client, thread: LoopThread, request: BulkRequest) -> None:
-        # A client that nobody holds is closed.
+        # A client without references is closed, so this object refers to its client.
         self._client, self._thread = client, thread
         self._interrupted = False
         self._stream = Stream(thread.transport, request.path, request.documents)
@@ -54,7 +54,7 @@ class Bulk:
 
     @property
     def summary(self) -> Summary | None:
-        """The summary, once all answers have come."""
+        """The summary, after all answers have arrived."""
         return self._stream.summary
 
     def __iter__(self) -> Self:
@@ -75,7 +75,8 @@ class Bulk:
         except Exception:
             raise
         except BaseException:
-            # Ctrl-C. Answers that were on their way are lost, so the others would be of the wrong documents.
+            # Ctrl-C was pressed. Answers that were on their way are lost, so later ones would be matched with wrong
+            # documents.
             self._interrupted = True
             self._stream.abandon()
             raise
@@ -98,11 +99,11 @@ class Bulk:
 
 
 class Client(Configured):
-    """A hapax server. A client may be used by many threads, and by the child of a fork."""
+    """A client of a hapax server. It may be used by many threads, and by the child of a fork."""
 
     def _start(self, settings: Settings) -> None:
         self._threads = LoopThreads(settings)
-        # Also at the end of the interpreter, for a client that was not closed.
+        # This is also called at the exit of the interpreter, for a client that was not closed.
         weakref.finalize(self, self._threads.abandon)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""An event loop in a thread of its own, for the client that is not async.
+"""An event loop in a separate thread, for the client that is not async.
 
-The thread is a daemon and starts with the first call. After a fork the child has no such thread, so it starts one of
-its own. What it inherited is kept and never touched: closing it would disturb the connections of the parent.
+The thread is a daemon and starts with the first call. After a fork, the child process has no such thread, so it starts
+a new one. The child keeps the inherited objects and never touches them: closing them would disturb the connections of
+the parent.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ class LoopThread:
         self.transport = Transport(settings)
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
-        # It can be taken twice, because the garbage collector may call code that uses or closes the same client.
+        # The lock is reentrant, because the garbage collector may call code that uses or closes the same client.
         self._lock = threading.RLock()
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="hapax client", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end. An exception such as Ctrl-C cancels it."""
+        """Run a coroutine to its end. An exception such as Ctrl-C cancels the coroutine."""
         try:
             future = self._begin(work)
         except RuntimeError:
@@ -49,18 +50,18 @@ class LoopThread:
             raise
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        # Without the lock: another thread may have held it during the fork.
+        # This check does not take the lock, because another thread may have held the lock during the fork.
         if self.pid != os.getpid():
             raise RuntimeError("the request belongs to another process")
         if threading.get_ident() == self._thread.ident:
-            raise RuntimeError("the client was called in the thread of its own requests, which would wait for itself")
+            raise RuntimeError("the client was called in the thread that runs its requests; call it in another thread")
         with self._lock:
             if self._stopped:
                 raise RuntimeError("the client is closed")
             return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def stop(self, wait: bool) -> None:
-        """Close the connections and end the thread, and wait for that if asked to. A second call does nothing."""
+        """Close the connections and end the thread. With `wait`, wait for its end. A second call does nothing."""
         if self.pid != os.getpid():
             return
         with self._lock:
@@ -87,7 +88,7 @@ class LoopThread:
 
 
 class LoopThreads:
-    """The loop thread of this process: made with the first call, and again in the child of a fork."""
+    """The loop thread of this process. It is started with the first call, and again in the child of a fork."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -118,10 +119,11 @@ class LoopThreads:
         self._close(wait=True)
 
     def abandon(self) -> None:
-        """Close a client that nobody holds, or that is left at the end of the interpreter.
+        """Close a client without references, or one that is still open at the exit of the interpreter.
 
-        The garbage collector calls this in any thread, also in one that starts while another waits for it with the
-        lock. So it waits for nothing, unless the main thread has ended: then the connections are closed first.
+        The garbage collector may call this in any thread, also in a new thread for whose start another thread waits
+        with the lock. So this method does not wait. If the main thread has ended, it waits until the connections are
+        closed.
         """
         self._close(wait=not threading.main_thread().is_alive())
 
@@ -132,9 +134,9 @@ class LoopThreads:
 
 
 class Locks:
-    """The lock of `LoopThreads`. A child gets a new one: another thread may have held it during the fork.
+    """The lock of `LoopThreads`. A child gets a new lock: another thread may have held the lock during the fork.
 
-    It can be taken twice, because the garbage collector may call code that uses another client.
+    The lock is reentrant, because the garbage collector may call code that uses another client.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Requests -> answers, over aiohttp. Knows statuses and problems, and no operation.
 
-No exception of aiohttp leaves this file, and none is the cause or the context of one that does: they may hold the
-headers of the request, and with them the key.
+No exception of aiohttp reaches the user, not even as the cause or the context of another exception: it may contain the
+headers of the request, and so the key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyhapax.client.settings import Settings
 T = TypeVar("T")
 CONNECT_SECONDS_MAX = 10.0
 PROBLEM_BYTES_MAX = 1 << 20
-# For work of any length. TCP notices a server that is gone.
+# For work of any length. If the server is gone, TCP notices it.
 PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS_MAX)
 
 
@@ -55,7 +55,7 @@ class Transport:
         try:
             return request.read(answer)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise TransportError(f"the answer is not one of hapax: {error}") from error
+            raise TransportError(f"the answer is not from a hapax server: {error}") from error
 
     def attempts(self) -> Attempts:
         return Attempts(self.settings.retries, self.settings.retry_seconds_max)
@@ -79,7 +79,7 @@ class Transport:
             return self.lost(error)
 
     async def open(self, path: str, content_type: str, body: AsyncIterator[bytes]) -> aiohttp.ClientResponse:
-        """Begin a request that is answered while it is sent. May raise what `lost` takes."""
+        """Begin a request that is answered while it is sent. May raise the exceptions that `lost` takes."""
         headers = {"Content-Type": content_type, "Accept-Encoding": "identity"}
         # Documents and answers may come at any pace.
         return await self.session().post(
@@ -99,7 +99,7 @@ class Transport:
         return TransportError(sentence)
 
     def url(self, path: str) -> URL:
-        # Encoded, so that no name in it is taken for a part of the path.
+        # The path is already encoded, so that a slash in a name does not divide the path.
         return URL(self.settings.url + path, encoded=True)
 
     def session(self) -> aiohttp.ClientSession:
@@ -110,7 +110,7 @@ class Transport:
         if self._session is None:
             self._session, self._loop = self._connect(), loop
         elif self._loop is not loop:
-            raise RuntimeError("the client belongs to another event loop; make one client for each")
+            raise RuntimeError("the client belongs to another event loop; make one client for each event loop")
         return self._session
 
     @property
@@ -139,7 +139,7 @@ class Transport:
 
 
 class Broken(aiohttp.ClientError):
-    """A lost connection, by a name that aiohttp does not know."""
+    """A lost connection. aiohttp does not know this class, so it does not send the request again."""
 
     def __init__(self, inner: Exception) -> None:
         super().__init__()
@@ -160,14 +160,14 @@ def watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in [("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)]:
-        # Not every system has all of them.
+        # Not every system has all of these options.
         if hasattr(socket, option):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return made
 
 
 async def problem_of(response: aiohttp.ClientResponse) -> ProblemError:
-    """Return the problem of an answer; one without a code if the answer is not from hapax but from a proxy."""
+    """Return the problem of an answer. It has no code if the answer came from a proxy instead of hapax."""
     data = await response.content.read(PROBLEM_BYTES_MAX)
     wait = retry_after_s(response.headers.get("Retry-After"))
     try:
@@ -175,6 +175,6 @@ async def problem_of(response: aiohttp.ClientResponse) -> ProblemError:
     except (KeyError, TypeError, ValueError, AttributeError):
         title = response.reason or ""
         begin = data[:200].decode(errors="replace")
-        detail = f"the answer is not one of hapax: {begin!r}"
+        detail = f"the answer is not from a hapax server: {begin!r}"
         problem = Problem(type="about:blank", code="", title=title, status=response.status, detail=detail)
     return problem_error(problem, wait)

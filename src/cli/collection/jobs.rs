@@ -1,4 +1,4 @@
-//! `hapax collection merge` and `delete-label`: begins a job of the server, and waits until it has ended.
+//! `hapax collection merge` and `delete-label`: starts a job on the server, and waits until the job has ended.
 
 use std::io::Write;
 use std::thread;
@@ -22,22 +22,21 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Insert the documents of one collection into another
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The server merges in the background, and goes on if this command is interrupted. The reports on the
-documents are at /v1/jobs/{job}/reports.
+#[command(after_help = "The server merges in the background, and continues if this command is interrupted. The
+reports on the documents are at /v1/jobs/{job}/reports.
 
-Exit status: 0 merged, or begun with --no-wait; 1 documents were refused, or the merge was aborted; 2 an error."
-)]
+Exit status: 0 the merge has ended, or (with --no-wait) has begun; 1 documents were refused, or the
+merge was aborted; 2 an error.")]
 pub(super) struct MergeArgs {
     #[command(flatten)]
     into: Named,
-    /// Collection whose documents are inserted. It stays as it is
+    /// Collection whose documents are inserted. This collection is not changed
     #[arg(long, value_name = "NAME")]
     from: String,
-    /// What becomes of a document that duplicates a stored one: skip, link or store
+    /// Action for a document that duplicates a stored document: skip, link or store
     #[arg(long, value_name = "WHAT")]
     on_duplicate: Option<String>,
-    /// What becomes of a document whose id has other content: conflict, replace or keep
+    /// Action for a document whose id is already stored with other content: conflict, replace or keep
     #[arg(long, value_name = "WHAT")]
     on_existing: Option<String>,
     #[command(flatten)]
@@ -46,16 +45,19 @@ pub(super) struct MergeArgs {
 
 /// Delete all documents with a label
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The documents are gone for all answers at once. The server removes them from its disk in the
-background, and goes on if this command is interrupted.
+#[command(
+    after_help = "The documents disappear from all answers at once. The server then removes them from its disk in
+the background, and continues if this command is interrupted.
 
-Exit status: 0 removed, or decided with --no-wait; 2 an error, or not confirmed.")]
+Exit status: 0 the documents are removed, or (with --no-wait) the removal has begun; 2 an error, or
+--yes is missing."
+)]
 pub(super) struct DeleteLabelArgs {
     #[command(flatten)]
     named: Named,
     /// The label, as NAME:VALUE, for example crawl:2026-48
     label: String,
-    /// Delete the documents: without it, nothing is deleted
+    /// Confirm the deletion. Without this option, nothing is deleted
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -64,7 +66,7 @@ pub(super) struct DeleteLabelArgs {
 
 #[derive(Debug, clap::Args)]
 struct Wait {
-    /// Return once the job has begun
+    /// Return when the job has begun, without waiting for its end
     #[arg(long)]
     no_wait: bool,
 }
@@ -130,7 +132,7 @@ fn ended(client: &Client, begun: String) -> Result<(Job, String)> {
         thread::sleep(LOOK);
         let path = format!("/v1/jobs/{}", job.job);
         text = patiently(|| client.get_whole(&path))
-            .with_context(|| format!("the server goes on with the job, but its end is not known; see {path}"))?;
+            .with_context(|| format!("the server continues the job, but its result is not known; see {path}"))?;
         job = parsed(client, &text)?;
     }
     bar.finish_and_clear();

@@ -28,7 +28,7 @@ const NOT_FOUND: u16 = 404;
 
 /// Create, list, describe, change, merge and drop collections.
 ///
-/// A collection is a set of documents that are compared with each other. Settings that you leave out are those of the
+/// A collection is a set of documents that are compared with each other. Settings that you leave out are taken from the
 /// server's configuration.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -40,8 +40,8 @@ const NOT_FOUND: u16 = 404;
   hapax collection delete-label news crawl:2026-48 --yes
   hapax collection drop news
 
-Exit status: 0 done; 1 list found collections that the server cannot open, or a merge refused documents or was
-aborted; 2 an error, or not confirmed.")]
+Exit status: 0 done; 1 the list has collections that the server cannot open, or a merge refused
+documents or was aborted; 2 an error, or the action was not confirmed.")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -55,7 +55,8 @@ enum Action {
     List(List),
     /// Show the settings of a collection, and how many documents it has
     Describe(Named),
-    /// Change settings of a collection. A new banding takes as long as the server needs to build it
+    /// Change settings of a collection. If the banding changes, the command waits until the server has built the new
+    /// banding
     Set(Set),
     Merge(MergeArgs),
     DeleteLabel(DeleteLabelArgs),
@@ -85,7 +86,7 @@ struct Set {
     named: Named,
     #[command(flatten)]
     changes: ChangeArgs,
-    /// Let the server choose the banding again, for the sketch and the threshold
+    /// Let the server choose the banding again, from the sketch and the threshold
     #[arg(long, conflicts_with = "bands")]
     auto_banding: bool,
 }
@@ -105,7 +106,7 @@ struct DropArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Creating the collection")]
 pub(super) struct CreateArgs {
-    /// Create the collection, with the settings below, unless it exists
+    /// Create the collection, with the settings below, if it does not exist
     #[arg(long)]
     create: bool,
     #[command(flatten)]
@@ -114,7 +115,7 @@ pub(super) struct CreateArgs {
     changes: ChangeArgs,
 }
 
-/// Creates the collection called `name` if that was asked for. An existing collection is used as it is, but it must
+/// Creates the collection called `name` if `--create` was given. An existing collection is used as it is, but it must
 /// have the given settings.
 pub(super) fn ensure(client: &Client, name: &str, args: &CreateArgs) -> Result<()> {
     let settings = settings(&args.frozen, &args.changes)?;
@@ -216,7 +217,11 @@ fn remove(args: &DropArgs) -> Result<()> {
             bail!("dropping {name} deletes {documents} document{}; to confirm that, give --yes", plural(documents));
         }
         let mut words = std::io::stderr().lock();
-        write!(words, "Dropping {name} deletes {documents} document{}. Its name, to confirm: ", plural(documents))?;
+        write!(
+            words,
+            "Dropping {name} deletes {documents} document{}. To confirm that, type its name: ",
+            plural(documents)
+        )?;
         words.flush()?;
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).context("cannot read the confirmation")?;

@@ -30,7 +30,7 @@ pub(super) fn path(name: &str) -> String {
     format!("/v1/collections/{}", encode(name))
 }
 
-/// Prints an answer that is one object: as it is, or with a line for each field.
+/// Prints an answer that is one JSON object: unchanged with `--json`, otherwise one line for each field.
 pub(super) fn describe(output: &Output, text: &str) -> Result<()> {
     if output.json {
         return print(&format!("{text}\n"));

@@ -23,10 +23,10 @@ pub(in crate::cli) struct FrozenArgs {
     /// Accents and vowel signs: keep or strip
     #[arg(long, value_name = "MARKS")]
     marks: Option<String>,
-    /// Digits: keep, or zero to read each as 0
+    /// Digits: keep, or zero to read each digit as 0
     #[arg(long, value_name = "DIGITS")]
     digits: Option<String>,
-    /// Keyed hashing: none, or configured for the secret of the server
+    /// Keyed hashing: none, or configured to hash with the secret of the server
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// The six settings above in one line, or external:NAME:KxBITS
@@ -35,7 +35,7 @@ pub(in crate::cli) struct FrozenArgs {
     /// Stored part of each document: signature, shingles or text
     #[arg(long, value_name = "KEEP")]
     keep: Option<String>,
-    /// Which text of an HTML page is compared: article (the main text) or visible (all visible text)
+    /// Part of an HTML page that is compared: article (the main text) or visible (all visible text)
     #[arg(long, value_name = "EXTRACT")]
     extract: Option<String>,
 }
@@ -62,10 +62,10 @@ impl FrozenArgs {
 /// The settings that can be changed later.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct ChangeArgs {
-    /// Similarity from which two documents are near duplicates, above 0 and at most 1
+    /// Smallest similarity of near duplicates, above 0 and at most 1
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
-    /// Number of bands. The banding then no longer follows the threshold
+    /// Number of bands. The banding then no longer changes with the threshold
     #[arg(long, value_name = "N", requires = "rows")]
     bands: Option<u32>,
     /// Number of rows of each band
@@ -74,10 +74,10 @@ pub(in crate::cli) struct ChangeArgs {
     /// Way to decide which candidates are matches: estimate, borderline or exact
     #[arg(long, value_name = "VERIFY")]
     verify: Option<String>,
-    /// Time after which a document expires, such as 12h or 30d; `never` keeps documents
+    /// Time after which a document expires, such as 12h or 30d; with `never`, documents do not expire
     #[arg(long, value_name = "TIME")]
     ttl: Option<String>,
-    /// Whether a document that is found again lives longer: true or false
+    /// Whether the expiry of a document is postponed if a duplicate of it is inserted: true or false
     #[arg(long, value_name = "BOOL")]
     touch: Option<bool>,
 }

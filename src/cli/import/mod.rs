@@ -30,11 +30,11 @@ use tally::Tally;
 
 /// Import documents into a running server.
 ///
-/// FILE has lines of JSON, is a WARC file of web pages, or is Parquet; its first bytes tell which. Each line of JSON is
-/// an object with an `id` and a `text`. Fields that the API does not know are left out, as a bulk request with
-/// extra=ignore does. The pages of a WARC file have their address as `id`, and the date and the payload digest of their
-/// record. Records without a page, such as requests and images, are skipped. The columns of a Parquet file are the
-/// fields of its documents.
+/// FILE is JSON Lines, a WARC file of web pages, or Parquet; its first bytes decide which. Each line of JSON is an
+/// object with an `id` and a `text`. Fields that the API does not know are left out, as in a bulk request with
+/// extra=ignore. A page of a WARC file has its address as `id`, and the date and the payload digest of its record.
+/// Records without a page, such as requests and images, are skipped. The columns of a Parquet file are the fields of
+/// its documents.
 ///
 /// By default, a document that has a near duplicate is not stored; see --on-duplicate. You can import the same file
 /// again: documents that are already stored do not change.
@@ -47,7 +47,8 @@ use tally::Tally;
   zcat crawl.gz | jq -c '{id: .url, text: .body}' | hapax import -
   hapax import --collection news --on-duplicate store --connections 1 news.jsonl
 
-Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped early.")]
+Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped
+early, 130 stopped by a second signal.")]
 pub struct Args {
     /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; - reads stdin. A quoted pattern such as
     /// '*.warc.gz' names the files that match
@@ -58,19 +59,20 @@ pub struct Args {
     /// Collection to import into
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
-    /// Other collections to look each document up in, with commas between their names. They change nothing about what is
-    /// stored; the verdicts of --verdicts say what was found in them
+    /// Other collections to look each document up in, separated by commas. They do not affect whether a document is
+    /// stored. The verdicts in the file of --verdicts also name the matches in these collections
     #[arg(long, value_name = "NAMES", requires = "verdicts")]
     collections: Option<String>,
     #[command(flatten)]
     decisions: DecisionArgs,
     #[command(flatten)]
     fields: FieldArgs,
-    /// Write the verdict on each document to FILE, one a line, in the order of the input; .gz and .zst are compressed
+    /// Write the verdict on each document to FILE, one per line, in the order of the input. FILE is compressed if its
+    /// name ends in .gz or .zst
     #[arg(long, value_name = "FILE")]
     verdicts: Option<PathBuf>,
-    /// Write the lines of the documents that are stored now to FILE, as they are in the input; .gz and .zst are
-    /// compressed. Pages of WARC files are written as lines of JSON
+    /// Write to FILE the unchanged input line of each document that this import stores or finds already stored. FILE is
+    /// compressed if its name ends in .gz or .zst. Pages of WARC files are written as lines of JSON
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
     /// Number of requests to send at once, 1 to 64. With more than 1, documents may be stored in a different order
@@ -80,7 +82,7 @@ pub struct Args {
     /// How long to wait for a server that does not answer, for example because it restarts
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     patience: Duration,
-    // This is last, because its heading is also that of all arguments after it.
+    // This field is last, because its heading also applies to all arguments after it.
     #[command(flatten)]
     create: CreateArgs,
 }
@@ -90,10 +92,10 @@ struct DecisionArgs {
     /// Action for a document that has a duplicate
     #[arg(long, value_enum, default_value = "skip")]
     on_duplicate: OnDuplicate,
-    /// Action for a document whose id already holds other content
+    /// Action for a document whose id is already stored with other content
     #[arg(long, value_enum, default_value = "conflict")]
     on_existing: OnExisting,
-    /// Label for each document, such as crawl:2026-48, in addition to those in its line; can be repeated
+    /// Label for each document, such as crawl:2026-48, in addition to the labels in its line; can be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = Label::parse)]
     label: Vec<Label>,
 }
@@ -102,7 +104,7 @@ struct DecisionArgs {
 enum OnDuplicate {
     /// Do not store it
     Skip,
-    /// Store it as a link to the original: it is remembered, but near duplicates of it are not found
+    /// Store it as a link to the original: later, only its exact copies match it
     Link,
     /// Store it like any other document
     Store,
@@ -121,7 +123,7 @@ enum OnExisting {
 impl Args {
     fn connections(&self) -> u32 {
         let usual = match self.decisions.on_existing {
-            // The last document with an id is the one to keep, so the order matters.
+            // If several documents have the same id, the last one must remain, so the order matters.
             OnExisting::Replace => 1,
             OnExisting::Conflict | OnExisting::Keep => 4,
         };
@@ -147,7 +149,7 @@ impl Args {
             path.push_str("&label=");
             path.push_str(&encode(label.as_str()));
         }
-        // The first match names the original, and the counts need no other matches. Only the file of verdicts gets all
+        // The first match names the original, and the counts need no other matches. Only the file of verdicts needs all
         // matches that the server returns.
         if self.verdicts.is_none() {
             path.push_str("&limit=1");
@@ -220,7 +222,8 @@ impl Import<'_> {
                 scope.spawn(|| self.send_chunks(&take));
             }
         });
-        // After a failure, the reader may still be waiting for input. Nobody waits for it: it ends with the process.
+        // After a failure, the reader may still be waiting for input. Its thread is not joined, but ends with the
+        // process.
         if !self.has_failed()
             && let Some(error) = reader.join().expect("the reader does not panic")
         {
@@ -228,7 +231,7 @@ impl Import<'_> {
         }
     }
 
-    /// Sends chunks on one connection, until there are none left, or until any connection meets an error that ends the
+    /// Sends chunks on one connection, until there are no chunks left, or until an error on any connection ends the
     /// import.
     fn send_chunks(&self, take: &Mutex<Receiver<(u64, Chunk)>>) {
         while !self.has_failed() {
@@ -309,7 +312,7 @@ impl Import<'_> {
     /// finished.
     fn look_for_interruption(&self) {
         if self.interrupted.load(Ordering::Relaxed) && !self.has_failed() {
-            self.fail(anyhow!("interrupted; stored documents stay stored, so run it again to go on"));
+            self.fail(anyhow!("interrupted; stored documents stay stored, so run the import again to continue"));
         }
     }
 
@@ -322,8 +325,8 @@ impl Import<'_> {
     }
 }
 
-/// Reads all files on a thread of its own, until the receiver of the chunks is dropped. Returns the error that ended a
-/// file.
+/// Reads all files on a thread of its own, until the receiver of the chunks is dropped. Returns the error that ended
+/// the reading of a file.
 fn read_all(files: Vec<PathBuf>, wanted: Wanted, give: SyncSender<(u64, Chunk)>) -> JoinHandle<Option<anyhow::Error>> {
     std::thread::spawn(move || {
         let (mut number, mut is_taken) = (0, true);

@@ -36,8 +36,8 @@ struct Turn {
     kept: Option<Sink>,
 }
 
-/// Checks the files before any is written. An output must not be an input or the other output. The inputs must exist:
-/// otherwise, outputs of an earlier import would be emptied for nothing.
+/// Checks the files before any file is written. An output must not be an input or the other output. The inputs must
+/// exist: otherwise, outputs of an earlier import would be emptied although there is nothing to import.
 pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
     let outputs =
         || [("--verdicts", verdicts), ("--kept", kept)].into_iter().filter_map(|(flag, path)| Some((flag, path?)));
@@ -45,7 +45,7 @@ pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&P
         let found = if input == Path::new("-") { stdin() } else { input.metadata() };
         let found = found.with_context(|| format!("cannot read {}", input.display()))?;
         if let Some((flag, path)) = outputs().find(|(_, path)| is_same(path, &found)) {
-            bail!("{flag} {}: it is also read, and would be emptied; name another file", path.display());
+            bail!("{flag} {}: this file is also an input, and would be emptied; name another file", path.display());
         }
     }
     if let (Some(verdicts), Some(kept)) = (verdicts, kept) {
@@ -58,29 +58,29 @@ pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&P
 }
 
 fn one_file(path: &Path) -> anyhow::Error {
-    anyhow!("--verdicts and --kept {}: they must be two files", path.display())
+    anyhow!("--verdicts and --kept {}: they must be two different files", path.display())
 }
 
 fn stdin() -> io::Result<Metadata> {
     File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
 }
 
-/// Returns whether a path leads to this file, and it is a regular file.
+/// Returns whether a path leads to this file, and the file is a regular file.
 fn is_same(path: &Path, file: &Metadata) -> bool {
     path.metadata().is_ok_and(|found| are_one(&found, file))
 }
 
-/// Returns whether both are the metadata of one file, and it is a regular file.
+/// Returns whether both are the metadata of the same file, and the file is a regular file.
 fn are_one(one: &Metadata, other: &Metadata) -> bool {
     one.is_file() && are_of_one_file(one, other)
 }
 
 impl Outputs {
-    /// Creates the output files that were asked for.
+    /// Creates the output files whose paths were given.
     pub(super) fn create(verdicts: Option<&Path>, kept: Option<&Path>) -> Result<Self> {
         let open = |path: Option<&Path>| path.map(Opened::new).transpose();
         let (verdicts, kept) = (open(verdicts)?, open(kept)?);
-        // Two paths may lead to one file. That can only be seen once the file exists.
+        // Two paths may lead to the same file. This can be checked only when the file exists.
         if let (Some(verdicts), Some(kept)) = (&verdicts, &kept)
             && are_one(&verdicts.data, &kept.data)
         {
@@ -96,7 +96,7 @@ impl Outputs {
         TurnOf { outputs: self, number }
     }
 
-    /// Finishes the files. Lines that were written before an error can be read.
+    /// Finishes the files. Lines that were written before an error can still be read.
     pub(super) fn finish(self) -> Result<()> {
         let turn = self.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
         for sink in [turn.verdicts, turn.kept].into_iter().flatten() {
@@ -119,8 +119,8 @@ pub(super) struct TurnOf<'a> {
 }
 
 impl TurnOf<'_> {
-    /// Waits until the chunks before this one are written, and writes its lines. A document without an answer is left
-    /// out.
+    /// Waits until the earlier chunks are written, and then writes the lines of this chunk. A document without an
+    /// answer is left out.
     pub(super) fn write(&self, chunk: &Chunk, answers: &[Option<Answered>]) -> Result<()> {
         let mut turn = self.outputs.wait(self.number);
         let mut failures = chunk.failures.iter().peekable();
@@ -245,7 +245,7 @@ impl Sink {
 mod tests {
     use super::*;
 
-    // Two handles on one file once overwrote each other's lines.
+    // This test is for a bug: two handles on the same file overwrote each other's lines.
     #[test]
     fn two_names_of_one_new_file_are_refused() {
         let dir = tempfile::tempdir().unwrap();
@@ -253,7 +253,7 @@ mod tests {
         std::os::unix::fs::symlink("new.jsonl", dir.path().join("link.jsonl")).unwrap();
         for other in ["./new.jsonl", "link.jsonl"] {
             let refused = Outputs::create(Some(&file), Some(&dir.path().join(other)));
-            assert!(refused.is_err_and(|error| error.to_string().ends_with("they must be two files")), "{other}");
+            assert!(refused.is_err_and(|error| error.to_string().ends_with("two different files")), "{other}");
             std::fs::remove_file(&file).unwrap();
         }
         std::fs::write(&file, "old").unwrap();

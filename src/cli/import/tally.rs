@@ -58,7 +58,7 @@ impl Tally {
 
     /// Counts a line or a record that is not a document.
     pub(super) fn unreadable(&mut self, origin: &Origin, reason: &Reason) {
-        // One shown line without a field is enough to understand the others.
+        // Only the first line without a required field is shown. The others probably have the same cause.
         let known = matches!(reason, Reason::NoField(_)) && std::mem::replace(&mut self.has_no_field, true);
         if known {
             self.count_failed(reason.code());
@@ -87,7 +87,7 @@ impl Tally {
     /// Returns the reasons with their counts, the most frequent first.
     fn reasons(&self) -> String {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
-        // Equal counts stay in the order of their codes.
+        // Reasons with equal counts stay in the order of their codes.
         reasons.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
         let reasons: Vec<_> = reasons.iter().map(|&(code, &count)| format!("{code} {}", HumanCount(count))).collect();
         if reasons.is_empty() { String::new() } else { format!("  ({})", reasons.join(", ")) }

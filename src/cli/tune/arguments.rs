@@ -16,25 +16,26 @@ use crate::verdicts::check_threshold;
 ///
 /// Without targets, this prints the banding that a server chooses for a new collection with this signature and
 /// threshold. With targets, it chooses the number of rows that proposes the fewest candidates at --s-lo and still
-/// reaches --recall. Then it uses as many bands of these rows as --bands-wanted allows.
+/// reaches --recall. Then it uses as many bands with this number of rows as --bands-wanted allows.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("random").args(["simulate", "from_data"]).multiple(true))]
 #[command(after_help = "Examples:
   hapax tune                                       the default for threshold 0.8
   hapax tune --threshold 0.7 --documents 5e7       the default for 0.7, and its cost
-  hapax tune --recall 0.999 --candidates-max 100   find more, within a limit on unrelated documents
+  hapax tune --recall 0.999 --candidates-max 100   more recall, with a limit on unrelated candidates
   hapax tune --bands 16 --rows 8                   show what a given banding does
   hapax tune --curve                               draw the S-curve in the terminal
   hapax tune --from-data sample.jsonl              count unrelated candidates of your own documents
   hapax tune --like-datasketch 0.8                 compare with the banding that datasketch picks
   hapax tune --plot curve.svg                      draw the S-curve
-  hapax tune --simulate --plot curve.svg           draw it with measured points
-  hapax tune --json | jq .banding                  as in PUT and PATCH of a collection")]
+  hapax tune --simulate --plot curve.svg           draw the S-curve with measured points
+  hapax tune --json | jq .banding                  print the banding in the form of the HTTP API")]
 pub struct Args {
-    /// Similarity from which two documents are near duplicates [default: that of --like-datasketch, or 0.8]
+    /// Smallest similarity of near duplicates [default: that of --like-datasketch, or 0.8]
     #[arg(long, value_parser = similarity)]
     pub(super) threshold: Option<f64>,
-    /// Smallest share of the pairs at --s-hi that must become candidates, such as 0.999 [default: 0.99]
+    /// Target: at least this share of the pairs with similarity --s-hi becomes candidates, such as 0.999 [default:
+    /// 0.99]
     #[arg(long, value_parser = similarity)]
     pub(super) recall: Option<f64>,
     /// Similarity at which --recall must be reached [default: the threshold, but at most 0.8]
@@ -54,12 +55,11 @@ pub struct Args {
     /// Similarity of unrelated documents [default: 0.1]
     #[arg(long, value_parser = similarity_or_none)]
     pub(super) s_bg: Option<f64>,
-    /// Measure the similarities of unrelated documents instead: compare random pairs of the documents in this file,
-    /// JSON Lines, WARC or Parquet as for `hapax import`; - reads stdin. Pairs at or
-    /// above the threshold are left out
+    /// Measure the similarity of unrelated documents instead, on random pairs of the documents in FILE. FILE is JSON
+    /// Lines, WARC or Parquet, as for `hapax import`; - reads stdin. Pairs at or above the threshold are left out
     #[arg(long, value_name = "FILE", conflicts_with = "s_bg")]
     pub(super) from_data: Option<PathBuf>,
-    /// Field that holds the text of a document in --from-data
+    /// Field with the text of a document in --from-data
     #[arg(long, value_name = "FIELD", default_value = "text", requires = "from_data")]
     pub(super) text_field: String,
     /// Shingles of the documents in --from-data: word1 to word32, or char1 to char32
@@ -80,14 +80,13 @@ pub struct Args {
     /// Show a banding with this many rows instead of choosing one; needs --bands
     #[arg(long, requires = "bands")]
     pub(super) rows: Option<u32>,
-    /// Name the banding that datasketch's MinHashLSH picks for this threshold, and its recall
+    /// Show the banding that datasketch's MinHashLSH picks for this threshold, and the recall of this banding
     #[arg(long, value_name = "T", value_parser = similarity)]
     pub(super) like_datasketch: Option<f64>,
     /// num_perm of that MinHashLSH, 2 to 1024
     #[arg(long, value_name = "N", default_value_t = 128, requires = "like_datasketch", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub(super) num_perm: u32,
-    /// Draw the curve below the table, 78 columns wide. It is drawn only if asked for, so a script reads the same report
-    /// as a person at a terminal
+    /// Draw the curve below the table, 78 columns wide. Without this option, no curve is drawn, even on a terminal
     #[arg(long, conflicts_with = "json")]
     pub(super) curve: bool,
     /// Draw the curve into this file, as SVG
@@ -125,7 +124,7 @@ pub(super) enum Sketch {
 }
 
 impl Args {
-    /// Returns the similarity above which documents are near duplicates.
+    /// Returns the smallest similarity of near duplicates.
     pub(super) fn threshold(&self) -> f64 {
         self.threshold.or(self.like_datasketch).unwrap_or(0.8)
     }
@@ -144,7 +143,7 @@ impl Args {
         Ok(SignatureShape { k: self.k, bits: self.bits })
     }
 
-    /// Returns the sketch, and the number of shingles of the two documents of a pair.
+    /// Returns the sketch, and the number of shingles that the two documents of a pair have together.
     pub(super) fn signed(&self) -> SketchedPair {
         let sketch = match self.sketch {
             None if self.bits == 64 => SketchKind::Classic,

@@ -19,7 +19,7 @@ pub(super) fn draw(curve: &Curve<'_>) -> String {
     let mut cells = vec![[' '; COLUMNS]; LINES];
     let at = (curve.threshold.clamp(0.0, 1.0) * (COLUMNS - 1) as f64).round() as usize;
     cells.iter_mut().for_each(|line| line[at] = THRESHOLD);
-    // Candidates are drawn over verdicts: the two differ only in the middle.
+    // Candidates are drawn over verdicts: the two curves differ only in the middle.
     for (mark, of) in [(VERDICT, curve.verdict), (CANDIDATE, curve.candidate)] {
         let mut before = None;
         let shares = (0..COLUMNS).map(|column| of(column as f64 / (COLUMNS - 1) as f64).clamp(0.0, 1.0));

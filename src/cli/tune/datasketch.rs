@@ -11,7 +11,7 @@ const BITS: u32 = 32;
 /// `MinHashLSH` refuses a threshold for which it would pick fewer bands than this.
 const BANDS_MIN: u32 = 2;
 
-/// The banding that the other library picks.
+/// The banding that datasketch picks, and its figures.
 #[derive(Debug, Serialize)]
 pub(super) struct Likeness {
     pub threshold: f64,
@@ -30,8 +30,8 @@ pub(super) struct Likeness {
 }
 
 impl Likeness {
-    /// Computes the pick and its figures. They are for the same documents as the figures of hapax's choice, which is
-    /// shown next to it.
+    /// Computes the banding that datasketch picks, and its figures. They are for the same documents as the figures of
+    /// hapax's own banding, so that users can compare them.
     pub(super) fn of(threshold: f64, num_perm: u32, tuned: &Tuned<'_>) -> Self {
         let Tuned { targets, shape, unrelated, curve, .. } = *tuned;
         let (bands, rows) = tuning::smallest_areas(threshold, num_perm);

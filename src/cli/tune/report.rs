@@ -164,8 +164,8 @@ impl SampleReport {
 
 /// Returns the rows of the table. They include rows for the threshold and for `s_hi`.
 fn table(curve: &Curve<'_>, s_hi: f64) -> Vec<Row> {
-    // Simulated sets have the nearest similarity that their size allows. Additional rows for the round similarities
-    // would only repeat the theory.
+    // Simulated sets have the nearest similarity that their size allows, so the rows are at these similarities.
+    // Additional rows at the round similarities would have no measurements.
     let mut similarities: Vec<f64> = match curve.measured {
         [] => TABLE.to_vec(),
         measured => measured.iter().map(|point| point.jaccard).collect(),
@@ -189,7 +189,8 @@ fn table(curve: &Curve<'_>, s_hi: f64) -> Vec<Row> {
         .collect()
 }
 
-/// Whether two similarities are closer than the table shows, and closer than simulated sets can distinguish.
+/// Returns whether two similarities are too close to be two rows: the table and the simulated sets cannot distinguish
+/// them.
 pub(super) fn is_same_row(a: f64, b: f64) -> bool {
     (a - b).abs() < 0.001
 }

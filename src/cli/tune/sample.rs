@@ -22,8 +22,8 @@ use crate::types::{Content, Extract};
 
 /// The most documents in the sample.
 const DOCUMENTS_MAX: usize = 2_000;
-/// The most shingles of all documents in the sample, at 8 bytes each. If documents are long, the sample has fewer of
-/// them.
+/// The most shingles of all documents in the sample, at 8 bytes each. If documents are long, the sample has fewer
+/// documents.
 const SHINGLES_MAX: usize = 32_000_000;
 /// The most pairs that are compared.
 const PAIRS_MAX: usize = 200_000;
@@ -40,7 +40,7 @@ pub(super) struct Sample {
     pub shingles: u64,
     /// The number of pairs below the threshold.
     pub pairs: u64,
-    /// The number of pairs at or above the threshold. They are duplicates, so comparing them is not wasted work.
+    /// The number of pairs at or above the threshold. They are duplicates, so they do not count as unrelated.
     pub duplicates: u64,
     pub unrelated: Unrelated,
 }
@@ -77,7 +77,7 @@ impl Sample {
         sets.retain(|set| !set.is_empty());
         if sets.len() < 2 {
             let (s, have) = (plural(read), sets.len());
-            bail!("{path} has {read} document{s}, {have} of them with shingles; --from-data needs two to compare");
+            bail!("{path} has {read} document{s}, {have} of them with shingles; --from-data needs at least two");
         }
         let pairs = pairs(sets.len(), PAIRS_MAX, &mut reservoir.random);
         let jaccard = |&(a, b): &(usize, usize)| verify::exact(&sets[a], &sets[b]).jaccard;
@@ -158,7 +158,7 @@ impl Reservoir {
     }
 
     /// Puts the shingles in their place. If there are now too many shingles, removes random documents. From then on,
-    /// the sample has no more documents than are left.
+    /// the sample does not grow beyond the number of documents that are left.
     fn put(&mut self, place: usize, mut set: Vec<u64>) {
         set.shrink_to_fit();
         self.shingles += set.len();

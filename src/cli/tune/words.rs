@@ -115,7 +115,7 @@ fn write_datasketch(out: &mut impl Write, like: &Likeness, report: &Report) -> R
         "datasketch  MinHashLSH(threshold={threshold}, num_perm={num_perm}) picks {bands} band{s} of {rows} rows"
     )?;
     if like.is_refused {
-        return writeln!(out, "            and refuses the threshold, because it needs two bands");
+        return writeln!(out, "            and refuses the threshold, because MinHashLSH needs at least two bands");
     }
     let mut recalls = vec![(threshold, like.candidate_recall_at_threshold, like.chosen_recall_at_threshold)];
     if !is_same_row(threshold, report.s_hi) {

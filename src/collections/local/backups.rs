@@ -1,5 +1,5 @@
-//! Backups of a data directory in use. Only one runs at a time. It copies collection by collection, in a task that
-//! outlives the request that began it.
+//! Backups of a data directory that the server uses. Only one backup runs at a time. It copies one collection after
+//! another, in a task that continues after its request was answered.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -176,8 +176,8 @@ impl BackupRun {
     }
 
     /// Adds the sources of merges that had not ended when their target collection was copied, with the name of the
-    /// target. A collection does not remember all of its jobs, and may be dropped later, so this function is called
-    /// again and again.
+    /// target. A collection does not remember all of its jobs, and may be dropped later. So this function is called
+    /// before each copy, and after the last one.
     fn note_merges(&self, copied: &[Copied], merged: &mut Vec<(MergeSource, CollectionName)>) {
         for collection in self.registry.open_ones() {
             let Some(into) = copied.iter().find(|copied| copied.name == *collection.name()) else { continue };
@@ -193,8 +193,8 @@ impl BackupRun {
     }
 }
 
-/// Returns an error if the file of a collection vanished. A backup without it might replace the last backup that has
-/// it.
+/// Returns an error if the file of a collection vanished. A backup without this collection might replace the last
+/// backup that contains it.
 fn refuse_if_missing(missing: &[CollectionName]) -> Result<()> {
     match missing.first() {
         None => Ok(()),
@@ -203,7 +203,7 @@ fn refuse_if_missing(missing: &[CollectionName]) -> Result<()> {
 }
 
 /// Returns an error if one of these sources was not copied because it was dropped after its merge. Its documents may be
-/// in neither copy, although they were stored all the time.
+/// missing from the backup, although they were stored all the time.
 fn refuse_if_missed(copied: &[Copied], merged: &[(MergeSource, CollectionName)]) -> Result<()> {
     let is_copied = |source: &MergeSource| {
         copied.iter().any(|copied| (&copied.name, copied.created) == (&source.name, source.created))
@@ -211,8 +211,8 @@ fn refuse_if_missed(copied: &[Copied], merged: &[(MergeSource, CollectionName)])
     match merged.iter().find(|(source, _)| !is_copied(source)) {
         None => Ok(()),
         Some((MergeSource { name: dropped, .. }, into)) => Err(CollectionError::Store(format!(
-            "collection `{dropped}` was merged into `{into}` and dropped while the backup was made, so it may lack \
-             documents of both; make it again"
+            "collection `{dropped}` was merged into `{into}` and dropped while the backup was made, so the backup may \
+             lack documents of both collections; make the backup again"
         ))),
     }
 }

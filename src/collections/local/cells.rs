@@ -1,5 +1,6 @@
 //! The collections that are open or being opened. Each has a cell, which is filled once: by the first caller that
-//! opens, creates or drops the collection. Code that needs exclusive use of a collection's file uses its cell.
+//! opens, creates or drops the collection. Code that needs exclusive use of a collection's file runs as the
+//! initialisation of its cell.
 
 use std::collections::HashMap;
 use std::sync::Arc;

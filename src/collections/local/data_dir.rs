@@ -46,7 +46,7 @@ impl DataDir {
         let opener = Arc::new(Opener::new(common, folder, opening)?);
         let open = opener.cells().watch();
         let open = move || Some(open()?.iter().map(|collection| collection.upkeep_parts()).collect());
-        // The references are weak, because the threads end once all collections are dropped.
+        // The references are weak, so that the threads end once all collections are dropped.
         let of_names = Arc::downgrade(&opener);
         let exists =
             move |name: &CollectionName| of_names.upgrade().is_none_or(|opener| opener.folder().path(name).exists());

@@ -13,9 +13,11 @@ use crate::verdicts::{CollectionError, Result};
 /// The collections that are known to have a fault.
 #[derive(Default)]
 pub(in crate::collections) struct Faults {
-    /// A damaged file is not opened again, because it does not repair itself and reading all of it takes long.
+    /// The damaged collections. Their files are not opened again: a file does not repair itself, and reading all of it
+    /// takes long.
     damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
-    /// The next request for such a collection tries to open it again.
+    /// The collections that could not be opened for another reason. The next request for one of them tries to open it
+    /// again.
     unopened: Mutex<BTreeMap<CollectionName, CollectionError>>,
 }
 

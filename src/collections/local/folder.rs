@@ -1,6 +1,6 @@
-//! The directory of the collections' files, one file for each: `collections/NAME.sqlite`. Input: a data directory,
-//! which belongs to this process while this value exists. Output: names and paths. It knows nothing of the contents of
-//! the files.
+//! The directory of the collections' files. Each collection has one file: `collections/NAME.sqlite`. Input: a data
+//! directory, which belongs to this process while this value exists. Output: names and paths. It knows nothing of the
+//! contents of the files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,8 +80,8 @@ fn clean(dir: &Path) -> io::Result<()> {
         match store::log_without_database(&stranger) {
             Some(name) => tracing::warn!(
                 path = %stranger.display(), collection = %name,
-                "ignoring a path that is not a collection: a write-ahead log without its database, whose file is gone; \
-                 restore a backup"
+                "ignoring a path that is not a collection: a write-ahead log whose database file is missing; restore a \
+                 backup"
             ),
             None => tracing::warn!(path = %stranger.display(), "ignoring a path that is not a collection"),
         }

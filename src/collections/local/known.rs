@@ -13,7 +13,7 @@ use crate::types::CollectionName;
 
 #[derive(Default)]
 pub(super) struct Known {
-    /// Absent if data is not stored, or if the list cannot be read or written.
+    /// Absent if documents are not kept after the process ends, or if the list could not be used at the start.
     inventory: Mutex<Option<Inventory>>,
 }
 
@@ -41,7 +41,7 @@ impl Known {
         self.inventory.lock().iter().flat_map(Inventory::missing).cloned().collect()
     }
 
-    /// Forgets a collection whose file vanished. False: there is no such collection with this name.
+    /// Forgets a collection whose file vanished. False: no missing collection has this name.
     pub(super) fn forget_missing(&self, name: &CollectionName) -> bool {
         let mut inventory = self.inventory.lock();
         let Some(inventory) = inventory.as_mut().filter(|inventory| inventory.missing().contains(name)) else {
@@ -65,7 +65,7 @@ fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
     let inventory = match Inventory::open(data_dir, present) {
         Ok(inventory) => inventory,
         Err(error) => {
-            tracing::warn!(%error, "cannot use the list of collections; a file that vanishes will not be noticed");
+            tracing::warn!(%error, "cannot use the list of collections; missing files will not be reported");
             return None;
         }
     };
@@ -92,6 +92,6 @@ fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
 
 fn warn_unlisted(noted: std::io::Result<()>) {
     if let Err(error) = noted {
-        tracing::warn!(%error, "cannot write the list of collections; a file that vanishes may not be noticed");
+        tracing::warn!(%error, "cannot write the list of collections; missing files may not be reported");
     }
 }

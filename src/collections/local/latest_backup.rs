@@ -12,7 +12,8 @@ use crate::telemetry::names::{self, label, value};
 use crate::types::TimestampMs;
 use crate::verdicts::{BackupState, BackupStatus, CollectionError, Result};
 
-/// How long `close` waits for the end of a cancelled backup. Normally a backup ends within a fraction of a second.
+/// How long `close` waits for the end of a cancelled backup. Normally it ends within a fraction of a second after it
+/// was cancelled.
 const END_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -130,7 +131,7 @@ impl LatestBackup {
     }
 }
 
-/// Ends a run if its task is dropped or panics.
+/// Ends the run of a backup if its task is dropped or panics.
 pub(super) struct EndOnDrop {
     of: Arc<LatestBackup>,
     progress: Option<Arc<Progress>>,

@@ -10,10 +10,10 @@ use crate::engine::disk::DataDisk;
 use crate::types::CollectionName;
 use crate::verdicts::Result;
 
-/// A load that has begun. No other can begin until it ends.
+/// A load that has begun. No other load can begin until this one ends.
 pub struct LoadPlace {
     name: CollectionName,
-    /// Has no name, so nothing of it is left after a crash.
+    /// The file has no name, so nothing of it is left after a crash.
     file: File,
     disk: Arc<DataDisk>,
     _only: OwnedMutexGuard<()>,
@@ -34,7 +34,7 @@ impl LoadPlace {
         self.file.try_clone()
     }
 
-    /// Returns an error if the disk is so full that the load must leave its room to other writes.
+    /// Returns an error if the disk is so full that the remaining room is reserved for deletes.
     pub fn admit(&self) -> Result<()> {
         self.disk.admit()
     }

@@ -170,12 +170,12 @@ impl Opener {
 
     fn open_file(&self, name: &CollectionName) -> Result<Option<Arc<LocalCollection>>> {
         let path = self.folder.path(name);
-        // The creation of the collection has failed since.
+        // The file is missing if this opening waited for the creation of the collection, and the creation failed.
         if !path.exists() {
             return Ok(None);
         }
-        // From now on the file changes while it is read. Until the collection is open, lists of the collections show
-        // this description.
+        // From now on the file may change, so it cannot be described. Until the collection is open, lists of the
+        // collections show this description.
         let description = describe_closed(&path)?;
         self.described.lock().insert(name.clone(), description);
         boot::open(&path, &self.common, &|share| self.progress.set(name, share)).map(Some)
@@ -188,8 +188,8 @@ impl Opener {
         if !path.exists() {
             return Ok(None);
         }
-        // While the cell is in use, no other code opens the file: a file that is half opened looks damaged. The cell
-        // stays empty.
+        // While the cell is in use, no other code opens the file. This matters, because a file looks damaged while it
+        // is being opened. The cell stays empty.
         let cell = self.cells.of(name);
         let peek = || async { Err(blocking(move || describe_closed(&path)).await) };
         let mut looked = std::pin::pin!(cell.get_or_try_init(peek));

@@ -17,8 +17,8 @@ use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Description, Result, Settings, WriteFailure};
 
-/// How long a request waits for a collection to be opened. After that, it is refused, and the client is asked to try
-/// again.
+/// How long a request waits for a collection to be opened. After that, the request is refused, and the client is asked
+/// to try again.
 const OPEN_WAIT: Duration = Duration::from_secs(20);
 
 /// The collections of one data directory.
@@ -31,7 +31,7 @@ pub(in crate::collections) struct Registry {
     default_settings: Settings,
     /// It is locked while a collection is created or dropped.
     changing: tokio::sync::Mutex<()>,
-    /// It is locked while a collection is loaded, which other changes need not wait for.
+    /// It is locked while a collection is loaded. Creations and drops do not wait for it.
     loading: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -77,7 +77,7 @@ impl Registry {
             return opened.clone().ok_or_else(missing);
         }
         self.opener.refuse_while_opening(name)?;
-        // The opening runs in its own task. If a client leaves, an opening that other clients wait for still continues.
+        // The opening runs in its own task, so that it continues if this client leaves: other clients may wait for it.
         let opening = tokio::spawn(Arc::clone(&self.opener).open(cell, name.clone()));
         match tokio::time::timeout(OPEN_WAIT, opening).await {
             Ok(opened) => finished(opened)?.ok_or_else(missing),
@@ -96,7 +96,8 @@ impl Registry {
     ) -> Result<(Arc<LocalCollection>, bool)> {
         let settings = settings.checked()?;
         let this = Arc::clone(self);
-        // The creation runs in its own task. If a client leaves, no unregistered file is left behind.
+        // The creation runs in its own task. So it is completed even if the client leaves, and no unregistered file
+        // remains.
         finished(tokio::spawn(async move { this.create_whole(name, settings).await }).await)
     }
 
@@ -147,15 +148,16 @@ impl Registry {
         Ok(LoadPlace::new(name, file.await?, Arc::clone(&self.opener.common().disk), only))
     }
 
-    /// Makes a new collection from a file of ready signatures, whole or not at all. While rows are read, the load gives
-    /// up if `stop` returns true. Other collections are served, created and dropped meanwhile.
+    /// Makes a new collection from a file of ready signatures, whole or not at all. If `stop` returns true while rows
+    /// are read, the load is cancelled. Other collections are served, created and dropped meanwhile.
     pub(in crate::collections) async fn load(
         self: &Arc<Self>,
         place: LoadPlace,
         stop: impl Fn() -> bool + Send + 'static,
     ) -> Result<(Arc<LocalCollection>, Loaded)> {
         let this = Arc::clone(self);
-        // The load runs in its own task. If a client leaves, no unregistered file is left behind.
+        // The load runs in its own task. So it ends properly even if the client leaves, and no unregistered file
+        // remains.
         finished(tokio::spawn(async move { this.load_whole(&place, stop).await }).await)
     }
 
@@ -166,15 +168,15 @@ impl Registry {
     ) -> Result<(Arc<LocalCollection>, Loaded)> {
         let unusable = |error| CollectionError::of_system("reading the file of the load", &error);
         let source = FileSource { label: "the file".to_owned(), file: place.file().map_err(unusable)? };
-        // The upload may have taken hours.
+        // This is checked again, because the upload may have taken hours.
         self.admit_new(place.name())?;
         let (its, name) = (Arc::clone(&self), place.name().clone());
         let made = blocking(move || {
             let (path, default) = (its.path(&name), &its.default_settings);
             let file = LoadFile::open(source)?;
-            // Before the work, so that a load that could not be served costs nothing.
+            // This comes first, so that no work is done for a collection that could not be served.
             boot::admit(&name, &file.settings().settings(default), file.rows(), its.opener.common())?;
-            // Other writes need the room that the disk keeps for them.
+            // On a full disk, the remaining room is reserved for deletes, so the load stops.
             let disk = &its.opener.common().disk;
             let stop = || stop() || disk.admit().is_err();
             let made = load::build(vec![file], (&name, &path), default, &|_| {}, &stop);
@@ -200,7 +202,7 @@ impl Registry {
         Ok((opened.ok_or_else(|| CollectionError::NoSuchCollection(place.name().clone()))?, loaded))
     }
 
-    /// Refuses a new collection if it exists, or if there is no room for it.
+    /// Fails if the collection already exists, or if there is no room for another collection.
     fn admit_new(&self, name: &CollectionName) -> Result<()> {
         if self.path(name).exists() {
             return Err(CollectionError::LoadIntoExisting(name.clone()));
@@ -251,7 +253,7 @@ impl Registry {
             return if forgotten { Ok(()) } else { Err(CollectionError::NoSuchCollection(name)) };
         }
         self.opener.refuse_while_opening(&name)?;
-        // Waits for an opening that has already begun, and prevents later ones.
+        // Waits for an opening that has already begun, and prevents later openings.
         let opened = self.opener.cells().of(&name).get_or_init(|| async { None }).await.clone();
         let (this, dropped) = (Arc::clone(&self), name.clone());
         let removed = blocking(move || {
@@ -265,7 +267,7 @@ impl Registry {
         self.opener.faults().forget_unopened(&name);
         if removed.is_ok() {
             self.opener.faults().forget_damage(&name);
-            // This is the last step, so that no series with this name appears again.
+            // This is the last step, so that no metric series with this name appears again.
             meters::forget(&name);
         }
         removed

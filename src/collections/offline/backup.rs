@@ -68,7 +68,7 @@ pub struct BackupFolder {
 }
 
 impl BackupFolder {
-    /// Reads the manifest of a backup. It does not look at the other files.
+    /// Reads the manifest of a backup, but not the other files.
     pub fn read(path: &Path) -> Result<Self, OfflineError> {
         Ok(Self { path: path.to_owned(), manifest: Manifest::read(path)? })
     }
@@ -83,8 +83,8 @@ impl BackupFolder {
         Ok(backup::relocate(&self.manifest, &self.path, to)?)
     }
 
-    /// Removes the backup, unless it was moved. False: it stays, because its directory holds a file that is not part of
-    /// it.
+    /// Removes the backup. If it was moved, there is nothing to remove. False: the backup stays, because its directory
+    /// contains a file that is not part of it.
     pub fn remove(&self) -> Result<bool, OfflineError> {
         if !self.path.exists() {
             return Ok(true);
@@ -93,8 +93,8 @@ impl BackupFolder {
         backup::remove(&self.path, &self.manifest).map_err(unreadable)
     }
 
-    /// Returns whether a backup can be moved to this directory: it is missing, empty, or holds only the leftovers of an
-    /// interrupted backup.
+    /// Returns whether a backup can be moved to this directory: the directory is missing or empty, or contains only the
+    /// leftovers of an interrupted backup or move.
     pub fn is_free(dir: &Path) -> bool {
         backup::is_free(dir)
     }

@@ -11,7 +11,7 @@ use crate::store::lock::DataDirLock;
 use crate::store::{self, Finding, Inspection, Inventory, Rebuilt, Repaired};
 use crate::types::CollectionName;
 
-/// The files of a data directory. No other process uses it while this value lives.
+/// The files of a data directory. While this value exists, no other process uses the data directory.
 pub struct CollectionFiles {
     data_dir: PathBuf,
     dir: PathBuf,
@@ -52,7 +52,7 @@ pub struct FileRepair {
     pub set_aside: u64,
     /// Damaged pairs of the golden set. Their readable parts were set aside.
     pub pairs_set_aside: u64,
-    /// The number of damaged rows of jobs. Documents that only such a row marks as deleted are stored again.
+    /// The number of damaged rows of jobs. If only such a row marked documents as deleted, they are stored again.
     pub jobs_damaged: u64,
     /// Whether the log was damaged or cut. All changes in its lost part are undone.
     pub log_damaged: bool,

@@ -1,4 +1,4 @@
-//! Makes a collection of a data directory that no server uses from files of ready signatures.
+//! Makes a collection from files of ready signatures, in a data directory that no server uses.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::store::{self, StoreError};
 use crate::types::CollectionName;
 use crate::verdicts::Settings;
 
-/// Makes the collection `name`, whole or not at all. While rows are read, the load gives up if `stop` returns true.
+/// Makes the collection `name`, whole or not at all. If `stop` returns true while rows are read, the load is cancelled.
 pub fn load(
     data_dir: &Path,
     lock_wait: Duration,

@@ -17,7 +17,7 @@ use crate::verdicts::{ClustersPage, CollectionError, Cursor, DocumentsPage, Resu
 
 /// The largest size of shingles and texts that are compared for one page, in bytes.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
-/// Once the payloads of the rows have this many bytes, no more rows are read at once.
+/// The limit on the payloads of rows that are read together, in bytes. When it is reached, no further row is read.
 const ROWS_BYTES_MAX: usize = 16 << 20;
 
 /// The records of a collection, after all of them were checked against the ledger.
@@ -75,8 +75,8 @@ impl StoredCollection {
         FileSettings::of(&self.settings, self.extractor)
     }
 
-    /// Returns rows for a file of signatures, in order of `seq`: the documents after `after`. If there are none, the
-    /// last one has been returned.
+    /// Returns rows for a file of signatures, in order of `seq`: the documents after `after`. An empty result means
+    /// that all documents have been returned.
     pub fn rows(&self, after: Seq, limit: usize) -> Result<Vec<ExportedRow>> {
         let records = self.store.whole_records(after, limit, ROWS_BYTES_MAX)?;
         records.into_iter().map(|record| self.row(record)).collect()

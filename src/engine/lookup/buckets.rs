@@ -1,4 +1,5 @@
-//! The band keys that many documents share, with examples of these documents: boilerplate that slows lookups down.
+//! Finds the band keys that many documents share, with examples of these documents. The cause is often boilerplate, and
+//! such keys slow lookups down.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::index::FullBucket;
 use crate::types::Seq;
 use crate::verdicts::{HotBucket, Result};
 
-/// In collections of up to this many documents, buckets of only a few documents are found too. That reads every
+/// In collections of up to this many documents, buckets of only a few documents are found too. This search reads every
 /// posting.
 const ALL_DOCUMENTS_MAX: u64 = 100_000;
 

@@ -23,7 +23,7 @@ pub(crate) struct Look {
 /// Reads a stored document. `None` if it is gone, deleted by label, or linked: lookups do not find links.
 pub(crate) fn stored(lookup: &Lookup, seq: Seq) -> Result<Option<Record>> {
     let store = lookup.records().store();
-    // The store hides a document that is deleted by label before checks stop seeing it.
+    // If a document is deleted by label, the store hides it before checks stop seeing it.
     Ok(store.record(seq)?.filter(|record| !record.linked && !store.is_hidden(seq)))
 }
 

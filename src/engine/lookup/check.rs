@@ -1,5 +1,5 @@
-//! A check: prepared content -> verdict. Reads only durable data, writes nothing, and needs no disk if memory has
-//! everything.
+//! A check: prepared content -> verdict. Reads only durable data, writes nothing, and reads no disk if all the data
+//! that it needs is in memory.
 
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -28,7 +28,7 @@ use crate::verdicts::{
 /// The turns for checks in crowded buckets. There are half as many as processors, so that the other processors stay
 /// free.
 static CROWDED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new((cpu::cores() / 2).max(1))));
-/// The maximum number of checks that wait for such a turn. More would take the places of all other requests.
+/// The maximum number of checks that wait for such a turn. More of them would take the places of all other requests.
 static CROWDED_WAITING: Semaphore = Semaphore::const_new(256);
 
 /// The maximum number of matches with one signature that an internal lookup lists.
@@ -129,8 +129,7 @@ async fn crowded_turn() -> Result<OwnedSemaphorePermit> {
     Ok(Arc::clone(&CROWDED).acquire_owned().await.expect("the semaphore is never closed"))
 }
 
-/// Returns whether the check has a scope and meets buckets that must be read completely for it. That takes many
-/// milliseconds.
+/// Returns whether the check has a scope and must read large buckets completely. That takes many milliseconds.
 fn is_crowded(lookup: &Lookup, check: &Check) -> bool {
     if check.options.scope.is_none() {
         return false;
@@ -261,8 +260,8 @@ pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Opti
     Ok(None)
 }
 
-/// Returns the number of equal slots of each document that such a check compares, the highest first. Documents with the
-/// same signature count as one.
+/// Returns the number of equal slots of each document that a check without an id compares, the highest first. Documents
+/// with the same signature count as one.
 pub(super) fn candidates(lookup: &Lookup, made: &Made) -> Option<Vec<u32>> {
     let mistaken = HashSet::new();
     let query = query(made, None, 0, 1, None, &mistaken);
@@ -276,7 +275,7 @@ pub(super) fn candidates(lookup: &Lookup, made: &Made) -> Option<Vec<u32>> {
     None
 }
 
-/// Compares all survivors if shingles decide. Returns false if one of them has been deleted or replaced since.
+/// Compares all survivors if shingles decide. Returns false if one of them was deleted or replaced meanwhile.
 fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut Survivors) -> Result<bool> {
     let Some(query) = &glance.query else { return Ok(true) };
     let (records, bounds) = (lookup.records(), lookup.read_bounds());
@@ -293,8 +292,8 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
     Ok(true)
 }
 
-/// Returns the facts that are on disk. `None` if the best match is a link in this view and is none on disk, because it was
-/// promoted meanwhile.
+/// Returns the facts that are on disk. `None` if the best match is a link in this view but no longer on disk, because
+/// it was promoted meanwhile.
 fn recorded(
     lookup: &Lookup,
     check: &Check,

@@ -12,7 +12,8 @@ use crate::engine::long_work::beside;
 use crate::types::{Content, DocId, Keep};
 use crate::verdicts::{CollectionError, Comparand, Comparison, ExactComparison, PrepareOptions, Purpose, Result};
 
-/// The memory that a shingle of a stored document takes, in bytes: as it is stored and as it is compared, together.
+/// The memory that a shingle of a stored document takes during a comparison, in bytes: its stored form and its compared
+/// form together.
 const STORED_SHINGLE_BYTES: usize = 16;
 
 struct Side {
@@ -26,8 +27,7 @@ impl Side {
     }
 }
 
-/// Returns how much memory two documents take while they are compared, counting only those that are stored. Reads the
-/// disk.
+/// Returns how much memory the stored documents among these two take during a comparison. Reads the disk.
 pub(crate) async fn stored_bytes(lookup: &Arc<Lookup>, documents: [&Comparand; 2]) -> Result<usize> {
     let id_of = |document: &Comparand| match document {
         Comparand::Id(id) => Some(id.clone()),
@@ -50,9 +50,9 @@ pub(crate) async fn stored_bytes(lookup: &Arc<Lookup>, documents: [&Comparand; 2
     .await
 }
 
-/// Compares two documents. Fails if one of them has no shingle. `when_full` applies to long texts: each is processed in
-/// slices, and other work runs between them. The caller accounts for the memory that this takes, see [`stored_bytes`]
-/// and [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
+/// Compares two documents. Fails if one of them has no shingle. `when_full` applies to long texts: each text is
+/// processed in slices, and other work runs between the slices. The caller accounts for the memory that this takes, see
+/// [`stored_bytes`] and [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
 pub(crate) async fn compare(
     lookup: &Arc<Lookup>,
     a: Comparand,

@@ -51,7 +51,7 @@ pub(crate) async fn document_with_text(
                 }
                 Some(text) => return Ok(Some((document, text))),
                 None => {
-                    // Do not wait with the guard, because it keeps documents that have left in memory.
+                    // The guard is dropped before the wait, because it keeps removed documents in memory.
                     drop(reading);
                     wait_for_commit(attempt);
                 }
@@ -62,7 +62,7 @@ pub(crate) async fn document_with_text(
     .await
 }
 
-/// Returns the document as clients see it. `lifetime` is when it was last seen, and when it expires.
+/// Returns the document as clients see it. `lifetime` is the time when it was last seen, and the time when it expires.
 fn described(lookup: &Lookup, record: &Record, lifetime: Option<(TimestampMs, TimestampMs)>) -> Result<Document> {
     let representative = representative_of(lookup, record)?;
     Ok(Document {
@@ -108,7 +108,7 @@ pub(crate) async fn documents_within(
             if more && (has_room || documents.is_empty()) {
                 continue;
             }
-            // Counted again, because the ids of representatives have been added.
+            // The bytes are counted again, because the ids of representatives have been added.
             let fitting = fitting(&documents, bytes_max, Document::bytes);
             let more = more || fitting < documents.len();
             documents.truncate(fitting);

@@ -1,6 +1,6 @@
-//! Documents in doubt: they may or may not be on disk, because a transaction that should delete or replace them failed
-//! in a way that leaves its outcome unknown. No answer depends on them until the file is opened again. Lookups skip
-//! them, and a lookup that would have found one says that it is incomplete. A request for such a document, by its id or
+//! Documents in doubt: a transaction that should delete or replace them failed, and its outcome is unknown. So these
+//! documents may or may not be on disk. No answer depends on them until the file is opened again. Lookups skip them,
+//! and a lookup that would have found one says that it is incomplete. A request for such a document, by its id or
 //! through another document that names it, gets an error that says why.
 
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use crate::store::{Stretch, id_fingerprint};
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{CollectionError, Result};
 
-/// The maximum number of documents in doubt that are compared with a lookup. If a deletion by label leaves more of
-/// them, every lookup is incomplete.
+/// The maximum number of documents in doubt that are compared with a lookup. If a deletion by label leaves more
+/// documents in doubt, every lookup is incomplete.
 const COMPARED_MAX: usize = 4096;
 
 /// The documents in doubt, by `seq`, each with its place and the fingerprint of its id. None is ever removed, because
@@ -27,7 +27,7 @@ impl Doubts {
         self.0.write().insert(seq, (place, id_fingerprint));
     }
 
-    /// Returns how many documents in doubt the lookup would have found, or asks for by `id`.
+    /// Returns the number of documents in doubt that the lookup would have found, or that have this `id`.
     pub(crate) fn hidden_from(&self, index: &Index, query: &Query<'_>, id: Option<&DocId>) -> u64 {
         let doubts = self.0.read();
         if doubts.is_empty() {
@@ -52,7 +52,7 @@ impl Doubts {
         if covers { Err(CollectionError::Doubtful { id: id.clone() }) } else { Ok(()) }
     }
 
-    /// Returns an error if this part of a cluster names a document in doubt.
+    /// Returns an error if this part of a cluster contains a document in doubt.
     pub(crate) fn cluster_is_certain(&self, stretch: &Stretch) -> Result<()> {
         let mut named = [&stretch.representative].into_iter().chain(&stretch.members);
         match named.find(|member| self.covers(member.head.seq)) {
@@ -61,8 +61,8 @@ impl Doubts {
         }
     }
 
-    /// Removes the documents in doubt from `documents`. Returns an error if one of them is the representative of
-    /// another.
+    /// Removes the documents in doubt from `documents`. Returns an error if the representative of a remaining document
+    /// is in doubt.
     pub(crate) fn without_doubtful(&self, documents: Vec<Document>) -> Result<Vec<Document>> {
         let certain = documents.into_iter().filter(|document| !self.covers(document.seq));
         certain

@@ -19,8 +19,8 @@ pub(crate) struct Existing {
 }
 
 impl Existing {
-    /// Finds the document that holds an id in this view. Returns an error if it is in doubt. If the caller holds the
-    /// id's latch, the answer stays true. Reads the disk.
+    /// Finds the document that holds an id in this view. Returns an error if the document is in doubt. If the caller
+    /// holds the id's latch, the answer stays true. Reads the disk.
     pub(crate) fn find(lookup: &Lookup, id: &DocId, view: View) -> Result<Option<Self>> {
         let index = lookup.index();
         for place in index.held_by(id_fingerprint(id)) {
@@ -35,7 +35,7 @@ impl Existing {
         Ok(None)
     }
 
-    /// Returns whether decisions still see it. The caller holds the decision lock.
+    /// Returns whether decisions still see the document. The caller holds the decision lock.
     pub(crate) fn is_there(&self, lookup: &Lookup) -> bool {
         let occupant = lookup.index().peek(self.place);
         occupant.is_some_and(|occupant| occupant.seq == self.record.seq && occupant.removed == Seq(0))
@@ -47,7 +47,7 @@ impl Existing {
         if made.page.is_some_and(|page| self.record.page.is_some_and(|held| held.hash == page.hash)) {
             return true;
         }
-        // A client may have given the content hash together with the signature, so an equal hash alone proves nothing.
+        // A client may have sent a content hash together with a signature, so an equal hash alone proves nothing.
         let is_same_text = match made.content {
             Some(content) => !self.record.given && self.record.content == content,
             None => self.record.given,
@@ -55,7 +55,7 @@ impl Existing {
         is_same_text && self.record.signature == made.signature
     }
 
-    /// Returns the revisit of its capture, if its payload has this digest.
+    /// Returns the revisit of the document's capture, if the capture's payload has this digest.
     pub(crate) fn revisit(&self, digest: &PayloadDigest) -> Option<Revisit> {
         Revisit::of(&self.record.capture, &self.record.id, digest)
     }
@@ -69,7 +69,7 @@ impl Existing {
     }
 
     /// Returns the last-seen time and the time of expiry, if the collection's documents expire. The caller must make
-    /// sure that its place is not reused meanwhile.
+    /// sure that the document's place is not reused meanwhile.
     pub(crate) fn lifetime(&self, lookup: &Lookup) -> Option<(TimestampMs, TimestampMs)> {
         let ttl = lookup.policy().settings.ttl?;
         let on_disk = lookup.last_seen_on_disk(&self.record);

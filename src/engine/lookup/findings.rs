@@ -12,7 +12,7 @@ use crate::store::StoredMatch;
 use crate::types::{Below, BucketLook, Explanation, Metadata, Revisit, Seq};
 use crate::verdicts::{Cited, Findings};
 
-/// Returns what was found. `content` is the content hash of the document that is looked up.
+/// Returns the findings of a lookup. `content` is the content hash of the document that is looked up.
 pub(crate) fn findings(
     lookup: &Lookup,
     judgement: &Judgement,

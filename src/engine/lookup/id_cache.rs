@@ -1,12 +1,12 @@
-//! (collection, `seq`) -> the facts about a document that an answer names and that never change: its id, its content
-//! hash, its first-seen time. With them, a lookup names a match without reading the disk.
-//! In: the facts of documents that are on disk. Out: the same facts, if they are still here. It knows nothing of files,
-//! and an entry may be gone at any time. An entry is never wrong: an open collection gives each `seq` to one document.
+//! (collection, `seq`) -> the facts about a document that answers need and that never change: its id, its content hash,
+//! its first-seen time. With these facts, a lookup can name a match without reading the disk. In: the facts of
+//! documents that are on disk. Out: the same facts, if they are still here. It knows nothing of files, and an entry may
+//! be gone at any time. An entry is never wrong: an open collection assigns each `seq` to only one document.
 //!
 //! All collections share one limit of bytes. Entries lie one after another in segments. If the limit is reached, the
-//! oldest segment is dropped. Its entries that lookups have used are copied to a new segment, and may fill up to half
-//! of it. If more than a quarter of the bytes belong to documents that are gone, the oldest segment is dropped, too,
-//! and all entries of other documents are copied.
+//! oldest segment is dropped. The entries that lookups have used are copied from it to a new segment, and may fill up
+//! to half of the new segment. If more than a quarter of the bytes belong to documents that are gone, the oldest
+//! segment is dropped, too, and all entries of other documents are copied.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use crate::types::{DocId, ID_BYTES_MAX, Seq, TimestampMs};
 
 /// The size of a shard in bytes, and the range of the number of shards. Each shard has its own lock, which is held
-/// while the table of the shard grows. A small table grows fast.
+/// while the table of the shard grows. Shards are small, because a small table grows fast.
 const SHARD_BYTES: u64 = 1 << 20;
 const SHARDS: [u64; 2] = [4, 1 << 14];
 const OFFSET_BITS: u32 = 14;
@@ -36,7 +36,7 @@ const TABLE_BYTES: usize = 8;
 const KEPT_BYTES_MAX: usize = SEGMENT_BYTES / 2;
 const _: () = assert!(KEPT_BYTES_MAX + HEAD_BYTES + ID_BYTES_MAX <= SEGMENT_BYTES);
 
-/// The facts about a document that an answer names and that never change.
+/// The facts about a document that answers need and that never change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Identity {
     /// The client's name for the document.
@@ -79,7 +79,7 @@ impl IdCache {
 
     /// Returns the shard of a document.
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
-        // This uses other bits than the table of the shard, which uses the highest and the lowest ones.
+        // This uses other bits of the hash than the table of the shard, which uses the highest and the lowest bits.
         &self.shards[(hash >> 32) as usize % self.shards.len()]
     }
 }
@@ -231,14 +231,14 @@ impl Shard {
 enum Mark {
     /// Nothing has happened to the entry.
     New,
-    /// A lookup asked for it.
+    /// A lookup has read the entry.
     Asked,
     /// Its document is gone.
     Gone,
 }
 
-/// The entries in the order in which they came. An entry consists of its mark (1 byte), the length of the id (2), the
-/// collection (4), `seq` (8), the first-seen time (8), the content hash (16) and the id.
+/// The entries in the order in which they were added. An entry consists of its mark (1 byte), the length of the id (2),
+/// the collection (4), `seq` (8), the first-seen time (8), the content hash (16) and the id.
 #[derive(Default)]
 struct Log {
     segments: VecDeque<Vec<u8>>,

@@ -1,7 +1,7 @@
 //! Turns the index's findings into the facts that a verdict rests on: the matches, best first, and counts.
-//! `index/search.rs` compares each match with the threshold; if matches are verified exactly, `survivors.rs` does.
-//! `verdicts/verdict.rs` makes the verdict. Knows nothing of the text of ids, of the disk, or of how the verdict is
-//! used.
+//! `index/search.rs` compares each candidate with the threshold. If matches are verified exactly, `survivors.rs`
+//! decides instead. `verdicts/verdict.rs` makes the verdict. Knows nothing of the text of ids, of the disk, or of how
+//! the verdict is used.
 
 use hapax_core::ContentHash;
 
@@ -13,7 +13,7 @@ use crate::types::{Explanation, Hidden, Overlap, Seq};
 /// A document at or above the threshold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranked {
-    /// The facts that the index has about it.
+    /// The facts that the index has about the document.
     pub found: Candidate,
     /// The number of shared shingles, once they have been compared.
     pub overlap: Option<Overlap>,
@@ -47,7 +47,7 @@ impl Judgement {
         let mut judgement = Self { ranked, candidates, above, unread: unread_by, cost, examined, below };
         judgement.hides(Bound::Bucket, unread.postings);
         judgement.hides(Bound::Candidates, unread.candidates);
-        // These are limited by the bound on exact reads.
+        // The bound on exact reads limits the number of different contents.
         judgement.hides(Bound::ExactReads, unread.contents);
         judgement
     }

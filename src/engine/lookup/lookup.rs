@@ -1,6 +1,6 @@
-//! `Lookup` holds everything that lookups read: the index, the records, the documents in doubt, the settings, and how
-//! far the commit order is on disk. Writes change index and records under the decision lock. Lookups never take that
-//! lock.
+//! `Lookup` holds everything that lookups read: the index, the records, the documents in doubt, the settings, and the
+//! position up to which the commit order is on disk. Writes change index and records under the decision lock. Lookups
+//! never take that lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,16 +104,16 @@ impl Lookup {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns the last-seen time of a record. A document that was stored before last-seen times were recorded counts
-    /// as seen when its file was upgraded to the format that has them.
+    /// Returns the last-seen time of a record. If the document was stored before last-seen times were recorded, returns
+    /// the time at which the file was upgraded to the format that records them.
     pub(crate) fn last_seen_on_disk(&self, record: &Record) -> TimestampMs {
         if record.seen == TimestampMs(0) { self.seen_floor } else { record.seen }
     }
 
     /// Returns the view of a check. Everything in the view stays readable until the guard is dropped.
     pub(crate) fn read(&self) -> (Reading, View) {
-        // The guard is taken first. Documents that leave after this point stay until the guard is dropped, whatever
-        // `durable` is.
+        // The guard is taken first. Documents that are removed after this point stay readable until the guard is
+        // dropped, whatever `durable` is.
         let reading = self.index.reading();
         (reading, View::Durable(self.durable()))
     }
@@ -142,8 +142,8 @@ impl Lookup {
         self.index.search(view, query, Bounds { bucket_read_max, candidates_max: self.limits.candidates_max })
     }
 
-    /// Holds a set of labels for a document that is stored, and that has the labels `had` so far. Fails if a limit on
-    /// labels is reached.
+    /// Holds a set of labels for a document that will be stored. `had` are the labels of the document that it replaces
+    /// or updates. Fails if a limit on labels is reached.
     pub(crate) fn hold_labels(&self, labels: Option<&Labels>, had: Option<&Labels>) -> Result<LabelSet> {
         let LabelLimits { labels_max, source_documents_max } = self.limits.labels;
         self.index.hold_labels(labels, had, self.limits.labels).map_err(|full| match full {
@@ -168,7 +168,8 @@ impl Lookup {
         Ok(self.stored_set(seq)?.map(|set| query.overlap(&set)))
     }
 
-    /// Returns the shingles of a stored document; `None` if none are kept, or the document is gone.
+    /// Returns the shingles of a stored document; `None` if the collection stores no shingles, or if the document is
+    /// gone.
     pub(crate) fn stored_set(&self, seq: Seq) -> Result<Option<ShingleSet>> {
         if self.preparer.keep() == Keep::Signature {
             return Ok(None);
@@ -186,7 +187,7 @@ impl Lookup {
         Ok(read.map(|read| read.unwrap_or_else(|bytes| StoredText::TooLong { bytes })))
     }
 
-    /// Returns the similarity of a pair. Every part of hapax that states a similarity uses this.
+    /// Returns the similarity of a pair. Every part of hapax that states a similarity uses this function.
     pub(crate) fn similarity(&self, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
         similarity(self.preparer.spec(), matching, same_content, overlap)
     }

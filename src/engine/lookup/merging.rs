@@ -1,5 +1,5 @@
-//! The reads of a merge: whole stored documents that are inserted into another collection, and the reports of the
-//! merge.
+//! Reads data for a merge of two collections: whole stored documents to insert into the other collection, and the
+//! reports of the merge.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::store::Record;
 use crate::types::{CollectionName, Seq};
 use crate::verdicts::{CollectionError, Kept, Made, Result};
 
-/// Turns a stored document that was read with its payload into one to insert.
+/// Turns a stored document, which was read with its payload, into a document to insert.
 pub(crate) fn stored_whole(lookup: &Lookup, collection: &CollectionName, record: &Record) -> Result<Made> {
     let set = |payload| {
         set_of(lookup.preparer().pipeline(), payload).map_err(|flaw| CollectionError::Damaged {
@@ -27,7 +27,7 @@ pub(crate) fn stored_whole(lookup: &Lookup, collection: &CollectionName, record:
     Ok(Made { signature: record.signature.clone(), content, kept, page: record.page })
 }
 
-/// Returns up to `limit` reports of a merge, in the order of their documents, from the first document after `after`.
+/// Returns up to `limit` reports of a merge, in the order of their documents, beginning after the document `after`.
 pub(crate) async fn merge_reports(
     lookup: &Arc<Lookup>,
     merge: Seq,

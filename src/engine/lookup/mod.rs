@@ -2,8 +2,8 @@
 //! milliseconds if a document that it needs is being replaced or deleted (`retry.rs`).
 //!
 //! `judgement` turns the index's findings into the facts that a verdict rests on. `survivors` compares shingles if they
-//! decide. `records` finds the ids, and `id_cache` keeps them in memory. `findings` combines these for the verdict.
-//! `check` calls them in that order.
+//! decide about a match. `records` finds the ids, and `id_cache` keeps them in memory. `findings` combines the results
+//! for the verdict. `check` calls these modules in this order.
 
 mod buckets;
 pub(crate) mod canary;

@@ -1,6 +1,6 @@
-//! Compares a member of a cluster with its representative, and returns the same number that a verdict would give: by
-//! shingles if the collection verifies exactly, otherwise by signatures. The bytes that one page may compare are
-//! limited, and a page that reaches the limit ends early. Knows nothing of ids or of how a page is requested.
+//! Compares a member of a cluster with its representative, and returns the same similarity as a verdict. Compares
+//! shingles if the collection verifies exactly, otherwise signatures. The bytes that one page may compare are limited,
+//! and a page that reaches the limit ends early. Knows nothing of ids or of how a page is requested.
 
 use hapax_core::{Pipeline, ShingleSet, Spec, verify};
 
@@ -12,7 +12,8 @@ use crate::verdicts::{Result, Terms, similarity, unpacked_bytes};
 /// The comparisons of one page.
 pub(crate) struct Pairs<'a> {
     store: &'a Store,
-    /// Makes shingles of stored texts. Its key does not matter, because the pipeline makes both sides of a pair.
+    /// Makes shingles of stored texts. Its key does not matter, because the pipeline makes the shingles of both sides
+    /// of a pair.
     pipeline: Option<&'a Pipeline>,
     spec: &'a Spec,
     terms: Terms,

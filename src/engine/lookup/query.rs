@@ -17,7 +17,7 @@ pub(crate) fn query<'a>(
     contents_max: Option<usize>,
     mistaken: &'a HashSet<Seq>,
 ) -> Query<'a> {
-    // The limit after the first mistaken document: if one has been mistaken, many may be.
+    // The limit once a document was mistaken for a copy of the query. Then there may be many more such documents.
     const MISTAKEN: usize = 1024;
     Query {
         signature: &made.signature,

@@ -1,7 +1,7 @@
-//! `seq` -> its record, for answers that name documents. Documents that are not on disk yet, and those that reached it
-//! recently, are kept here in memory. The ids of older documents may be in `id_cache`. Everything else is read from the
-//! store. Therefore a decision finds in memory the ids that it cites and the shingles that it compares, and never reads
-//! the disk under the decision lock.
+//! `seq` -> its record, for answers that name documents. Documents that are not on disk yet, and those that reached the
+//! disk recently, are kept here in memory. The ids of older documents may be in `id_cache`. Everything else is read
+//! from the store. Therefore a decision usually finds in memory the ids that it cites and the shingles that it
+//! compares. If it does not, it releases the decision lock before it reads the disk.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,7 +18,7 @@ use crate::store::{Additions, Head, Record, Store};
 use crate::types::{Capture, Metadata, PayloadDigest, Revisit, Seq};
 use crate::verdicts::{Kept, Result};
 
-/// The number of records to keep after they are durable: enough that a decision rarely has to be repeated.
+/// The number of records to keep after they are durable. With this many, a decision rarely has to be repeated.
 const KEPT: usize = 1024;
 /// The maximum size of the shingles and payloads that are kept with these records, in bytes.
 const KEPT_BYTES: usize = 16 << 20;
@@ -73,7 +73,7 @@ pub(crate) struct Mentions {
     by_seq: HashMap<Seq, Mention>,
     /// How many of them were in the cache of ids.
     cached: u64,
-    /// How many were read from the store because they were not in the cache.
+    /// How many of them were read from the store because they were not in the cache.
     read: u64,
 }
 
@@ -130,8 +130,8 @@ impl Records {
         self.updating.write().insert(seq, additions);
     }
 
-    /// Shows an update that has reached the disk to all lookups. The caller holds the decision lock, so no decision
-    /// sees half of the change.
+    /// Makes an update visible to all lookups after it has reached the disk. The caller holds the decision lock, so no
+    /// decision sees half of the change.
     pub(crate) fn updated(&self, seq: Seq) {
         let mut updating = self.updating.write();
         let additions = updating.remove(&seq).expect("an update ends once");
@@ -152,13 +152,14 @@ impl Records {
         self.updates.load(Ordering::Relaxed)
     }
 
-    /// Returns a document's metadata as decided. Only for answers that wait for all decisions before them.
+    /// Returns a document's metadata, including an update that is decided but not on disk yet. Only for answers that
+    /// wait until all earlier decisions are on disk.
     pub(crate) fn decided_metadata(&self, seq: Seq, mention: &Mention) -> Option<Metadata> {
         self.updating.read().get(&seq).map_or(&mention.metadata, |additions| &additions.metadata).clone()
     }
 
-    /// Returns the revisit of a document's capture as decided, if its payload has this digest. Only for answers that
-    /// wait for all decisions before them.
+    /// Returns the revisit of a document's capture, if the capture's payload has this digest. Includes an update that
+    /// is decided but not on disk yet. Only for answers that wait until all earlier decisions are on disk.
     pub(crate) fn decided_revisit(&self, seq: Seq, mention: &Mention, digest: &PayloadDigest) -> Option<Revisit> {
         let updating = self.updating.read();
         let capture = updating.get(&seq).map_or(&mention.capture, |additions| &additions.capture);
@@ -172,7 +173,7 @@ impl Records {
         }
     }
 
-    /// Forgets a document that was undone, or that is gone and that no lookup can see any more.
+    /// Forgets a document whose insertion was undone, or a document that is gone and that no lookup can see any longer.
     pub(crate) fn forget(&self, seq: Seq) {
         self.recent.write().remove(seq);
         self.leaving.write().remove(&seq);
@@ -183,7 +184,7 @@ impl Records {
     /// oldest ones that are on disk. Their ids go to `id_cache`.
     pub(crate) fn settle(&self, durable: Seq) {
         let mut recent = self.recent.write();
-        // Records that have reached the disk return their share of the queue.
+        // Records that have reached the disk release their share of the bytes that may wait.
         let settled = (Bound::Excluded(recent.durable), Bound::Included(durable));
         recent.records.range_mut(settled).for_each(|(_, newest)| newest.room = None);
         recent.durable = durable;
@@ -213,7 +214,7 @@ impl Records {
         }
         match self.store.record(seq)? {
             Some(record) => Ok(Some(Arc::new(record))),
-            // The store is asked first: a record is added to `leaving` before the store deletes it.
+            // The store is read first: a record is added to `leaving` before the store deletes it.
             None => Ok(self.leaving.read().get(&seq).cloned()),
         }
     }
@@ -229,7 +230,7 @@ impl Records {
     ) -> Vec<Seq> {
         let mut seqs = seqs.peekable();
         if seqs.peek().is_none() {
-            // Most checks name no document, and all checks share the lock.
+            // Most checks name no document. They do not take the lock, which all checks share.
             return Vec::new();
         }
         mentions.by_seq.reserve(seqs.size_hint().0);
@@ -251,8 +252,8 @@ impl Records {
         missing
     }
 
-    /// Adds mentions from the store. A document that is gone, and that no lookup can see any more, gets none. Loads
-    /// metadata if `metadata_bytes` is given, up to that many bytes, and captures if `with_captures`.
+    /// Adds mentions from the store. A document that is gone, and that no lookup can see any longer, gets no mention.
+    /// Loads metadata if `metadata_bytes` is given, up to that many bytes, and captures if `with_captures`.
     pub(crate) fn load(
         &self,
         mentions: &mut Mentions,
@@ -283,7 +284,7 @@ impl Mention {
         Self { identity: Identity { id, content, first_seen }, metadata, metadata_left, capture }
     }
 
-    /// Returns the revisit of its capture, if its payload has this digest.
+    /// Returns the revisit of the document's capture, if the capture's payload has this digest.
     pub(crate) fn revisit(&self, digest: &PayloadDigest) -> Option<Revisit> {
         Revisit::of(&self.capture, &self.identity.id, digest)
     }

@@ -16,8 +16,8 @@ pub(crate) fn changing() -> CollectionError {
     }
 }
 
-/// Waits before the next attempt of a lookup, if it met a document that is deleted on disk but that the lookup still
-/// sees. That state lasts for microseconds, unless the committer has to wait for a processor.
+/// Waits before the next attempt of a lookup. The last attempt found a document that is deleted on disk, but that the
+/// lookup still sees. That state lasts for microseconds, unless the committer has to wait for a processor.
 pub(crate) fn wait_for_commit(attempt: u32) {
     std::thread::sleep(Duration::from_millis(u64::from(attempt)));
 }

@@ -1,8 +1,8 @@
 //! Survivors of the estimate -> matches, by comparing the shingles themselves. The index probes and estimates as usual,
 //! but with a bound so far below the threshold that the spread of the estimate hides no match. The documents that
 //! survive are compared here shingle by shingle: all of them, or only those whose estimate leaves a doubt. Results are
-//! kept by `seq`. A decision that releases its lock to read the disk therefore reuses them when it starts again. Knows
-//! nothing of ids or of how the verdict is used.
+//! kept by `seq`. A decision that releases its lock to read the disk therefore reuses these results when it starts
+//! again. Knows nothing of ids or of how the verdict is used.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -35,7 +35,7 @@ pub(crate) struct Survivors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compared {
     Shares(Overlap),
-    /// The numbers of shingles alone show that it cannot reach the threshold.
+    /// The numbers of shingles alone show that the document cannot reach the threshold.
     Below,
     /// It was not read because of a limit.
     Unread,
@@ -143,8 +143,8 @@ impl Survivors {
         left
     }
 
-    /// Compares with these documents, in memory or on disk. Takes long, so it must not run under a lock or on an async
-    /// thread.
+    /// Compares the query with these documents, in memory or on disk. Takes long, so it must not run under a lock or on
+    /// an async thread.
     pub(crate) fn compare(
         &mut self,
         query: &ShingleQuery<'_>,

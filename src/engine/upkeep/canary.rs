@@ -1,7 +1,7 @@
-//! The canary: each minute, near-duplicates of some stored documents, at known similarities, are looked up in the same
-//! way as in a check. The share of lookups that find the original is the present recall of the collection, with its
-//! buckets and its limits. The same documents show how much the candidates differ from those that the S-curve predicts
-//! (`drift.rs`).
+//! The canary measures recall. Each minute, it makes near-duplicates of some stored documents, at known similarities,
+//! and looks them up in the same way as a check. The share of lookups that find the original is the recall of the
+//! collection with its present buckets and limits. The same documents show how much the candidates differ from those
+//! that the S-curve predicts (`drift.rs`).
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ const IDLE: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_secs(60);
 /// The number of documents in one round.
 const DOCUMENTS: u32 = 20;
-/// The weight of the earlier rounds in each new one: the last ten count most.
+/// In each round, the counts of the earlier rounds are multiplied by this number. So the last ten rounds count most.
 const MEMORY: f64 = 0.9;
 
 /// Starts the canary of one data directory.
@@ -81,7 +81,7 @@ impl Canary {
         }
         self.classes.iter_mut().for_each(|class| class.fade(MEMORY));
         self.counts.iter_mut().for_each(|(looks, found)| (*looks, *found) = (*looks * MEMORY, *found * MEMORY));
-        // This is set even if the round fails, because the next round uses other documents.
+        // The next turn is set even if the round fails, because the next round uses other documents.
         self.due = Instant::now() + EVERY;
         self.number = self.number.wrapping_add(1);
         let mut random = SplitMix64::new(u64::from(self.number));

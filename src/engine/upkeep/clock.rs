@@ -1,5 +1,5 @@
-//! Compares the clock of the machine with the time that passes. If the clock was set forward by mistake, nothing is
-//! deleted for a while. In: both times. Out: whether the clock can be trusted.
+//! Compares the clock of the machine with the time that has really passed. If the clock was set forward by mistake,
+//! nothing is deleted for a while. In: both times. Out: whether the clock can be trusted.
 
 use std::time::{Duration, Instant};
 

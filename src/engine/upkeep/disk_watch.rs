@@ -1,4 +1,4 @@
-//! The thread that watches the disk of a data directory, and the collections that refuse writes because of it.
+//! A thread that watches the disk of a data directory, and whether a collection refuses writes.
 
 use std::sync::Arc;
 use std::time::Duration;

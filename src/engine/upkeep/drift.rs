@@ -1,7 +1,7 @@
 //! Measures how much the candidates of lookups differ from those that the S-curve predicts. The prediction uses pairs
 //! of sampled documents. Each pair agrees in some share of its slots. If slots are independent, the pair is a candidate
-//! with the probability that the curve shows. If there are more candidates than predicted, and they are less similar,
-//! the slots of a band tend to agree together. That is a sign of boilerplate.
+//! with the probability that the curve shows. If there are more candidates than predicted, and they are less similar
+//! than predicted, the slots of a band tend to agree together. That is a sign of boilerplate.
 
 use hapax_core::{Banding, SignatureShape, tuning, verify};
 

@@ -1,11 +1,13 @@
-//! Time to live: deletes documents that have not been seen for long, a few at a time, in the background.
-//! A document is *seen* when it is inserted, when it is inserted again with the same content, and, if the collection's
-//! `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they do not count.
+//! Time to live: deletes documents that have not been seen for long, a few at a time, in the background. A document is
+//! *seen* when it is inserted, when it is inserted again with the same content, and, if the collection's `touch` is on,
+//! when an insertion turns out to duplicate it. Checks never write, so a document does not count as seen if only a
+//! check finds it.
 //!
 //! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds. It is
-//! written only if it and the time on disk fall into different 64ths of the time to live, so a document that is seen
-//! each second is not rewritten each second. Other times are not written at a stop, so a restart may shorten the life
-//! of a document by a 64th of the time to live, with or without a crash. No answer depends on a last-seen time.
+//! written only if the time in memory and the time on disk fall into different 64ths of the time to live, so a document
+//! that is seen each second is not rewritten each second. Times in the same 64th are not written when the server stops
+//! either. So a restart, with or without a crash, may shorten the life of a document by a 64th of the time to live. No
+//! answer depends on a last-seen time.
 //!
 //! An expiry is a delete like a client's: it takes the id's latch, a place in the queue and its own position in the
 //! commit order. An expired document that is not yet deleted is still found, and stays if it is seen again.
@@ -45,8 +47,8 @@ const IDLE: Duration = Duration::from_millis(200);
 const REST_MIN: Duration = Duration::from_millis(1);
 
 /// Starts the thread. It runs the next step of expiry in each open collection, and then pauses for as long as that
-/// took. Expiry therefore uses at most half of the work that one thread can make the disk do. Stop the thread before
-/// the collections are closed, and join it after they are closed, so that nothing blocks its last step.
+/// took. Expiry therefore causes at most half of the disk load that one thread can cause. Stop the thread before the
+/// collections are closed, and join it after they are closed, so that nothing blocks its last step.
 pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Expiry>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-expiry", open, |collections, stop| {
         let started = Instant::now();
@@ -78,7 +80,7 @@ struct Sweep {
     /// How long the most overdue document has been overdue, in this round and in the one before.
     lag: Duration,
     lag_before: Duration,
-    /// Whether a failure has been logged. It is logged once, because every round meets it again.
+    /// Whether a failure has been logged. It is logged once, because every later round fails in the same way.
     complained: bool,
     clock: Clock,
 }
@@ -213,14 +215,15 @@ impl Expiry {
 
     /// Deletes an expired document. Does nothing if clients need the queue.
     fn expire(&self, place: Place, seq: Seq) -> Result<Option<Ticket<bool>>> {
-        // Checked before the record is read, because the disk is busy in that case.
+        // This is checked before the record is read, because the disk is busy while clients need the queue.
         if self.writes.is_busy() {
             return Ok(None);
         }
         let (lookup, index) = (self.lookup(), self.lookup().index());
         let Some(record) = lookup.records().record(seq)? else { return Ok(None) };
         expire(&self.writes, &Existing { place, record }, || {
-            // Checked again, because the document may have been seen or replaced, or the time to live changed.
+            // This is checked again, because the document may have been seen or replaced, or the time to live may have
+            // changed.
             let there = index.peek(place).is_some_and(|held| held.seq == seq && held.removed == Seq(0));
             let ttl = lookup.policy().settings.ttl;
             let due = index.last_seen().zip(ttl).map(|(times, ttl)| times.due(place, TimestampMs::now(), ttl));
@@ -228,8 +231,8 @@ impl Expiry {
         })
     }
 
-    /// Sends last-seen times to the disk with the next transaction, and waits for it. Only one set of times is
-    /// therefore on its way at a time.
+    /// Sends last-seen times to the disk with the next transaction, and waits until they are written. Therefore only
+    /// one set of times is on its way to the disk at a time.
     fn write_times(&self, times: &LastSeen, unwritten: Vec<Unwritten>) -> Result<()> {
         if unwritten.is_empty() {
             return Ok(());

@@ -15,7 +15,7 @@ use crate::verdicts::{Attached, CollectionError, InsertOptions, Result};
 
 /// The number of documents in a step. They are decided one after another, and become durable together.
 const STEP_DOCUMENTS: usize = 128;
-/// The maximum size of the texts or shingles of a step without its last document, in bytes.
+/// The maximum size of the texts or shingles of a step, in bytes. The last document of the step is not counted.
 const STEP_BYTES: usize = 8 << 20;
 /// The maximum size of an answer in bytes. The answer is used only for the report.
 const ANSWER_BYTES: usize = 64 << 10;
@@ -32,7 +32,7 @@ pub(super) fn start(
     open: impl Fn() -> Option<Vec<Arc<Merges>>> + Send + 'static,
     exists: impl Fn(&CollectionName) -> bool + Send + 'static,
 ) -> Rounds {
-    // Insertions wait with timeouts.
+    // The runtime needs timers, because insertions wait with timeouts.
     let runtime = Builder::new_current_thread().enable_time().build().expect("the system can start a runtime");
     Rounds::start("hapax-merges", open, move |collections, stop| {
         let started = Instant::now();
@@ -68,7 +68,7 @@ impl Merges {
         Self { name, created, writes, opened }
     }
 
-    /// Inserts the next documents of a merge. Returns whether it continues at once.
+    /// Inserts the next documents of a merge. Returns whether the next step may follow at once.
     async fn step(&self, open: &[Arc<Self>], exists: &impl Fn(&CollectionName) -> bool) -> bool {
         // This number is read before the progress of the merge. If a decision is undone later, the number differs.
         let undone = self.writes.undone();
@@ -114,9 +114,9 @@ impl Merges {
         let store = source.writes.lookup().records().store();
         let mut records = match store.whole_records(merge.after, STEP_DOCUMENTS, STEP_BYTES) {
             Ok(records) => records,
-            // The damage would stop this merge and those after it for ever.
+            // If this merge waited instead, the damage would block it and all later merges for ever.
             Err(error @ StoreError::Damaged { .. }) => {
-                let aborted = Some(format!("`hapax verify --repair` mends what is damaged: {error}"));
+                let aborted = Some(format!("`hapax verify --repair` repairs this damage: {error}"));
                 return self.end(Merge { aborted, ..merge }).await.map(|()| true);
             }
             Err(error) => return Err(error.into()),
@@ -151,14 +151,14 @@ impl Merges {
     }
 
     /// Returns the last document of this collection that belongs to a merge into another collection. After a crash or a
-    /// restore, this collection may have fewer documents than when the merge began. It then assigns their positions to
-    /// other documents.
+    /// restore, this collection may have fewer documents than when the merge began. It then assigns the positions of
+    /// the lost documents to other documents.
     fn through(&self, merge: &Merge) -> Seq {
         let (at, last) = self.opened;
         if merge.accepted < at { merge.source.through.min(last) } else { merge.source.through }
     }
 
-    /// Decides on one document. After an error, try again later.
+    /// Decides on one document. After an error, the caller tries again later.
     async fn insert(&self, merge: &Merge, undone: u64, source: &Self, record: Record) -> Result<Decided> {
         let place = MergePlace { merge: merge.number, source: record.seq, undone };
         let (id, made) = (record.id.clone(), stored_whole(source.writes.lookup(), &source.name, &record)?);

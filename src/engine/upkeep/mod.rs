@@ -1,6 +1,6 @@
-//! Work in the background: deletes expired documents, removes those that were deleted by label, merges
-//! collections, writes statistics, reads records again to find damage, changes settings, watches the
-//! disk.
+//! Work in the background: deletes expired documents, removes documents that were deleted by label, merges collections,
+//! writes statistics, reads records again to find damage, changes settings, watches the disk, and measures lookups and
+//! buckets for the metrics.
 
 mod canary;
 mod clock;

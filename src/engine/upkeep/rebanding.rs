@@ -1,6 +1,6 @@
 //! Changes the settings of a collection in use. A new banding is built from the signatures in memory while the old one
 //! serves requests. A few documents are placed each time the decision lock is held, and every decision keeps both
-//! bandings up to date. The new one takes over once it is complete and on disk.
+//! bandings up to date. The new banding takes over once it is complete and its setting is on disk.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ impl Rebanding {
         Ok(settings)
     }
 
-    /// Builds the new banding with every document in it. Stops early if the collection is closed, which also refuses
-    /// the rest of the change, or if the process has no memory left.
+    /// Builds the new banding with every document in it. Stops early if the collection is closed or the process has no
+    /// memory left. A closed collection also refuses the rest of the change.
     async fn build(&self, settings: &Settings) -> Result<Option<UnfinishedBanding>> {
         let (writes, banding) = (Arc::clone(&self.writes), settings.banding);
         blocking(move || {

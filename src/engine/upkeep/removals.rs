@@ -1,6 +1,6 @@
-//! Removes documents that were deleted by label from the disk, a few hundred at a time, in the background. A part is
+//! Removes documents from the disk after a deletion by label, in the background, a few hundred at a time. A part is
 //! removed once its documents have left memory: until then a reader may need their records. If too many jobs have
-//! ended, also forgets the oldest of them, with their reports.
+//! ended, also forgets some of them, with their reports (`engine/jobs.rs` chooses the jobs).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ const IDLE: Duration = Duration::from_millis(200);
 /// The pause while documents wait for their last readers. Also the shortest pause.
 const REST_MIN: Duration = Duration::from_millis(1);
 
-/// Starts the thread. It pauses for as long as each step took, so it uses at most half of the work that one thread can
-/// make the disk do. Stop it before the collections are closed, and join it after they are closed.
+/// Starts the thread. After each step, it pauses for as long as the step took. So it causes at most half of the disk
+/// load that one thread can cause. Stop it before the collections are closed, and join it after they are closed.
 pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Removals>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-removals", open, |collections, stop| {
         let started = Instant::now();
@@ -39,7 +39,7 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Removals>>> + Send + 'stat
 pub(crate) struct Removals {
     collection: CollectionName,
     writes: Arc<Writes>,
-    /// Whether a failure has been logged. It is logged once, because every step meets it again.
+    /// Whether a failure has been logged. It is logged once, because every later step fails in the same way.
     complained: Mutex<bool>,
 }
 
@@ -49,7 +49,7 @@ impl Removals {
     }
 
     /// Removes the next part or the next reports, if there are any and if clients leave room in the queue. Blocks the
-    /// thread. Returns whether it continues at once.
+    /// thread. Returns whether the next step may follow at once.
     fn step(&self) -> bool {
         if self.writes.is_busy() {
             return false;

@@ -50,7 +50,7 @@ impl Rounds {
         self.stop.tell();
     }
 
-    /// Waits for the current step. Blocks the thread.
+    /// Waits for the end of the current step. Blocks the calling thread.
     pub(crate) fn join(&self) {
         let thread = self.thread.lock().take();
         if let Some(thread) = thread

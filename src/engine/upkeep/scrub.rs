@@ -1,7 +1,7 @@
 //! The scrub: a thread that reads every record of the open collections again, at a bounded rate, and reports those that
 //! differ from the data that was written. Damage is therefore found while there are still backups, even if no request
-//! reads the record. After each step, the thread pauses for as long as reading the bytes of that step takes at this
-//! rate.
+//! reads the record. After each step, the thread pauses until the step and the pause together have taken as long as
+//! reading the step's bytes takes at this rate.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

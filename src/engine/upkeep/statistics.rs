@@ -25,7 +25,8 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static
     })
 }
 
-/// Writes the counts that are not on disk, and waits until they are. If the disk refuses, the next round tries again.
+/// Writes the counts that are not on disk, and waits until they are on disk. If the disk refuses the write, the next
+/// round tries again.
 pub(crate) fn write(writes: &Writes) {
     let _writing = writes.statistics().writing();
     let rows = Arc::new(writes.statistics().take_unwritten());

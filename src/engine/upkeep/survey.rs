@@ -19,7 +19,7 @@ const REST: u32 = 50;
 const REST_MAX: Duration = Duration::from_secs(30);
 /// The maximum number of documents that a survey looks at.
 const DOCUMENTS_MAX: u32 = 2000;
-/// In collections of up to this many documents the largest bucket is exact, however small it is.
+/// In collections of up to this many documents, the size of the largest bucket is exact, however small the bucket is.
 const ALL_DOCUMENTS_MAX: u64 = 10_000;
 
 /// Starts the survey of one data directory.

@@ -24,8 +24,8 @@ impl<S> Default for States<S> {
 
 impl<S> States<S> {
     /// Makes the states of new collections, and drops those of collections that are no longer open. Collections are
-    /// compared by identity: another one of the same name may have been created in the meantime, with metric series of
-    /// its own.
+    /// compared by identity: another collection of the same name may have been created in the meantime, with metric
+    /// series of its own.
     pub(super) fn keep(&mut self, open: &[Target], make: impl Fn(&Target) -> S) {
         let lookups: HashMap<&CollectionName, *const Lookup> =
             open.iter().map(|target| (&target.name, Arc::as_ptr(&target.lookup))).collect();

@@ -21,12 +21,12 @@ const TREE_ENTRY_BYTES: usize = (size_of::<(Seq, Seq)>() + size_of::<Place>()) *
 pub(crate) struct Clusters {
     /// Document that joined a cluster -> name of the cluster.
     joined: BTreeMap<Seq, Seq>,
-    /// (Name of the cluster, document) -> place. Contains the documents that joined, and founders once another document
-    /// has joined them.
+    /// (Name of the cluster, document) -> place. Contains the documents that joined, and each founder that another
+    /// document has joined.
     documents: BTreeMap<(Seq, Seq), Place>,
 }
 
-/// A document that has left its cluster, with everything needed to undo that.
+/// A document that has left its cluster, with everything that is needed to undo this.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     seq: Seq,
@@ -78,8 +78,8 @@ impl Clusters {
         !self.documents.is_empty() && (self.joined.contains_key(&seq) || self.documents.contains_key(&(seq, seq)))
     }
 
-    /// Returns the match whose cluster a new document joins: the best match that is a representative once `leaving` has
-    /// left.
+    /// Returns the match whose cluster a new document joins: the best match that is a representative after the document
+    /// `leaving` has left.
     pub(super) fn choose(&self, ranked: &[Ranked], leaving: Option<Seq>) -> Option<(Seq, Place)> {
         let represents = |ranked: &&Ranked| match self.joined.get(&ranked.found.seq) {
             None => true,
@@ -88,7 +88,7 @@ impl Clusters {
         ranked.iter().find(represents).map(|ranked| (ranked.found.seq, ranked.found.place))
     }
 
-    /// Returns the representative of a document that joined a cluster, once `leaving` has left.
+    /// Returns the representative of a document that joined a cluster, after the document `leaving` has left.
     pub(super) fn representative_of(&self, seq: Seq, leaving: Option<Seq>) -> Option<(Seq, Place)> {
         self.first(*self.joined.get(&seq)?, leaving)
     }
@@ -127,7 +127,8 @@ impl Clusters {
         if is_first { self.first(cluster, Some(seq)) } else { None }
     }
 
-    /// Removes a document from its cluster. If it represented the cluster, also returns the document that now does.
+    /// Removes a document from its cluster. If it represented the cluster, also returns the document that now
+    /// represents it.
     pub(super) fn leave(&mut self, seq: Seq) -> (Left, Option<(Seq, Place)>) {
         let cluster = self.joined.remove(&seq).unwrap_or(seq);
         let was_first = self.first(cluster, None).is_some_and(|(first, _)| first == seq);

@@ -1,7 +1,7 @@
 //! The committer: one thread per collection that writes decisions to disk in order. A transaction takes all decisions
 //! that are waiting, up to a limit. In: the queue that the decision lock guards. Out: a new value of `durable`, and an
-//! answer for every ticket. If the disk refuses, every decision that is not durable is undone and its ticket gets the
-//! error.
+//! answer for every ticket. If the disk refuses a write, every decision that is not durable is undone and its ticket
+//! gets the error.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ enum QueuedBatch {
     },
 }
 
-/// Closes the collection if the committer ever panics, so that no write waits for it for ever.
+/// Closes the collection if the committer ever panics, so that no write waits for the committer for ever.
 struct CloseOnDrop(Arc<Writes>);
 
 impl Drop for CloseOnDrop {
@@ -108,8 +108,8 @@ impl Committer {
         }
     }
 
-    /// Removes documents from memory that no reader can see any longer. Stops after a short time, because writes wait
-    /// for this thread.
+    /// Removes from memory the documents that no reader can see any longer. Stops after a short time, because writes
+    /// wait for this thread.
     fn remove_gone(&self) {
         let (lookup, mut spent, mut most) = (self.writes.lookup(), Duration::ZERO, REMOVAL);
         while spent < most && lookup.index().has_removable() {
@@ -261,8 +261,8 @@ impl Committer {
         }
     }
 
-    /// Removes documents that were deleted by label from the disk. If the disk is full, the reserve makes room for
-    /// that.
+    /// Removes from the disk documents that were deleted by label. If the disk is full, the reserve makes room for this
+    /// change.
     fn remove_doomed(&mut self, part: &Part) -> std::result::Result<(), StoreError> {
         let now = TimestampMs::now();
         let deletion = match self.writer.remove_doomed(&part.doomed, now) {
@@ -303,7 +303,7 @@ impl Committer {
         undo(&self.writes, decisions, error);
     }
 
-    /// Shows decisions that are on disk to everything that reads.
+    /// Makes decisions visible to all readers after they have reached the disk.
     fn publish(&self, decisions: &[QueuedWrite], last: Seq) {
         let lookup = self.writes.lookup();
         self.publish_jobs(decisions);
@@ -312,7 +312,8 @@ impl Committer {
         let promoted = decisions.iter().flat_map(|decision| decision.step.left()).filter_map(|left| left.promoted());
         let promoted: Vec<Place> =
             promoted.inspect(|&(seq, _)| lookup.records().unlink(seq)).map(|(_, place)| place).collect();
-        // Checks see the batch from here on. Documents that the batch removed wait for the checks that began before.
+        // Checks see the batch from here on. Documents that the batch removed stay in memory until the checks that
+        // began earlier have ended.
         lookup.set_durable(last);
         let gone = self.count(decisions);
         lookup.index().gone(gone, promoted);
@@ -337,7 +338,7 @@ impl Committer {
         }
     }
 
-    /// Shows metadata that is now on disk to all lookups.
+    /// Makes metadata that is now on disk visible to all lookups.
     fn publish_updates(&self, decisions: &[QueuedWrite]) {
         let updated = |decision: &QueuedWrite| match decision.step {
             Step::Updated { seq, .. } => Some(seq),
@@ -364,8 +365,8 @@ impl Committer {
         }
     }
 
-    /// Updates the counts with these decisions, and returns the documents that are gone. A link that was promoted in
-    /// the same transaction was counted as a link before, and leaves as an ordinary document.
+    /// Updates the counts with these decisions, and returns the documents that are gone. A promotion subtracts one
+    /// link. If the promoted document is removed in the same transaction, it counts as an ordinary document then.
     fn count(&self, decisions: &[QueuedWrite]) -> Vec<Place> {
         let lookup = self.writes.lookup();
         let mut gone = Vec::new();

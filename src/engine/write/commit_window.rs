@@ -1,14 +1,16 @@
 //! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync. A
 //! transaction begins when as many writes wait for it as the recent transactions had. It also begins when a window has
-//! passed since the last transaction began. Many clients therefore cause at most one sync in each window, unless that
-//! many writes wait again before its end. If only inserts of streams wait, and many more are coming, the transaction
-//! waits for [`PATIENCE`]: a sync costs as much for a hundred documents as for twenty. `commit.rs` writes them.
+//! passed since the last transaction began. Many clients therefore usually cause at most one sync in each window. There
+//! are more only if as many writes wait again before the window ends. If only inserts of streams wait, and many more
+//! are coming, the transaction waits for [`PATIENCE`]: a sync costs as much for a hundred documents as for twenty.
+//! `commit.rs` writes the transactions.
 
 use std::time::{Duration, Instant};
 
-/// A transaction of patient writes begins at the latest this long after the last transaction began.
+/// A transaction of patient writes begins at most this long after the last transaction began.
 const PATIENCE: Duration = Duration::from_millis(4);
-/// Patient writes wait on if at least this many came since the last look. Fewer of them are a crowd like any other.
+/// Patient writes continue to wait if at least this many new writes came since the last look. Fewer patient writes are
+/// treated like other writes.
 const COMING_MIN: usize = 8;
 
 #[derive(Debug)]
@@ -17,13 +19,13 @@ pub(super) struct CommitWindow {
     patience: Duration,
     /// When the last transaction began.
     last: Option<Instant>,
-    /// The end of the wait of patient writes, if the window has passed and they wait on.
+    /// The time until which patient writes wait, if they continue to wait after the window has passed.
     patient_until: Option<Instant>,
     /// The number of writes that waited at the last look.
     waited: usize,
     /// The number of writes that shared a transaction recently. A smaller transaction reduces it by an eighth, so that
-    /// a few of them do not end the sharing. A transaction of less than half the size reduces it by half, because the
-    /// crowd has gone.
+    /// a few small transactions do not end the sharing. A transaction of less than half the size reduces it by half,
+    /// because the crowd has gone.
     crowd: usize,
 }
 
@@ -33,7 +35,7 @@ pub(super) struct Wait {
     pub time: Duration,
     /// The number of waiting writes that ends the wait.
     pub entries: usize,
-    /// Whether the first write that is not patient ends it, too.
+    /// Whether the first write that is not patient ends the wait, too.
     pub is_patient: bool,
 }
 
@@ -43,14 +45,15 @@ impl CommitWindow {
         Self { window, patience: PATIENCE, last: None, patient_until: None, waited: 0, crowd: 0 }
     }
 
-    /// Returns how long the next transaction must still wait if this many writes wait for it, of which it takes `most`;
-    /// `None` if it may begin.
+    /// Returns how long the next transaction must still wait; `None` if it may begin. `waiting` writes wait for it, and
+    /// it takes at most `most` of them.
     pub(super) fn wait(&mut self, waiting: usize, most: usize, are_patient: impl FnOnce() -> bool) -> Option<Wait> {
         if waiting >= most || self.window.is_zero() {
             return None;
         }
         let (last, now) = (self.last?, Instant::now());
-        // A few patient writes may be all: some streams wait for each answer before they send more.
+        // A few patient writes may be all that will come, because some streams wait for each answer before they send
+        // more.
         let is_patient = waiting >= COMING_MIN && are_patient();
         if waiting >= self.crowd && !is_patient {
             return None;
@@ -69,7 +72,7 @@ impl CommitWindow {
         self.patient_until.map(|until| Wait { time: until - now, entries, is_patient })
     }
 
-    /// Notes that a transaction begins while this many writes wait, of which it takes `most`.
+    /// Notes that a transaction begins while `waiting` writes wait, and that it takes at most `most` of them.
     pub(super) fn begin(&mut self, waiting: usize, most: usize) {
         (self.last, self.patient_until) = (Some(Instant::now()), None);
         self.waited = waiting.saturating_sub(most);

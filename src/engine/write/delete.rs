@@ -80,7 +80,7 @@ fn found_and_open<'a>(writes: &'a Writes, id: &DocId) -> Result<(Option<Existing
     }
 }
 
-/// Deletes an expired document. Does nothing if another operation on its id is in progress; the next round comes soon.
+/// Deletes an expired document. Does nothing if another operation on its id is in progress; the next round tries again.
 /// `is_due` is called under the decision lock, so its answer cannot change before the delete.
 pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> bool) -> Result<Option<Ticket<bool>>> {
     let Some(turn) = writes.turns().try_take(&existing.record.id) else { return Ok(None) };

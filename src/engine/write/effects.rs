@@ -99,12 +99,12 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
 
 fn full() -> CollectionError {
     CollectionError::Overloaded {
-        detail: format!("the collection is full: {PLACES_MAX} documents is the most it can hold"),
+        detail: format!("the collection is full: it can have at most {PLACES_MAX} documents"),
         retry_after: retry_after::OPERATOR,
     }
 }
 
-/// Stops counting a document for its labels, as decided.
+/// Stops counting a document for its labels when its removal is decided.
 fn leave_labels(lookup: &Lookup, record: &Record) {
     lookup.index().count_labels(lookup.index().known_labels(record.labels.as_ref()), false);
 }
@@ -135,8 +135,8 @@ pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, seq: Seq) -> bool {
 }
 
 /// Removes a document from its cluster, at a position in the commit order. If the next representative of the cluster is
-/// a link, it becomes an ordinary document at the same position. Otherwise a lookup might find no document of the
-/// cluster.
+/// a link, it becomes an ordinary document at the same position. If it stayed a link, a lookup might find no document
+/// of the cluster.
 pub(super) fn leave_cluster(lookup: &Lookup, order: &mut Order, (seq, at): (Seq, Seq), departure: Departure) -> Left {
     let (left, next) = order.clusters_mut().leave(seq);
     let promoted = next.filter(|_| departure.promotes);
@@ -154,8 +154,8 @@ pub(super) fn rejoin_cluster(lookup: &Lookup, order: &mut Order, left: Left) {
     order.clusters_mut().rejoin(left);
 }
 
-/// Removes a document that was never durable from its cluster, the index and the records. Documents that joined its
-/// cluster later have been undone already.
+/// Removes a document from its cluster, the index and the records. The document was never durable. Documents that
+/// joined its cluster later have been undone already.
 pub(super) fn withdraw(lookup: &Lookup, order: &mut Order, place: Place) {
     lookup.index().count_labels(lookup.index().labels_at(place), false);
     let seq = lookup.index().withdraw(place);

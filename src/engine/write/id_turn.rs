@@ -1,5 +1,5 @@
-//! The right to write an id: its latch, and a place in the commit queue. Held from before the id is looked up until the
-//! write is durable or undone.
+//! The right to write an id: its latch, and a place in the commit queue. A write holds this right from before the id is
+//! looked up until the write is durable or undone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,8 @@ impl WriteTurns {
         };
         tokio::time::timeout(self.wait_max, taken).await.map_err(|_| CollectionError::Overloaded {
             detail: format!(
-                "the write waited too long for {} others, or for an earlier write of the same id; nothing was written; try again",
+                "the write waited too long for {} other writes, or for an earlier write of the same id; nothing was \
+                 written; try again",
                 self.taken()
             ),
             retry_after: retry_after::after_waiting(self.wait_max),

@@ -1,4 +1,4 @@
-//! Check-and-insert: gathers the facts for a decision, asks `rules` for the plan, and carries it out. There is no
+//! Check-and-insert: gathers the facts for a decision, asks `rules` for the plan, and carries out the plan. There is no
 //! I/O under the decision lock: data from the disk is fetched before the lock is taken. If the decision turns out to
 //! need more data, it releases the lock first.
 
@@ -57,7 +57,7 @@ pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Box<Insertion>) 
             }
         }
     };
-    // This is done here because the decision is made under a lock.
+    // The answer is shortened here, and not in the decision, because a lock is held during the decision.
     ticket.value_mut().fit(bytes_max);
     writes.lookup().meters().verdict(Op::Insert, ticket.value());
     Ok(ticket)
@@ -119,13 +119,14 @@ fn decide_once(writes: &Writes, insertion: &Insertion, turn: &mut Option<WriteTu
     Err(changing())
 }
 
-/// Refuses a new id if many others have the same fingerprint: each request for one of them reads the records of all.
+/// Refuses a new id if many others have the same fingerprint: each request for one of these ids reads the records of
+/// all of them.
 fn refuse_crowd(writes: &Writes, id: &DocId) -> Result<()> {
     let others = writes.lookup().index().held_by(id_fingerprint(id)).len();
     if others < FINGERPRINT_SHARED_MAX {
         return Ok(());
     }
-    let detail = format!("has the same hash as {others} stored ids, the most that may; choose another id");
+    let detail = format!("has the same hash as {others} stored ids, the most that are allowed; choose another id");
     Err(CollectionError::Invalid { field: "id", detail })
 }
 
@@ -159,7 +160,8 @@ struct Deciding<'a> {
 struct Representatives {
     /// The representative of the best match, if the best match is a link.
     of_link: Option<(Seq, Place)>,
-    /// The representative of the cluster to join: `of_link`, or the best match that is a representative.
+    /// The representative of the cluster to join: `of_link` if present, otherwise the best match that is a
+    /// representative.
     to_join: Option<(Seq, Place)>,
 }
 
@@ -347,7 +349,7 @@ impl<'a> Deciding<'a> {
         Ok(self.writes.enqueue_noted(order, verdict, effect, (merged, insertion.options.patient), turn))
     }
 
-    /// Returns the best revisit that a match gives, if the insertion has the digest of its payload.
+    /// Returns the best of the revisits for the matches, if the insertion has the digest of its payload.
     fn revisit(&self, judgement: &Judgement) -> Option<Revisit> {
         let digest = self.insertion.payload_digest()?;
         revisit(judgement, &self.mentions, self.insertion.options.limit, |seq, mention| {
@@ -420,9 +422,9 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// Adds the representative of each cluster of which the search found a document but not the representative. A limit of
-/// the lookup may have hidden the representative, or the bands may not have proposed it. Without it, the new document
-/// would start another cluster. Adds at most as many as there are matches.
+/// If the search found a document of a cluster but not its representative, adds the representative. A limit of the
+/// lookup may have hidden the representative, or the bands may not have proposed it. Without it, the new document would
+/// start another cluster. Adds at most as many documents as there are matches.
 fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, query: &Query<'_>, leaving: Option<Seq>) {
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);

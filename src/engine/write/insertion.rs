@@ -11,7 +11,8 @@ use crate::store::Additions;
 use crate::types::{DocId, Merged, PayloadDigest, Verdict};
 use crate::verdicts::{Attached, InsertOptions, Kept, Made};
 
-/// Metadata up to this length is not counted, because all writes that may wait take only some megabytes of it together.
+/// Metadata up to this length is not counted, because all writes that may wait have only some megabytes of such
+/// metadata together.
 const METADATA_BYTES_FREE: usize = 1024;
 
 /// A document to insert, with its options.

@@ -1,10 +1,10 @@
-//! Deletion of all documents with a label. It is one decision. After its position in the commit order, no decision sees
-//! these documents. Once it is durable, no check sees them. Each leaves its cluster at once, so that the next living
-//! document represents it. Their removal from memory and disk follows (`engine/upkeep/removals.rs`), also after a
-//! restart.
+//! Deletes all documents with a label, as one decision. After its position in the commit order, no decision sees these
+//! documents. Once it is durable, no check sees them. Each document leaves its cluster at once, so that the next living
+//! document represents the cluster. The removal of the documents from memory and disk follows
+//! (`engine/upkeep/removals.rs`), also after a restart.
 //!
-//! It takes no latches of ids. An operation on an id checks, under the decision lock, whether the document that it
-//! found is still there.
+//! The deletion takes no latches of ids. Therefore an operation on an id checks, under the decision lock, whether the
+//! document that it found is still there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

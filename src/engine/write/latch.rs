@@ -1,7 +1,7 @@
-//! One operation per id at a time: a lock by id, first come, first served.
-//! Held from before an id is looked up until the operation is durable or undone, so the result of the lookup stays
-//! true. The guard belongs to the operation's entry in the commit queue, so a client that disconnects keeps no other
-//! client waiting.
+//! Allows one operation per id at a time: each id has a lock, first come, first served. An operation holds the lock
+//! from before its id is looked up until the operation is durable or undone, so the result of the lookup stays true.
+//! The guard belongs to the operation's entry in the commit queue, so a client that disconnects keeps no other client
+//! waiting.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl Drop for Latch {
         let next = {
             let mut held = self.latches.held.lock();
             let waiting = held.get_mut(&self.id).expect("a latch is in the map while it is held");
-            // Cancelled waiters are skipped here. If one of them received the latch, it would drop it again, one call
-            // deeper in the stack.
+            // Cancelled waiters are skipped here. If one of them received the latch, it would drop the latch again, one
+            // call deeper in the stack.
             let next = std::iter::from_fn(|| waiting.pop_front()).find(|next| !next.is_closed());
             if next.is_none() {
                 held.remove(&self.id);
@@ -73,8 +73,8 @@ impl Drop for Latch {
             next
         };
         if let Some(next) = next {
-            // If the waiter is cancelled at this moment, the latch comes back unsent. Dropping it here hands it to the
-            // next waiter.
+            // If the waiter is cancelled at this moment, `send` returns the latch. Dropping the latch here passes it to
+            // the next waiter.
             let latch = Latch { latches: Arc::clone(&self.latches), id: self.id.clone() };
             drop(next.send(latch));
         }

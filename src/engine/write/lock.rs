@@ -1,5 +1,5 @@
-//! The decision lock of a collection. It guards the commit order, and a write holds it while the write is decided. It
-//! measures how long decisions hold it, and says in advance if it will be held for long.
+//! The decision lock of a collection. It guards the commit order, and a write holds it while the write is decided. The
+//! lock also measures how long decisions hold it, and shows in advance if a thread will hold it for long.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! Merges: another collection's documents are inserted into this one, in order of `seq`. The decision on each document
-//! is written together with its report and the progress of the merge, so no document is decided on twice after a crash.
-//! Clusters are never merged (`clusters.rs`).
+//! is written together with its report and the progress of the merge, so after a crash no document is decided a second
+//! time. Clusters are never merged (`clusters.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -81,11 +81,11 @@ pub(super) struct QueuedWrite {
     pub step: Step,
     /// The last `seq` that was assigned when the decision was made.
     pub at: Seq,
-    /// Whether it may wait longer for other writes that share its transaction.
+    /// Whether the decision may wait longer for other writes that share its transaction.
     pub patient: bool,
     /// Receives the outcome of the write.
     pub answer: oneshot::Sender<Result<()>>,
-    /// Returned once the decision has been answered. `None` if the decision is not about a single id.
+    /// Released once the decision has been answered. `None` if the decision is not about a single id.
     pub _turn: Option<WriteTurn>,
 }
 
@@ -108,7 +108,7 @@ pub(super) enum Step {
     /// A document got other metadata or labels.
     Updated {
         seq: Seq,
-        /// How its labels change. `None` if they stay.
+        /// How its labels change. `None` if they stay the same.
         labels: Option<Relabelling>,
     },
     /// Documents were deleted by label.

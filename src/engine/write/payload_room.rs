@@ -28,7 +28,7 @@ impl PayloadBudget {
 
 /// The bytes that may wait in one collection, and how many of them are free.
 pub(super) struct PayloadRoom {
-    /// Has as many permits as all collections together. It shows how much this collection takes.
+    /// Has as many permits as all collections together. Its free permits show how many bytes of this collection wait.
     own: Arc<Semaphore>,
     all: PayloadBudget,
     wait_max: Duration,

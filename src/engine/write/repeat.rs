@@ -48,7 +48,7 @@ pub(super) fn repeat(
     see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
     // The same text may come from another page, for example with another menu. The mark of that page is stored, so that
-    // the page is recognised when it comes again.
+    // the page is recognised when it is sent again.
     let is_same_page = page.zip(held.page).is_some_and(|(sent, held)| sent.hash == held.hash);
     let page = if is_same_page { held.page } else { *page };
     let (merged, patient) = (insertion.merged(&verdict), insertion.options.patient);
@@ -90,7 +90,8 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
     let missing = lookup.records().recall(&mut mentions, matches.iter().map(|found| found.seq), false);
     let digest = insertion.payload_digest();
     lookup.records().load(&mut mentions, &missing, insertion.metadata_bytes(), digest.is_some())?;
-    // Records of deleted documents may still be in memory, and on disk.
+    // Records of deleted documents may still be in memory and on disk, so a record does not prove that its document
+    // still exists.
     let (_reading, view) = lookup.read();
     let lives = |seq: Seq| {
         let index = lookup.index();

@@ -1,4 +1,4 @@
-//! The rules of a write. In: the client's options, the content that its id holds, and the findings of the lookup. Out:
+//! The rules of a write. In: the client's options, the content that the id holds, and the findings of the lookup. Out:
 //! the answer, and the changes to make. Pure: it knows nothing of the index, the store, locks or time.
 //!
 //! The caller asks in this order and stops at the first plan:
@@ -37,8 +37,8 @@ pub(crate) enum Held {
     },
 }
 
-/// The metadata, labels and capture that were sent, compared with those of the document. `{}` equals none, but differs
-/// from leaving them out.
+/// The metadata, labels and capture that were sent, compared with those of the document. If the document has no
+/// metadata, `{}` is `Equal`, but metadata that was left out is `Absent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentBeside {
     Absent,
@@ -53,8 +53,9 @@ pub(crate) enum Duplicates {
     None,
     Found {
         best: BestMatch,
-        /// Whether there is a document to join: the representative of the best match if that is a link, otherwise the
-        /// best match that is a representative. Both are judged as if the held content had left.
+        /// Whether there is a document to join: the representative of the best match if the best match is a link,
+        /// otherwise the best match that is a representative. Both are determined as if the held document had already
+        /// left.
         representative: bool,
     },
 }
@@ -64,7 +65,7 @@ pub(crate) enum BestMatch {
     Document,
     /// A link to another document.
     Link,
-    /// A link that represents its cluster itself once the held content has left.
+    /// A link that represents its cluster itself once the held document has left.
     Heir,
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct Plan {
     pub seen_again: SeenAgain,
 }
 
-/// The reason for not taking a document.
+/// The reason for refusing a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The id holds other content, and the client did not say what to do with it.
@@ -90,7 +91,7 @@ pub(crate) enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Nothing,
-    /// The representative of the held document, unless it represents its cluster itself.
+    /// The representative of the held document, unless the held document represents its cluster itself.
     OfHeld,
     /// The representative of the cluster that the new document joins.
     Joined,
@@ -155,7 +156,7 @@ impl Plan {
         }
     }
 
-    /// Returns the plan that replaces this one, which stores a document, if there is no room.
+    /// Returns the plan to use instead of this one if there is no room. This plan stores a document.
     pub(crate) fn without_room(self) -> Self {
         let nothing = Self::new(Err(Refusal::NoRoom), Effect::Nothing);
         Self { seen_again: self.seen_again, ..nothing }

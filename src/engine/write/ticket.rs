@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use crate::types::{Seq, Verdict};
 use crate::verdicts::{CollectionError, Result};
 
-/// An answer that may be given once everything it depends on is on disk.
+/// An answer that may be given once all the data that it depends on is on disk.
 pub struct Ticket<T> {
     value: T,
     at: Seq,
@@ -23,8 +23,8 @@ impl<T> Ticket<T> {
         Self { value, at, durable: Some(durable) }
     }
 
-    /// Returns the last position in the commit order that was assigned when this was decided. For a change, this is its
-    /// own position.
+    /// Returns the last position in the commit order that was assigned when the decision was made. For a change, this
+    /// is the position of the change itself.
     pub fn at(&self) -> Seq {
         self.at
     }
@@ -47,7 +47,7 @@ impl<T> Ticket<T> {
         &mut self.value
     }
 
-    /// Waits until everything the answer depends on is on disk, and returns the answer.
+    /// Waits until all the data that the answer depends on is on disk, and returns the answer.
     pub async fn wait(self) -> Result<T> {
         if let Some(durable) = self.durable {
             durable.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;

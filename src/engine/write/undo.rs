@@ -1,5 +1,5 @@
-//! Undoes the decisions that are not durable when the disk refuses a write. The newest decision is undone first, so
-//! that each decision finds the index in the state in which it left it.
+//! If the disk refuses a write, undoes all decisions that are not durable. The newest decision is undone first. So when
+//! a decision is undone, the index is in the state in which the decision left it.
 
 use super::effects::{rejoin_cluster, withdraw};
 use super::label_deletion::undo_doom;
@@ -29,8 +29,8 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     for (at, decision) in decisions.iter().enumerate().rev() {
         undo_step(writes, &mut order, &decision.step, uncertain && at < tried);
     }
-    // This comes last, because other threads look for documents without the lock, and documents may come back here. A
-    // thread that has seen a part of this looks again.
+    // This count changes last. Other threads may have looked for documents without the lock while some decisions were
+    // undone. They see that the count has changed, and look again.
     writes.note_undone();
     // Every decision up to here is settled. The numbers of these decisions are not assigned again.
     lookup.set_durable(order.last());

@@ -126,13 +126,13 @@ impl Writes {
     }
 
     /// Like [`open_order`](Self::open_order), for a document of a merge. Also returns an error if decisions were undone
-    /// since its step began: an earlier document of the merge may be one of them, and the progress of the merge would
-    /// skip it.
+    /// since its step began. An earlier document of the merge may have been undone, and the merge would then skip that
+    /// document.
     pub(super) fn open_order_of(&self, merge: Option<MergePlace>) -> Result<OpenOrder<'_>> {
         let order = self.open_order()?;
         if merge.is_some_and(|place| place.undone != self.undone()) {
             return Err(CollectionError::Overloaded {
-                detail: "earlier documents could not be stored, and come first".to_owned(),
+                detail: "earlier documents of the merge could not be stored, and must be stored first".to_owned(),
                 retry_after: retry_after::SOON,
             });
         }
@@ -165,8 +165,8 @@ impl Writes {
         work()
     }
 
-    /// Sends a decision to the disk. If it changes nothing and all earlier decisions are on disk, there is nothing to
-    /// wait for.
+    /// Sends a decision to the disk. If it changes nothing and all earlier decisions are on disk, the ticket is ready
+    /// at once.
     pub(super) fn enqueue<T>(
         &self,
         order: &mut Order,
@@ -177,7 +177,7 @@ impl Writes {
         self.enqueue_noted(order, value, (change, step), (None, false), turn)
     }
 
-    /// Like [`enqueue`](Self::enqueue), together with the report of a merge, and whether the write is patient.
+    /// Like [`enqueue`](Self::enqueue), but also takes the report of a merge and whether the write is patient.
     pub(super) fn enqueue_noted<T>(
         &self,
         order: &mut Order,
@@ -207,7 +207,7 @@ impl Writes {
         self.write_alone(Alone::Golden(pairs))
     }
 
-    /// Removes documents that were deleted by label from the disk.
+    /// Removes from the disk documents that were deleted by label.
     pub(crate) fn remove_doomed(&self, part: Arc<Part>) -> Result<Written> {
         self.write_alone(Alone::RemoveDoomed(part))
     }
@@ -222,7 +222,7 @@ impl Writes {
         self.write_alone(Alone::Job(Box::new(job)))
     }
 
-    /// Forgets reports of a job that has ended, or the job itself if it has none left.
+    /// Forgets reports of a job that has ended, or the job itself if it has no report left.
     pub(crate) fn forget_job(&self, number: Seq) -> Result<Written> {
         self.write_alone(Alone::ForgetJob(number))
     }
@@ -284,7 +284,7 @@ impl Writes {
         self.order.lock().memory_mut().admit_banding(self.lookup.index(), banding)
     }
 
-    /// Returns an error if the process has no memory for more than it holds.
+    /// Returns an error if the process has no memory left.
     pub(crate) fn may_grow(&self) -> Result<()> {
         self.order.lock().memory_mut().may_grow()
     }

@@ -1,4 +1,5 @@
-//! Memory for request bodies, shared by all requests. Knows nothing of its use.
+//! Decides whether there is memory for a request body. All requests share one budget. Knows nothing of how the memory
+//! is used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,10 +30,10 @@ struct Shared {
     kept: usize,
     /// Held by the one request that is waiting for a large amount of memory. Other such requests queue here.
     waiting: Mutex<()>,
-    /// The units that decoders may keep.
+    /// The units that are reserved for decoders.
     windows: Arc<Semaphore>,
     windows_max: usize,
-    /// The bound of the whole process. While it is reached, large bodies get no memory.
+    /// The memory limit of the whole process. While this limit is reached, large bodies get no memory.
     process: Arc<Bound>,
     /// The handle is looked up once, because every request changes the metric.
     taken: Gauge,
@@ -57,7 +58,7 @@ impl Units {
     fn give_back(&self, units: usize) {
         self.free.fetch_add(units, Ordering::SeqCst);
         // A request that waits sets `awaited` before it looks at `free`. So either the request sees the new units, or
-        // this sees `awaited`.
+        // this function sees `awaited`.
         if self.awaited.load(Ordering::SeqCst) {
             self.freed.notify_waiters();
         }
@@ -91,10 +92,10 @@ impl Budget {
         self
     }
 
-    /// Reserves a part of the budget for decoders: everything that a request for `largest` bytes leaves, but at most
-    /// half of the budget. If that is less than `window_bytes`, the part is `window_bytes`, but at most three quarters
-    /// of the budget. A request that waits for memory never waits for this part, because its holders may be waiting
-    /// too.
+    /// Reserves a part of the budget for decoders: the whole budget without `largest` bytes and without the part for
+    /// small bodies, but at most half of the budget. If that is less than `window_bytes`, the part is `window_bytes`,
+    /// but at most three quarters of the budget. A request that waits for memory never waits for this part, because the
+    /// requests that hold it may be waiting too.
     pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
         self.with(|shared| {
             let least = window_bytes.div_ceil(UNIT).min(shared.units_max / 4 * 3);
@@ -118,13 +119,13 @@ impl Budget {
         Ok(Window { _room: room, _share: share })
     }
 
-    /// Sets the bound of the process. Large bodies get no memory while the process has reached this bound.
+    /// Sets the memory limit of the process. While the process has reached this limit, large bodies get no memory.
     pub(crate) fn within(self, process: &Arc<Bound>) -> Self {
         self.with(|shared| shared.process = Arc::clone(process))
     }
 
-    /// Keeps an eighth of the memory for bodies of up to [`SMALL_BYTES_MAX`], or less if a body of `largest` bytes
-    /// would otherwise not fit. Without this, large bodies that make no progress would block all others.
+    /// Reserves an eighth of the memory for bodies of up to [`SMALL_BYTES_MAX`], or less if a body of `largest` bytes
+    /// would otherwise not fit. Without this reserve, large bodies that make no progress would block all other bodies.
     pub(crate) fn keeping_some_for_small_ones(self, largest: usize) -> Self {
         self.with(|shared| {
             shared.kept = (shared.units_max / 8).min(shared.units_max.saturating_sub(largest / UNIT + 1));
@@ -136,9 +137,9 @@ impl Budget {
         Room { units: 0, budget: self.clone() }
     }
 
-    /// Waits for memory. Never waits for more than the budget without the decoders' part. While it waits, the caller
-    /// must hold no memory except a [`Window`], because other requests may be waiting for that memory. Memory that
-    /// becomes free while a large request waits goes to small ones.
+    /// Waits for memory, at most for the budget without the part for decoders. During the wait, the caller must hold no
+    /// memory except a [`Window`], because other requests may be waiting for that memory. While a large request waits,
+    /// small requests may take the memory that becomes free.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
         let Shared { free, units_max, kept, waiting, windows_max, process, .. } = &*self.0;
         let mut room = self.room();
@@ -159,7 +160,7 @@ impl Budget {
             if room.resize(bytes).is_ok() {
                 return room;
             }
-            // The wait has a limit: if the process had no memory, no notification may follow.
+            // The wait has a limit, because no notification follows when the process has memory again.
             let _ = tokio::time::timeout(SHORT_PAUSE, freed).await;
         }
     }
@@ -196,8 +197,8 @@ impl Room {
         self.resize(bytes.min(self.bytes())).expect("less than there is");
     }
 
-    /// Sets the reservation to `bytes`, the memory that the work needs, or to the whole budget if that is less. So a
-    /// request is never refused if it is the only one.
+    /// Sets the reservation to `bytes`, the memory that the work needs. If this is more than the whole budget, the
+    /// budget is enough. So a request is never refused if it is the only one.
     pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
         self.resize(bytes.min(self.budget.0.units_max * UNIT))
     }
@@ -248,8 +249,8 @@ mod tests {
 
     use super::*;
 
-    /// A compressed stream once kept 8 MiB for its decoder and waited for another 28 MiB of a budget of 32 MiB. So much
-    /// could never become free.
+    /// A compressed stream once kept 8 MiB for its decoder and waited for another 28 MiB of a budget of 32 MiB. That
+    /// much could never become free.
     #[tokio::test]
     async fn what_decoders_keep_is_never_waited_for() {
         const WINDOW: usize = 8 << 20;

@@ -58,7 +58,7 @@ pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
 
 /// Returns the problem for a body that could not be read.
 pub(crate) fn broken(error: &std::io::Error) -> Problem {
-    // The client's bytes are not logged; the library's message says what is wrong with them.
+    // The library's message is logged. It describes the error, and contains none of the client's bytes.
     tracing::debug!(%error, "could not read a request body");
     Problem::new(Code::MalformedBody, "the body ended early, or its compressed data is invalid")
 }

@@ -64,8 +64,8 @@ impl Commas {
 /// A room that holds fewer bytes than this is not shrunk.
 const GIVEN_BACK_FROM: usize = 64 * 1024;
 
-/// Reserves memory for a content, which is the only part of the body still in use, and for its shingles. A small room
-/// that is large enough keeps its size.
+/// Changes the reservation to the memory for a content and for its shingles. The other parts of the body are no longer
+/// in use. A small room that is large enough keeps its size.
 pub(crate) fn fit_content(
     room: &mut Room,
     content: &Content,
@@ -82,12 +82,12 @@ pub(crate) fn fit_content(
             let bytes = html.markup.len();
             room.fit(3 * bytes + collection.shingle_bytes(purpose, bytes))
         }
-        // `json_bytes` has already counted its elements.
+        // `json_bytes` has already counted the elements of a set.
         Content::Set(_) | Content::Signature { .. } => Ok(()),
     }
 }
 
-/// Does the same for a content that several collections are asked about.
+/// Does the same as [`fit_content`] for a content that is looked up in several collections.
 pub(crate) fn fit_asked_content(
     room: &mut Room,
     content: &Content,
@@ -97,7 +97,7 @@ pub(crate) fn fit_asked_content(
     let (bytes, copied) = (content.bytes(), asked.copied_bytes(content));
     match content {
         Content::Text(_) => room.fit(bytes + copied + asked.shingle_bytes(purpose, bytes)),
-        // As in `fit_content`, for each page that is extracted.
+        // The same as in `fit_content`, with the copies of the page.
         Content::Html(_) => room.fit(3 * bytes + copied + asked.shingle_bytes(purpose, bytes)),
         Content::Set(elements) if copied > 0 => {
             room.fit(room.bytes() + copied + elements.len() * size_of::<SetElement>())

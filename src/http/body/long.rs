@@ -17,7 +17,7 @@ impl LongWork {
         Self { cpu: cpu.clone(), admitted: None }
     }
 
-    /// Notes that the body has at least this many bytes.
+    /// Records that the body has at least this many bytes. Returns an error if the pool refuses the work.
     pub(super) fn of(&mut self, bytes: u64) -> Result<(), Refused> {
         if self.admitted.is_none() && bytes > LONG_BYTES_MIN as u64 {
             self.admitted = Some(self.cpu.admit()?);

@@ -33,8 +33,8 @@ pub(crate) struct Slices {
     bytes_max: u64,
     /// The size of a slice; smaller if the announced length is shorter.
     slice_bytes: usize,
-    /// An upper bound on the output that the decoder keeps in memory, in bytes. It counts like the slice, because a
-    /// stream may last for hours.
+    /// An upper bound on the output that the decoder keeps in memory, in bytes. Memory for this output is reserved
+    /// together with the slice, because a stream may last for hours.
     window_bytes: usize,
     patience: Patience,
     notes: Notes,
@@ -79,7 +79,7 @@ impl Slices {
         if announced.is_some_and(|bytes| bytes > bytes_max) {
             return Err(too_large(bytes_max));
         }
-        // One byte more than announced, so that the end is seen without a larger buffer.
+        // A slice has room for one byte more than announced, so that the end is found without a larger buffer.
         let slice_bytes = announced.map_or(SLICE_BYTES, |bytes| SLICE_BYTES.min(bytes as usize + 1));
         let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
         let window_bytes = window_bytes(headers);

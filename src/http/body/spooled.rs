@@ -14,8 +14,8 @@ use crate::config::HttpLimits;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
 
-/// Writes all of a body to `file`, while there is `room`. Arriving bytes postpone `deadline`. A client that sends
-/// nothing, or sends too slowly, gets 408.
+/// Writes all of a body to `file`. `room` returns an error if the disk has no space for more bytes. Arriving bytes
+/// postpone `deadline`. A client that sends nothing, or sends too slowly, gets 408.
 pub(crate) async fn spooled(
     headers: &HeaderMap,
     body: Body,

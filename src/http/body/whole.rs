@@ -101,7 +101,7 @@ pub(crate) async fn whole(
 impl Whole {
     /// Makes a body from bytes that arrived in one piece.
     fn at_once(bytes: Bytes, budget: &Budget, arriving: &mut Arriving) -> Result<Self, Problem> {
-        // Counted first, because a body counts even if there is no room for it.
+        // Counted first, because a body counts even if there is no memory for it.
         arriving.arrived(bytes.len());
         let mut room = budget.room();
         room.resize(bytes.len())?;
@@ -109,9 +109,9 @@ impl Whole {
     }
 }
 
-/// Returns the bytes of a body of known length if it is short and has already arrived in one piece. Most short bodies
-/// have, because they arrive together with their head. A reader would cost several times as much. Otherwise returns the
-/// body unchanged.
+/// Returns the bytes of a body of known length if the body is short and has already arrived in one piece. Otherwise
+/// returns the body itself. Most short bodies arrive in one piece, together with their head, and a reader would cost
+/// several times as much for them.
 fn at_once(mut body: Body, known: Option<usize>) -> Result<Bytes, Body> {
     let Some(bytes) = known.filter(|&bytes| bytes <= LONG_BYTES_MIN) else { return Err(body) };
     // The waker does nothing. If the body has not arrived, a reader polls it again, with a waker of its own.

@@ -38,7 +38,7 @@ pub(crate) struct ConnectionTimes {
     pub(crate) drain_idle: Duration,
 }
 
-/// Whether a connection is about to end, and how far that has come.
+/// Whether a connection is about to end, and in which stage its end is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     No,
@@ -55,14 +55,14 @@ pub(crate) struct Activity {
     /// The time since which bytes of an answer have been waiting for the client to read; 0 if no bytes wait.
     write_waits_since: AtomicU64,
     traffic: Traffic,
-    /// The answers that are being sent. Some that have ended may still be in the list.
+    /// The answers that are being sent. The list may still contain answers that have ended.
     sending: Mutex<Vec<Unread>>,
     /// The time at which the connection was opened, or at which its last answer ended.
     free_since: AtomicU64,
-    /// The time at which the first byte after that arrived; 0 if none has.
+    /// The time at which the first byte after `free_since` arrived; 0 if none has arrived.
     head_since: AtomicU64,
     begun: AtomicBool,
-    /// Whether the connection is HTTP/2, where arriving bytes need not be part of a request.
+    /// Whether the connection is HTTP/2. Over HTTP/2, arriving bytes may belong to no request.
     multiplexed: AtomicBool,
     asked_to_leave: AtomicBool,
     over: AtomicBool,
@@ -144,13 +144,13 @@ impl Activity {
         sending.push(answer);
     }
 
-    /// Returns how long the connection has waited only for its client to read; `None` if a request is still being
-    /// worked on.
+    /// If the connection only waits for its client to read answers, returns for how long. Returns `None` if a request
+    /// is still being worked on.
     pub(crate) fn unread_for(&self) -> Option<Duration> {
         let since = self.write_waits_since.load(Ordering::Acquire);
         if since > 0 {
-            // A client may send all of a long body before it reads. Over HTTP/2 a client can send bytes at any time, so
-            // they do not count.
+            // A client may send all of a long body before it reads. Over HTTP/2, a client can send bytes at any time,
+            // so received bytes do not count.
             let sent = if self.is_multiplexed() { 0 } else { self.traffic.last_received() };
             return Some(self.moment(since.max(sent)).elapsed());
         }
@@ -171,7 +171,7 @@ impl Activity {
         if !begun || partial { ConnectionState::Head } else { ConnectionState::Idle }
     }
 
-    /// Returns the time since which nothing is being answered; `None` if something is, or if the connection is over.
+    /// Returns the time since which no request is being answered; `None` if the connection is busy or over.
     pub(crate) fn free_since(&self) -> Option<Instant> {
         (self.state() != ConnectionState::Busy && !self.over.load(Ordering::Relaxed))
             .then(|| self.moment(self.free_since.load(Ordering::Acquire)))
@@ -192,8 +192,9 @@ impl Activity {
         self.traffic.carry(bytes);
     }
 
-    /// Whether the client sends far more than its requests need. Over HTTP/1, a client can send nothing but requests.
-    /// Before the first request it is not known which of the two it is, but then a head of HTTP/1 is far shorter.
+    /// Whether the client sends far more than its requests need. Over HTTP/1, a client can only send requests. Before
+    /// the first request, the version of HTTP is not known. The check applies then too, because the head of an HTTP/1
+    /// request is far shorter than a flood.
     pub(crate) fn is_flooded(&self) -> bool {
         (self.is_multiplexed() || !self.begun.load(Ordering::Relaxed)) && self.traffic.is_flood()
     }
@@ -227,7 +228,7 @@ impl Activity {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Asks the connection to make room. The connection ignores this if it has work when it sees the request.
+    /// Asks the connection to make room. The connection ignores this if it has work by then.
     pub(crate) fn ask_to_leave(&self) {
         self.asked_to_leave.store(true, Ordering::Release);
         self.waker.wake();

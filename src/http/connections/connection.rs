@@ -60,9 +60,9 @@ pub(crate) struct Serving {
     early: Option<Early>,
     patience: ConnectionTimes,
     write_timeout: Duration,
-    /// Places for HTTP/2 requests. A request that is alone on its connection needs none. Each request takes some 20 KB,
-    /// and up to 36 KB with its headers, until its body has arrived: 1000 connections with 256 requests each would take
-    /// 5 GB.
+    /// Places for HTTP/2 requests. A request that is alone on its connection needs no place. Each request takes about
+    /// 20 KB of memory, and up to 36 KB with its headers, until its body has arrived: 1000 connections with 256
+    /// requests each would take 5 GB.
     streams: Arc<Semaphore>,
     /// `None`: plain HTTP.
     tls: Option<Acceptor>,
@@ -97,7 +97,7 @@ impl Serving {
         let patience = ConnectionTimes {
             header_timeout: limits.header_timeout,
             keep_alive_timeout: limits.keep_alive_timeout,
-            // The other half of the time is for the answers.
+            // The other half of `drain_timeout` is for the answers.
             drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
         };
         let streams = Arc::new(Semaphore::new(streams_max));
@@ -105,7 +105,7 @@ impl Serving {
         Self { builder, router, early, patience, write_timeout: limits.write_timeout, streams, tls, drain, cut }
     }
 
-    /// Tells every client to send its next request elsewhere, and closes connections without a request soon.
+    /// Tells every client to send its next request elsewhere, and soon closes the connections that have no request.
     pub(crate) fn drain(&self) {
         self.drain.give();
     }
@@ -145,8 +145,9 @@ impl Serving {
             let (ends, sent) = (Arc::clone(&ends), Arc::clone(&counted));
             Either::Right(async move {
                 let Ok(mut answer) = answer.await;
-                // First all requests that have arrived are worked on, then all answers are sent, so that a sleeping
-                // client is woken only once. Waking it for each answer took a third of the time of a short check.
+                // After this yield, all requests that have arrived are worked on first. Then all answers are sent, so
+                // that a sleeping client is woken only once. Waking it for each answer took a third of the time of a
+                // short check.
                 tokio::task::yield_now().await;
                 let open = match answer.extensions_mut().remove::<GivenUp>() {
                     Some(given_up) => {
@@ -225,8 +226,8 @@ impl ConnectionWatch {
     }
 
     fn next(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Fate {
-        // An HTTP/2 client is told at once: it sends no further requests, and requests on their way are still answered.
-        // HTTP/1 has no such message, so there the next answer carries `Connection: close`.
+        // An HTTP/2 client is told at once to send no further requests. Requests on their way are still answered.
+        // HTTP/1 has no such message, so the next answer carries `Connection: close`.
         if matches!(self.ending, Ending::Stopping(_)) && self.activity.is_multiplexed() {
             return self.leaves();
         }
@@ -266,7 +267,7 @@ impl ConnectionWatch {
                     self.leaves()
                 }
                 (Ending::No, _) => dropped(value::CLOSED_NO_REQUEST),
-                // If a part of a head has arrived, the rest of it has LEAVING_TIME.
+                // If a part of a head has arrived, the rest must arrive within LEAVING_TIME.
                 (Ending::Stopping(_), _) => self.leaves(),
                 (Ending::Leaving(_), _) => Fate::IsDropped,
             };

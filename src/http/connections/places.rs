@@ -20,7 +20,8 @@ use tokio::time::Instant;
 use super::activity::{Activity, ConnectionState};
 use crate::telemetry::names;
 
-/// How many connections may be without a place at once, because they are closing or are closed and still being read.
+/// How many connections may be without a place at once: those that are closing, and closed ones that are still being
+/// read.
 const fn leaving_max(connections_max: usize) -> usize {
     match connections_max / 16 {
         0..4 => 4,
@@ -223,8 +224,8 @@ mod tests {
         let asked = || activities.iter().position(|activity| activity.take_asked_to_leave());
         assert!(places.make_room(Duration::ZERO));
         assert_eq!(asked(), Some(2), "the second has answered since");
-        // The third had no request at all, so it is not spared. The second has just answered, and the first is being
-        // answered.
+        // A connection without any request is not spared, so the third one gets a request. The second has just
+        // answered, and the first is busy.
         places.oldest.lock().clear();
         drop(activities[2].answer(false));
         assert!(!places.make_room(SPARED));

@@ -1,5 +1,5 @@
-//! A signal to connections. They check for it whenever they do something. Polling a token takes two locks, so a signal
-//! has a flag next to its token. Knows nothing of its meaning.
+//! A signal to connections, which check it whenever they do something. Polling a cancellation token takes two locks, so
+//! a signal has a flag in addition to its token. Knows nothing of the signal's meaning.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,7 +19,7 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    /// Returns a signal that can be given alone, and that is also given when this one is.
+    /// Returns a signal that can be given alone, and that is also given when its parent is given.
     pub(super) fn child(&self) -> Self {
         Self { given: Arc::default(), to_all: Arc::clone(&self.given), token: self.token.child_token() }
     }

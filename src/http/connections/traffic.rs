@@ -1,17 +1,18 @@
-//! How many bytes a connection has received, when the last ones came, and how many bytes its requests and answers have.
-//! In: counts. Out: whether the connection receives far more than its requests need.
+//! Decides whether a connection receives far more bytes than its requests need. In: the bytes that the connection has
+//! received, and the bytes of its requests and answers. Out: whether this is a flood, and the time at which bytes last
+//! arrived.
 //!
 //! HTTP/2 has frames that belong to no request: PING, SETTINGS, WINDOW_UPDATE and PRIORITY. A client can send them for
-//! ever. Each costs the server work, and no limit on requests counts them.
+//! ever. Each frame costs the server work, and no limit on requests counts these frames.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A client may send this many bytes for each byte of its requests and answers. If a body arrives byte by byte, each
-/// byte in its own DATA frame and TLS record, a byte takes 32.
+/// byte in its own DATA frame and TLS record, each byte takes 32 bytes.
 const OVERHEAD_MAX: u64 = 40;
-/// A client may send this many bytes in addition.
+/// A client may send this many bytes in addition to [`OVERHEAD_MAX`] for each byte.
 const OVERHEAD_SPARED: u64 = 1024 * 1024;
-/// What a header field takes in addition to its name and its value, as HTTP/2 counts it.
+/// The bytes that HTTP/2 counts for a header field in addition to its name and its value.
 pub(super) const FIELD_BYTES: u64 = 32;
 
 /// The bytes of one connection.
@@ -41,7 +42,7 @@ impl Traffic {
         self.carried.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether the client has sent so much that belongs to no request that the connection must end.
+    /// Whether the client has sent so many bytes outside of requests that the connection must end.
     pub(super) fn is_flood(&self) -> bool {
         let carried = self.carried.load(Ordering::Relaxed);
         self.received.load(Ordering::Relaxed) / OVERHEAD_MAX > carried.saturating_add(OVERHEAD_SPARED / OVERHEAD_MAX)

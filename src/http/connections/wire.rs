@@ -89,7 +89,7 @@ impl Secured {
     fn begin(&mut self, first: Option<u8>) {
         let Self::Fresh(socket, acceptor) = std::mem::replace(self, Self::Over) else { return };
         match first {
-            // A load balancer may open a connection only to check that it can.
+            // A load balancer may open a connection only to check that the port is open.
             None => {}
             Some(HANDSHAKE) => *self = Self::Handshake(acceptor.accept(socket)),
             Some(letter) if letter.is_ascii_uppercase() => {
@@ -112,7 +112,7 @@ impl Secured {
 
 fn failed(error: io::Error, mut socket: Socket, cx: &mut Context<'_>) -> io::Error {
     count(tls::failure(&error));
-    // The client should get the alert, so its side is given the chance to close first.
+    // The client should get the alert. So the server ends only its own direction, and the client can close first.
     let _ = Pin::new(&mut socket).poll_shutdown(cx);
     error
 }

@@ -11,8 +11,8 @@ use crate::types::ratio;
 /// An upper bound on the number of backups of a series to keep.
 const KEEP_MAX: u32 = 1000;
 
-/// Parses the body of `POST`. Returns the backup's name (the current time by default), and how many of a series to
-/// keep.
+/// Parses the body of `POST`. Returns the backup's name (the current time by default), and how many backups of its
+/// series to keep.
 pub fn name_and_keep(text: &str) -> Result<(BackupName, Option<u32>), Problem> {
     let mut object = Object::parse(text)?;
     let name = object.string("name")?;

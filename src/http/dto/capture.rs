@@ -28,7 +28,7 @@ pub fn capture(date: Option<&str>, digest: Option<&str>) -> Result<Capture, Prob
 mod tests {
     use super::*;
 
-    // A misspelt date of a capture is refused, unless extra fields are ignored.
+    // A malformed date of a capture is refused. If extra fields are ignored, it is ignored too.
     #[test]
     fn a_date_that_is_none_of_a_capture_is_an_extra_field() {
         let read = |text: &str, ignores_extra| of_fields(&mut Object::parse(text).unwrap(), ignores_extra);

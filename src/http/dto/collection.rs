@@ -86,7 +86,7 @@ fn named(
     };
     let mut spec = base;
     for (name, value) in parts {
-        // Replaced in the canonical text, so that only the core knows names and ranges.
+        // The part is replaced in the canonical text, so that only the core has to know names and valid values.
         let canonical = spec.to_string();
         let replaced: Vec<_> = canonical
             .split(';')

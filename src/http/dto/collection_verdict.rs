@@ -8,7 +8,7 @@ use crate::collections::{Opinion, Said};
 use crate::http::error::{Problem, ProblemBody};
 use crate::types::{CollectionName, ratio};
 
-/// The verdict of one collection without its matches, or why it could not be asked.
+/// The verdict of one collection without its matches, or the error if the collection could not be asked.
 #[derive(Debug, Serialize)]
 pub struct SaidBody {
     #[serde(serialize_with = "name")]
@@ -52,8 +52,8 @@ impl SaidBody {
         }
     }
 
-    /// Returns the part for a key that sees only verdicts. It is the same as if the request had asked this collection
-    /// alone.
+    /// Returns the part for a key that sees only verdicts. The key would see the same part if the request asked this
+    /// collection alone.
     pub fn verdict_only(self) -> Self {
         Self { error: self.error, ..Self::short(self.collection, self.verdict, self.complete) }
     }

@@ -18,8 +18,8 @@ use crate::http::query::shown;
 use crate::keys::Scope;
 use crate::types::{Content, DocId, Document, Html, Label, Labels, Metadata, SetElement, Syntax};
 
-/// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
-/// it.
+/// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages are counted
+/// without it.
 pub const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
 /// The treatment of a text that has ill-formed Unicode.
@@ -75,12 +75,12 @@ impl DocumentInput {
     }
 }
 
-/// Parses a document in JSON. Its content must be one that the caller may send.
+/// Parses a document in JSON. Refuses a kind of content that the caller may not send.
 pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<DocumentInput, Problem> {
     of_fields(text, invalid, Extra::Refuse, caller)
 }
 
-/// Parses a document in the same way, with a choice of how to treat extra fields.
+/// Does the same as [`from_json`], and treats extra fields as `extra` says.
 pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) -> Result<DocumentInput, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.map(DocId::new).transpose()?;
@@ -129,8 +129,8 @@ pub fn from_page(id: Option<DocId>, bytes: &[u8], charset: Option<&str>, syntax:
     DocumentInput { id, content: Content::Html(Html { markup, syntax }), attached: Attached::default() }
 }
 
-/// Returns the one content among an object's fields; `None` if there is none. A signature or a set needs its own scope,
-/// because it can be crafted to share bands with any document.
+/// Returns the one content among an object's fields; `None` if there is none. The caller needs the scope `sign` for a
+/// signature or a set, because these can be crafted to share bands with any document.
 pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Result<Option<Content>, Problem> {
     let text = object.raw("text");
     let markup = object.raw("html");
@@ -162,7 +162,7 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
         return string("text", raw).map(|text| Some(Content::Text(text)));
     }
     if let Some(raw) = markup {
-        // The charset was needed only to build the request: a JSON string has none.
+        // A JSON string is Unicode already, so no charset is needed.
         return string("html", raw).map(|markup| Some(Content::Html(Html::untyped(markup))));
     }
     if let Some(raw) = set {
@@ -411,7 +411,8 @@ mod tests {
         assert_eq!(field(r#"{"text":"x","fingerprint":"00"}"#), "fingerprint");
     }
 
-    // A generated Java client (openapi-generator) sends an empty set with each document. It could store no document.
+    // A generated Java client (openapi-generator) sends an empty set with each document. Without this rule, all its
+    // documents would be refused.
     #[test]
     fn an_empty_set_counts_only_alone() {
         for set in ["[]", "[ \n]"] {

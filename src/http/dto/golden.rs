@@ -26,7 +26,7 @@ pub fn pairs(text: &str) -> Result<Vec<GoldenPair>, Problem> {
         .collect::<Result<_, _>>()?;
     let bytes: usize = pairs.iter().map(GoldenPair::bytes).sum();
     if bytes > GoldenReport::BYTES_MAX {
-        let detail = format!("has {bytes} bytes of texts; it may have {}", GoldenReport::BYTES_MAX);
+        let detail = format!("has {bytes} bytes of texts; at most {} are allowed", GoldenReport::BYTES_MAX);
         return Err(Problem::invalid("pairs", detail));
     }
     Ok(pairs)

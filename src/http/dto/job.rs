@@ -1,4 +1,4 @@
-//! Jobs as JSON: work that goes on after its request was answered.
+//! Jobs as JSON: work that continues after its request was answered.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ fn state(ended: bool, aborted: bool) -> &'static str {
 }
 
 impl ReportPage {
-    /// `more` says whether more may follow.
+    /// `more` says whether more reports may follow.
     pub fn new(reports: Vec<(Seq, String)>, more: bool) -> Self {
         let last = reports.last().filter(|_| more).map(|(seq, _)| seq.0.to_string());
         let raw = |(_, report)| RawValue::from_string(report).expect("stored reports are JSON");

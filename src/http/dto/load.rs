@@ -1,4 +1,4 @@
-//! What a load made, as JSON.
+//! The result of a load, as JSON.
 
 use serde::Serialize;
 

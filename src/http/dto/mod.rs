@@ -1,5 +1,5 @@
-//! The JSON of requests and answers, one file for each kind.
-//! Handlers write no JSON by hand. Nothing here decides anything. `text` writes members faster than serde.
+//! The JSON of requests and answers, one file for each kind. Handlers write no JSON by hand. Nothing here decides
+//! anything. `text` writes the members of an object faster than serde does.
 
 pub mod backup;
 pub mod buckets;

@@ -8,7 +8,7 @@ use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::types::{Metadata, PageFacts, json_bytes};
 
-/// The field of the metadata that holds a page's facts.
+/// The field of the metadata that contains a page's facts.
 const FIELD: &str = "page";
 
 /// The title, address and language of a page, and how its text was extracted.

@@ -10,12 +10,13 @@ use crate::types::{Content, SignedText};
 
 /// The required form of a fingerprint and of a content hash, for error messages.
 pub(super) const HEX_DIGITS: &str = "must be 32 lower-case hex digits";
-/// An upper bound that no text in memory can reach.
+/// An upper bound on the number of shingles, which no text in memory can reach.
 const SHINGLES_MAX: u64 = 1 << 40;
 const FIELDS: [&str; 2] = ["content_hash", "shingles"];
 
-/// Adds the facts to a signature. They need a scope of their own, because with them a document can pass for a copy of
-/// any text. With `ignores_others`, they may also come with another kind of content; they are then ignored.
+/// Adds the facts to a signature. The caller needs the scope `load` to send them, because with them a document can pass
+/// for a copy of any text. If another kind of content has such fields, they are refused, or ignored with
+/// `ignores_others`.
 pub(super) fn add(
     content: &mut Option<Content>,
     object: &mut Object<'_>,
@@ -29,7 +30,7 @@ pub(super) fn add(
             *text = signed_text(fields)?;
             text.map_or(Ok(()), |_| caller.require_for(Scope::Load, "a `content_hash`"))
         }
-        // Without `ignores_others`, they are refused. Corpora have fields of the same names.
+        // With `ignores_others` the fields are ignored, because corpora have fields of the same names.
         (_, Some(name)) if !ignores_others => Err(Problem::invalid(name, "is only allowed together with `signature`")),
         _ => Ok(()),
     }

@@ -1,6 +1,5 @@
-//! Members of objects as JSON, the same bytes that serde writes. Names are written as they are, and not searched for
-//! characters to escape. A name is passed with its quotes, its colon and, unless it is the first one, the comma before
-//! it.
+//! Writes members of JSON objects: the same bytes that serde writes. A name is passed with its quotes and its colon,
+//! and with the comma before it if it is not the first name. Names are not escaped.
 
 use std::io::{self, Write};
 
@@ -18,7 +17,7 @@ pub(super) fn value(out: &mut impl Write, name: &str, value: &impl Serialize) ->
 /// Writes a string.
 #[inline]
 pub(super) fn string(out: &mut impl Write, name: &str, text: &str) -> io::Result<()> {
-    // The compiler makes vector code of a loop that does not end early.
+    // The compiler can make vector code of this loop, because the loop never ends early.
     let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
     if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
         return value(out, name, &text);
@@ -29,12 +28,12 @@ pub(super) fn string(out: &mut impl Write, name: &str, text: &str) -> io::Result
     out.write_all(b"\"")
 }
 
-/// Writes a number. Numbers below 1 with at most six decimals, such as similarities, are written here, all others by
-/// serde.
+/// Writes a number. Numbers below 1 with at most six decimals, such as similarities, are written here. serde writes all
+/// others.
 #[inline]
 pub(super) fn number(out: &mut impl Write, name: &str, number: f64) -> io::Result<()> {
     let millionths = (number * 1e6 + 0.5) as u32;
-    // serde writes numbers below ten millionths with an exponent.
+    // serde writes numbers below 0.00001 with an exponent.
     if !(10..1_000_000).contains(&millionths) || f64::from(millionths) / 1e6 != number {
         return value(out, name, &number);
     }
@@ -64,7 +63,7 @@ fn decimals(millionths: u32) -> ([u8; 6], usize) {
     (digits, len)
 }
 
-/// Writes the last digits of a number over zeros.
+/// Writes the last digits of a number into `zeros`, which has only the digit 0.
 fn put(zeros: &mut [u8], number: u32) {
     let mut rest = number;
     for digit in zeros.iter_mut().rev() {

@@ -137,7 +137,7 @@ pub struct TuneBody {
     curve: Vec<CurvePoint>,
 }
 
-/// The cost of lookups, the cost in memory, and the error.
+/// The cost of lookups, the cost in memory, and the standard error of the estimate.
 #[derive(Debug, Serialize)]
 struct CostBody {
     background_candidates: f64,

@@ -1,4 +1,4 @@
-//! A verdict as JSON. Fields that do not apply are absent, never null. `text` writes it faster than serde.
+//! A verdict as JSON. Fields that do not apply are absent, never null. `text` writes this JSON faster than serde does.
 
 pub mod text;
 
@@ -53,10 +53,10 @@ pub struct VerdictBody {
     page: Option<Box<PageBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revisit: Option<Box<RevisitBody>>,
-    /// The matches in other collections. Only an insertion has them.
+    /// The matches in other collections. Only the verdict on an insertion has this field.
     #[serde(skip_serializing_if = "Option::is_none")]
     elsewhere: Option<Vec<MatchBody>>,
-    /// The verdict of each collection, if several were asked.
+    /// The verdict of each collection, if several collections were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     collections: Option<Vec<SaidBody>>,
 }
@@ -108,8 +108,8 @@ struct PreviousBody {
 }
 
 impl VerdictBody {
-    /// Makes the JSON form of a verdict in `collection`; if several were asked, this is the collection of the path.
-    /// `request_id` is for the errors of collections that could not be asked.
+    /// Makes the JSON form of a verdict. `collection` is the collection that was asked, or the one of the path if
+    /// several were asked. The errors of collections that could not be asked contain the id that `request_id` returns.
     pub fn joint(collection: &CollectionName, joint: JointVerdict, request_id: impl Fn() -> String) -> Self {
         let JointParts { verdict, said, elsewhere, omitted, complete } = joint.into_parts();
         let omitted = omitted.map(|Omitted { matches, metadata }| OmittedBody { matches, metadata });
@@ -429,7 +429,7 @@ mod tests {
             let longest = Verdict { matches: vec![longest_match(); matches], ..longest() };
             let name = CollectionName::new(&"c".repeat(64)).unwrap();
             let bytes = written(&body(&name, longest.clone())).len();
-            // Another 64 bytes for the fields that a line of a bulk answer adds.
+            // A line of a bulk answer has further fields, which take up to 64 bytes.
             assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
             assert!(longest.bytes() <= Verdict::bytes_max(matches, true) + Revisit::JSON_BYTES_MAX);
         }

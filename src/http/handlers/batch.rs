@@ -63,8 +63,8 @@ pub async fn batch(
     let checks = matches!(op, Operation::Check(_));
     let work = DocumentWork::of_request(&state, caller, collection.clone(), op, invalid, room.json_bytes_max());
     let work = work.asking(&state, asked);
-    // Checks run concurrently, and their answers are counted later, one after another. So the checks that run at once
-    // share the limit.
+    // Checks run concurrently, and their answers are counted only later, one after another. So each of the concurrent
+    // checks gets an equal part of the limit.
     let beside = if checks { ahead().min(documents.len()).max(1) } else { 1 };
     let answer_bytes_max = room.json_bytes_max() / beside;
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };

@@ -111,12 +111,12 @@ pub async fn read(
 ) -> Result<Response, Problem> {
     quota.take_documents(1)?;
     let with_text = query.choice("with", &[("none", false), ("text", true)])?;
-    // `limit` is also checked if there is an `id`, because generated clients always send the default. One document is
-    // within every limit.
+    // `limit` is allowed together with an `id`, because generated clients always send the default. It is then checked,
+    // but has no effect.
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     if let Some(id) = query.id()? {
         if let Some(of_pages) = ["cursor", "label"].into_iter().find(|name| query.get(name).is_some()) {
-            return Err(Problem::invalid(of_pages, "cannot be combined with `id`; it is for pages"));
+            return Err(Problem::invalid(of_pages, "cannot be combined with `id`; it is only for lists of documents"));
         }
         if with_text {
             return read_with_text(&state, &collection, id).await;
@@ -126,7 +126,7 @@ pub async fn read(
         return Ok(Json(DocumentRecord::from(document)).into_response());
     }
     if with_text {
-        return Err(Problem::invalid("with", "`text` needs an `id`; pages have no texts"));
+        return Err(Problem::invalid("with", "`text` needs an `id`; lists of documents have no texts"));
     }
     let after = query.get("cursor").map(Cursor::parse).transpose()?;
     let labelled = |text: &str| Ok(ScopeTerm { label: Label::parse(text)?, lacks: false });
@@ -149,7 +149,7 @@ pub async fn labels(
 ) -> Result<Answer<LabelPage>, Problem> {
     let LabelsAsked { name, after, limit } = LabelsAsked::of(&query)?;
     let mut room = state.answer_room(limit * LabelCount::BYTES_MAX)?;
-    // One label more than the page shows tells whether there is another page.
+    // One label more than the page shows is read, to know whether there is another page.
     let labels = collection.labels(name, after.as_ref(), limit + 1);
     let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
     let counted: Vec<LabelCount> =
@@ -158,7 +158,7 @@ pub async fn labels(
     Ok(Answer::new(LabelPage { labels: counted, next_cursor }, room))
 }
 
-/// `GET …/statistics`: the outcomes of the documents that were sent to be inserted, for all documents and by label.
+/// `GET …/statistics`: how often each outcome of an insertion occurred, for all documents and for each label.
 pub async fn statistics(
     State(state): State<AppState>,
     Target(collection): Target,
@@ -171,7 +171,7 @@ pub async fn statistics(
     Ok(Answer::new(StatisticsPage::new(collection.statistics(), labels, limit), room))
 }
 
-/// The labels for a page of labels or statistics.
+/// The parameters of a page of labels or statistics.
 struct LabelsAsked<'a> {
     name: Option<&'a str>,
     after: Option<Label>,
@@ -191,8 +191,8 @@ impl<'a> LabelsAsked<'a> {
     }
 }
 
-/// Answers with a document and its text. At first it reserves memory that is enough for most texts. If that is too
-/// little, the length is then known, and it reserves that much.
+/// Answers with a document and its text. At first, reserves enough memory for most texts. If the text is longer, its
+/// length is known after the first attempt, and the second attempt reserves that much.
 async fn read_with_text(state: &AppState, collection: &Collection, id: DocId) -> Result<Response, Problem> {
     let mut wanted = TEXT_BYTES_USUAL;
     loop {
@@ -212,14 +212,15 @@ async fn read_with_text(state: &AppState, collection: &Collection, id: DocId) ->
     }
 }
 
-/// Returns how much memory to reserve for an answer that needs `bytes`, if the memory for `wanted` was too small.
+/// Returns how much memory to reserve for an answer that needs `bytes`, after the memory that was reserved for `wanted`
+/// bytes was too small.
 fn more(bytes: usize, wanted: usize, max: usize) -> Result<usize, Problem> {
     match bytes {
         _ if bytes > max => Err(Problem::invalid(
             "with",
             format!(
-                "must be `none`, because the text is too long: an answer with it has at least {bytes} bytes, and at most \
-                 {max} are possible; raise `server.answer_bytes_max` and `server.answers_bytes_max`"
+                "must be `none`, because the text is too long: the answer would have at least {bytes} bytes, but may \
+                 have at most {max}; raise `server.answer_bytes_max` and `server.answers_bytes_max`"
             ),
         )),
         // Memory is scarce, so less than `wanted` was reserved.
@@ -313,7 +314,7 @@ pub async fn delete_many(
     let audited = Audited::of(&state, &caller, &collection);
     let (mut answers, mut refused) = (Vec::new(), None);
     for id in ids(&state, &quota, body).await? {
-        // Lets other tasks run. Without this, a thousand deletions that do not have to wait would keep the thread.
+        // Lets other tasks run. Without this, a thousand deletions that do not have to wait would block the thread.
         tokio::task::consume_budget().await;
         match collection.delete(id.clone()).await {
             Ok(ticket) => answers.push(audited.deleted(ticket, &id)),

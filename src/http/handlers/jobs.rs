@@ -22,8 +22,8 @@ use crate::http::state::AppState;
 use crate::keys::Scope;
 use crate::types::{CollectionName, ID_JSON_BYTES_MAX, Job, OnExisting, Seq, fitting};
 
-/// An upper bound of the size of a job as JSON, in bytes. A job has its label or names, and may have the reason why it
-/// waits.
+/// An upper bound of the size of a job as JSON, in bytes. A job has its label or the names of its collections, and may
+/// have the reason why it waits.
 const JOB_BYTES: usize = 2048;
 /// An upper bound of the size of a merge report as JSON without its ids, in bytes.
 const REPORT_BYTES: usize = 512;
@@ -47,7 +47,7 @@ pub async fn merge(
     quota.take_documents(1)?;
     let audited = Audited::of(&state, &caller, &collection);
     let merge = audited.merge_begun(collection.merge(&from, on_duplicate, on_existing)?).await?;
-    // A merge that was already running was counted when it began.
+    // If documents have been merged already, this merge was running before, and was counted when it began.
     if merge.merged() == 0 {
         quota.charge_rest(merge.source.documents);
     }
@@ -118,7 +118,7 @@ pub async fn stop(
     let (name, number) = named(&caller, &params)?;
     let collection = collections.get(&name).await?;
     if !matches!(job_of(&caller, &collection, number)?.job, Job::Merge(_)) {
-        return Err(Problem::invalid("job", "must be a merge; documents that are deleted by label are gone already"));
+        return Err(Problem::invalid("job", "must be a merge; a deletion by label cannot be stopped"));
     }
     collection.stop_merge(number).await;
     Ok(Json(JobBody::new(name, job_of(&caller, &collection, number)?)))

@@ -53,7 +53,8 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
     }
     let caller = authentication::admitted(&state, &request);
     let collections = state.boot().ready().map_err(|mut problem| {
-        // Probes show no key and may use any host name, so they must not reveal the names of collections.
+        // A probe may come without a key and with any host name, so its answer must not reveal the names of
+        // collections.
         if let Some(caller) = caller {
             let pending = state.boot().opening().pending().into_iter().filter(|(name, _)| caller.may_use(name));
             let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };

@@ -1,4 +1,5 @@
-//! The part of the handlers of single documents for requests that ask several collections (`?collections=`).
+//! Checks or inserts a single document, for requests that ask several collections (`?collections=`). The handlers of
+//! single documents call this file.
 
 use super::verdict_answer::{Wanted, page_bytes, told};
 use crate::collections::{AskedCollections, CheckOptions, PrepareOptions, Purpose};
@@ -40,7 +41,7 @@ pub(super) async fn check(
     Ok(told(asked.own(), caller, &stages, explain, joint, room))
 }
 
-/// Inserts a document into the collection of the path, and then looks it up in the others.
+/// Inserts a document into the collection of the path, and then looks it up in the other collections.
 pub(super) async fn insert(
     state: &AppState,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Handlers that compare documents or choose bandings, and store nothing.
+//! Handlers that store nothing: they compare, sign or extract documents, or choose a banding.
 
 use axum::Json;
 use axum::extract::State;
@@ -50,7 +50,7 @@ pub async fn extract(
     let (bytes, max) = (body.json_bytes(), state.whole_answer_bytes_max());
     if bytes > max {
         let detail = format!(
-            "has a text that is too long: an answer with it has {bytes} bytes, and at most {max} are possible; raise \
+            "has a text that is too long: the answer would have {bytes} bytes, but may have at most {max}; raise \
              `server.answer_bytes_max` and `server.answers_bytes_max`"
         );
         return Err(Problem::invalid("html", detail));
@@ -66,7 +66,8 @@ pub async fn extract(
 pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<TuneBody>, Problem> {
     let when_full = body.when_full();
     let input = body.parse(&state, TuneInput::parse).await?;
-    // If the targets cannot be met, every possible banding is tried to find the best values that can be reached.
+    // This can take long: if no banding meets the targets, all bandings are tried to find the best values that can be
+    // reached.
     let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await?;
     Ok(Json(chosen?))
 }

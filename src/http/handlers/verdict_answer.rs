@@ -15,7 +15,7 @@ pub(super) struct Wanted {
     pub limit: usize,
     pub with_metadata: bool,
     pub explain: bool,
-    /// Whether the verdict may have a revisit. It may only if the payload's digest is known.
+    /// Whether the verdict may have a revisit. A revisit needs the digest of the payload.
     pub revisit: bool,
 }
 
@@ -37,7 +37,7 @@ impl Wanted {
         verdict + explanation + page + self.revisit_bytes_max()
     }
 
-    /// Does the same for a verdict of several collections.
+    /// Returns the same bound for a verdict of several collections.
     pub(super) fn joint_bytes_max(self, asked: &AskedCollections) -> usize {
         let Self { limit, with_metadata, explain, .. } = self;
         let others = JointVerdict::bytes_max(asked.others().len(), limit, with_metadata, explain);

@@ -1,7 +1,7 @@
 //! A body of JSON lines -> an answer of JSON lines, which begins while the request is still arriving.
 //! Reading, working and writing run concurrently. Answers that the client does not read are kept up to a limit. At the
-//! limit the server stops reading. If nothing changes for a while, it ends the stream with a `fatal` line. An answer is
-//! complete only if it ends with a `summary` line.
+//! limit, the server stops reading. If the client then reads nothing for a while, the server ends the stream with a
+//! `fatal` line. An answer is complete only if it ends with a `summary` line.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,8 +25,8 @@ use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
 use crate::telemetry::request::carried;
 
-/// How long lines that were already read may be answered after the key was revoked. This time and the time until the
-/// server notices the revocation are less than 5 s together.
+/// For this long after the key was revoked, the server may still answer lines that it has already read. Together with
+/// the time until the server notices the revocation, this is less than 5 s.
 const REVOKED_GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Bulk {
@@ -52,7 +52,8 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
     let (state, threads) = (state.clone(), state.stream_threads());
     let run = async move {
         tokio::select! {
-            // The client has closed the connection: decided documents are kept, and no further ones are begun.
+            // The client has closed the connection: decisions that were made stay valid, and no further documents are
+            // begun.
             () = writer.gone() => tracing::debug!("bulk client closed the connection"),
             () = run(bulk, &state, reader, &writer) => {}
         }

@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    // A generated client sends every default. Each batch of deletes that it sent was once refused.
+    // A generated client sends every default. Once, each batch of deletes from such a client was refused.
     #[test]
     fn defaults_of_another_operation_are_accepted() {
         for op in ["check", "insert", "delete"] {

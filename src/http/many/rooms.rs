@@ -1,10 +1,10 @@
-//! Memory for the lines of a bulk request and for their answers. If there is none, the request waits.
+//! Memory for the lines of a bulk request and for their answers. If there is no memory, the request waits.
 //!
 //! Each request has [`BEGUN_BYTES`] for a line that has begun. A longer line first needs one of a few places for long
-//! lines. Then it gets all the memory that it can need, in one step. A request that holds memory never waits for more,
-//! so no request waits for ever. (The memory of its decoder is counted separately, and no line waits for that.) Without
-//! the places, 32 lines that never end would take nearly all memory. If a line took its memory bit by bit, a very long
-//! line would wait for memory that it holds itself.
+//! lines. Then the line reserves all the memory that it can need, in one step. A request that holds memory never waits
+//! for more, so no request waits for ever. (The memory of its decoder is counted separately, and no line waits for
+//! that.) Without the places, 32 lines that never end would take nearly all memory. If a line took its memory bit by
+//! bit, a very long line would wait for memory that it holds itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,8 +65,8 @@ impl LineRooms {
         self.answer_bytes_max
     }
 
-    /// Must be called before more bytes are read of a line that has `held` bytes so far. If the line is long, waits for
-    /// a place for long lines, and for all the memory that the line can need while it arrives.
+    /// Must be called before the server reads more of a line that has `held` bytes so far. If the line is long, waits
+    /// for a place for long lines, and for all the memory that the line can need while it arrives.
     pub(super) async fn hold(&mut self, held: usize, shutdown: &mut Shutdown) -> Result<(), Problem> {
         if held <= BEGUN_BYTES {
             self.long = None;
@@ -99,8 +99,8 @@ impl LineRooms {
                 room.shrink(bytes);
                 Ok(room)
             }
-            // The places limit how many such lines wait. The memory is given back before the wait, because the line may
-            // be waiting for this same memory.
+            // The places limit how many such lines wait. The memory is given back before the wait, because the line
+            // would otherwise wait for memory that it holds itself.
             Some((_place, room)) => {
                 drop(room);
                 self.room(bytes, shutdown).await

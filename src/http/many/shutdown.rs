@@ -1,4 +1,4 @@
-//! Tells a bulk request when the server stops, or when the request's key is no longer valid.
+//! Tells a bulk request to stop reading when the server stops, or when the request's key is no longer valid.
 
 use futures::future::BoxFuture;
 

@@ -1,4 +1,4 @@
-//! The states of a document of a bulk or batch request: as it came, prepared, decided, answered.
+//! The states of a document of a bulk or batch request: received, prepared, decided, answered.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;

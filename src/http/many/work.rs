@@ -1,7 +1,7 @@
 //! Documents -> their answers, in the same order.
 //! Documents are parsed and signed ahead of their turn, concurrently. They are decided one after another, so that each
-//! document sees the documents before it, also one with the same id. They are answered once they are on disk. Knows
-//! nothing of lines or of the JSON of answers.
+//! document sees the documents before it, even a document with the same id. They are answered once they are on disk.
+//! Knows nothing of lines or of the JSON of answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl DocumentWork {
         Self { answers_left, gates, ..Self::of_stream(state, caller, collection, op, invalid) }
     }
 
-    /// Returns the same work with this treatment of fields that no document has.
+    /// Returns the same work with this treatment of unknown fields.
     pub(crate) fn with_extra(self, extra: Extra) -> Self {
         Self { extra, ..self }
     }
@@ -184,8 +184,7 @@ impl DocumentWork {
         decided.map(answered).buffered(open_max)
     }
 
-    /// Returns how many bytes an answer may take: the smaller of `bytes_max` and the bytes that earlier answers have
-    /// left.
+    /// Returns how many bytes an answer may take: `bytes_max`, or fewer if earlier answers have left fewer.
     fn bytes_left(&self, bytes_max: usize) -> usize {
         self.answers_left.as_ref().map_or(bytes_max, |left| left.load(Ordering::Relaxed).min(bytes_max))
     }
@@ -369,7 +368,7 @@ impl DocumentWork {
         let (content, page_bytes, payload_digest) =
             (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
         let bytes_max = bytes_max.saturating_sub(page_bytes);
-        // The places tell streams from other requests.
+        // Only the work of a stream has places here, so this tells streams from other requests.
         let options = InsertOptions { patient: self.gates.places.is_some(), ..asked.options() };
         let ticket = match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
             Ok(ticket) => ticket,
@@ -407,7 +406,8 @@ fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
     page.as_ref().map_or(0, |page| page.json_bytes())
 }
 
-/// Returns how many documents are worked on at once: enough to keep all cores busy while the first document is long.
+/// Returns how many documents are worked on at once: enough to keep all cores busy even if the first document takes
+/// long.
 pub(crate) fn ahead() -> usize {
     2 * cpu::cores()
 }

@@ -1,8 +1,8 @@
 //! The lines of a bulk answer -> its body.
 //! Lines that the client does not read are kept up to a limit. At the limit the writer waits, and after a while it
 //! returns [`Stalled`]. Lines are handed to the connection in groups. The connection runs on another thread, which has
-//! priority over the thread that makes the lines. Waking it for each line would cost a third of the time of a short
-//! check.
+//! priority over the thread that makes the lines. Waking that thread for each line would cost a third of the time of a
+//! short check.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -23,7 +23,7 @@ use crate::telemetry::names::{self, label};
 
 /// The most bytes of lines that may wait to be handed to the connection.
 const GROUP_BYTES_MAX: usize = 16 * 1024;
-/// The longest time that they may wait.
+/// The longest time that lines may wait to be handed to the connection.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Writes lines into the answer's body.
@@ -34,7 +34,8 @@ pub(super) struct LineWriter {
     held: Arc<UnreadBytes>,
     held_max: usize,
     stall_timeout: Duration,
-    /// The rate at which the client must take a long line. A long line gets more time accordingly.
+    /// The lowest rate at which the client may take a long line. The longer the line, the more time the client has for
+    /// it.
     bytes_per_second_min: u64,
     /// Counts lines with verdicts. Stored, because looking the counter up by its label takes longer than counting.
     verdicts: Counter,
@@ -78,8 +79,8 @@ fn lines_of(kind: &'static str) -> Counter {
     metrics::counter!(names::HTTP_BULK_LINES, label::KIND => kind)
 }
 
-/// Copies the first lines into one piece. Short lines are joined, so that they do not become a chunk each. A long line
-/// is split, so that its beginning can leave memory before its end is taken.
+/// Copies the first lines into one piece. Short lines are joined, so that there are fewer chunks. A long line is split,
+/// so that its beginning can leave memory before its end is taken.
 fn joined(unread: &mut VecDeque<Unread>) -> Bytes {
     let bytes: usize = unread.iter().map(|(line, _)| line.len()).sum();
     let mut piece = BytesMut::with_capacity(bytes.min(PIECE_BYTES));
@@ -107,8 +108,8 @@ impl LineWriter {
         self.flush();
     }
 
-    /// Waits for `next`, after which the next line can be made. If that takes long, the lines that wait for a group are
-    /// handed to the connection.
+    /// Waits for `next`, after which the next line can be made. If that takes long, the lines that were added so far
+    /// are handed to the connection.
     pub(super) async fn until<T>(&self, next: impl Future<Output = T>) -> T {
         let mut next = pin!(next);
         let waits = !self.group.lock().0.is_empty();

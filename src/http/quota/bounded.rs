@@ -90,7 +90,7 @@ mod tests {
         let answered: Vec<_> = (0..200_000).filter_map(|number| clients.share(&number).begin().ok()).collect();
         let kept: usize = clients.parts.iter().map(|part| part.lock().shares.len()).sum();
         assert_eq!(kept, PARTS * CLIENTS_MAX);
-        // Each kept client has one request in flight. So has the entry that all other clients of a map share.
+        // Each kept client has one request in flight. The entry that all other clients of a map share has one too.
         assert_eq!(answered.len(), kept + PARTS);
     }
 }

@@ -1,13 +1,13 @@
 //! A rate -> whether work may begin now; if not, how long to wait.
 //!
-//! A bucket fills with `rate` units a second, and holds the units of one second, at least one unit. Work may begin if
-//! there is a unit. It takes as many units as it needs, even more than there are. The bucket is then in debt, and later
-//! work waits until the debt is paid. So at 100 documents a second, a batch of 1,000 documents begins at once, and its
-//! debt is paid in 10 s.
+//! A bucket gains `rate` units a second, and can hold the units of one second, which is at least one unit. Work may
+//! begin if the bucket has a unit. The work takes as many units as it needs, even more than the bucket has. The bucket
+//! is then in debt, and later work waits until the debt is paid. So at 100 documents a second, a batch of 1,000
+//! documents begins at once, and its debt is paid in 10 s.
 //!
 //! The crate `governor` has no debt. It always refuses a batch that is larger than its burst, and cannot count bytes
-//! after they have arrived. So this is the same algorithm (GCRA) with debt. The state is one number, the time at which
-//! the bucket was last empty, so no lock is needed.
+//! after they have arrived. So this file has the same algorithm (GCRA), with debt. The state is one number, the time at
+//! which the bucket was last empty, so no lock is needed.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Sets the rate; `None`: no limit. A debt keeps its length in seconds.
+    /// Sets the rate; `None`: no limit. If there is a debt, the time until it is paid does not change.
     pub(super) fn set_rate(&self, rate: Option<u64>) {
         let rate = rate.unwrap_or(0);
         // Only a change is written, so that processors do not have to pass the cache line around.
@@ -145,8 +145,8 @@ mod tests {
         assert!(bucket.take(1, at(19_009)).is_err() && bucket.take(1, at(19_010)).is_ok());
     }
 
-    /// In the long run, a client that always takes as soon as it may gets exactly the rate. The size of its pieces does
-    /// not matter.
+    /// In the long run, a client gets exactly the rate if it always takes units as soon as possible. The size of its
+    /// pieces does not matter.
     #[test]
     fn the_long_run_has_the_rate() {
         for (rate, piece) in [(1, 1), (3, 7), (100, 1000), (1000, 1), (5_000_000, 300_000), (1 << 40, 1 << 30)] {

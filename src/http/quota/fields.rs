@@ -1,7 +1,7 @@
 //! A client's limits, and how much of each is left -> the fields `RateLimit-Policy` and `RateLimit` of the answer, as
 //! defined by draft-ietf-httpapi-ratelimit-headers-11 (May 2026).
 //!
-//! Each limit is a policy, named after its setting. The draft registers no unit for documents, so this uses
+//! Each limit is a policy, named after its setting. The draft registers no unit for documents, so hapax uses
 //! `documents`.
 
 use std::fmt::Write;

@@ -38,7 +38,7 @@ impl KeyShares {
         before.get(name).map_or(share, Arc::clone)
     }
 
-    /// Makes the shares of these keys, and removes all others together with their metrics.
+    /// Makes the shares of these keys, and removes all other shares together with their metrics.
     pub(super) fn keep(&self, valid: &[Arc<Key>]) {
         valid.iter().for_each(|key| drop(self.share(key.name(), key.limits())));
         let names: HashSet<_> = valid.iter().map(|key| key.name()).collect();

@@ -1,6 +1,6 @@
 //! The limits of clients: of each key name, of each address without a valid key, and of each source of documents.
-//! Before work on a request begins, the request takes from its client's [`Share`](share::Share), or the answer is 429.
-//! Work that has begun waits instead. `docs/rate-limits.md` has the rules.
+//! Before work on a request begins, the request takes units from its client's [`Share`](share::Share). If there are
+//! none, the answer is 429. Work that has begun waits instead. `docs/rate-limits.md` has the rules.
 
 mod addresses;
 mod bounded;

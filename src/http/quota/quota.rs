@@ -13,7 +13,8 @@ use super::limit_names::Limit;
 use super::share::Share;
 use crate::http::error::Problem;
 
-/// The longest sleep of a slowed stream. After each sleep, the stream sees changed limits.
+/// The longest sleep of a slowed stream. After each sleep, the stream reads the limits again, because they may have
+/// changed.
 const NAP_MAX: Duration = Duration::from_secs(1);
 
 /// The share of the request's client, attached to the request.

@@ -1,5 +1,6 @@
-//! The share of one client: the work that its limits allow. A client is one key name, one address or one source.
-//! Requests take from the share before they are worked on. Knows nothing of headers, or of where the limits come from.
+//! The share of one client: the work that its limits allow. A client is one key name, one address or one source. A
+//! request takes units from the share before the work on it begins. Knows nothing of headers, or of where the limits
+//! come from.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,13 +68,13 @@ impl Share {
         Some((max, max.saturating_sub(self.in_flight.load(Ordering::Relaxed))))
     }
 
-    /// Whether no request is in flight and no bucket has been used for a second. Removing the share then loses nothing.
+    /// Whether no request is in flight and all buckets are full. Removing the share then loses nothing.
     pub(super) fn is_unused(&self, now: Nanos) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0 && self.rates.iter().all(|bucket| bucket.is_full(now))
     }
 
-    /// Takes a request and its place. Returns 429 if none is left, or if the bytes of earlier requests are not paid
-    /// for.
+    /// Takes one unit of the request rate, and a place among the requests in flight. Returns 429 if one of them is not
+    /// available, or if the bytes of earlier requests are still a debt.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<Place, Problem> {
         let place = self.place()?;
         let (now, bytes) = (Nanos::now(), &self.rates[1]);

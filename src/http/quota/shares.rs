@@ -23,7 +23,7 @@ impl Shares {
         Self { keys: KeyShares::default(), addresses, sources }
     }
 
-    /// Returns the rates of all sources.
+    /// Returns the rate limits of all sources.
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }

@@ -32,11 +32,11 @@ impl Sources {
         self.share(collection, source).map_or(Ok(()), |share| share.take(Limit::Documents, 1))
     }
 
-    /// Does the same, but waits until the limit allows the document.
+    /// Does the same as [`take`](Self::take), but waits until the limit allows the document.
     pub(crate) async fn due(&self, collection: &CollectionName, source: Option<&str>) {
         let Some(share) = self.share(collection, source) else { return };
         let mut is_slowed = false;
-        // Another stream may take the unit for which this stream has waited, so it tries again.
+        // Another stream may take the unit for which this stream has waited. Then this stream tries again.
         while let Err(wait) = share.try_take(Limit::Documents, 1) {
             if !std::mem::replace(&mut is_slowed, true) {
                 share.slowed();

@@ -1,6 +1,6 @@
 //! A request's parts -> the arguments of handlers.
-//! Every refusal is a [`Problem`](super::error::Problem). axum's own extractors are not used on bodies, because they
-//! refuse with plain text.
+//! Every refusal is a [`Problem`](super::error::Problem). axum's own extractors are not used for bodies, because their
+//! refusals are plain text.
 
 mod announced;
 mod document;

@@ -1,4 +1,4 @@
-//! The page in a request for the text of a page.
+//! The page in a request to extract a page's text.
 
 use axum::extract::{FromRequest, Request};
 
@@ -41,7 +41,7 @@ impl FromRequest<AppState> for PageInput {
         let read = move || form.document(bytes, (id, capture), invalid, &caller);
         let document = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         let Content::Html(html) = document.content else {
-            return Err(Problem::invalid("html", "is required; only pages are extracted"));
+            return Err(Problem::invalid("html", "is required; text is extracted only from pages"));
         };
         // Memory for the page, for its text in the order of the page, and for the part of the text that is kept.
         room.fit(3 * html.markup.len())?;

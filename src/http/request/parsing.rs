@@ -44,8 +44,8 @@ pub(crate) async fn parse<T: Send + 'static>(
     cpu.place(when_full).await?.run_uncut(bytes, work).await?
 }
 
-/// Returns how work continues after `bytes` bytes were parsed. If parsing already had a place in the pool, a refusal
-/// now would waste that work.
+/// Returns whether the work after the parsing of `bytes` bytes waits if the pool is full. If the pool did the parsing,
+/// a refusal now would waste that work.
 pub(super) fn after_parsing(bytes: usize) -> WhenFull {
     if bytes <= INLINE_BYTES_MAX { WhenFull::Refuse } else { WhenFull::Wait }
 }

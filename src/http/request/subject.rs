@@ -63,7 +63,7 @@ impl FromRequest<AppState> for Subject {
         let Announced { form, id, capture, invalid, query } = Announced::of(&mut parts, state).await?;
         let quota = Quota::of(&parts.extensions);
         if let Form::Text = form {
-            // In a box, so that requests with JSON do not take room for it.
+            // In a box, so that requests with JSON do not take memory for this future.
             let content = Box::pin(raw_text(&parts, body, invalid, state, &quota)).await?;
             return Ok(Self { id, payload_digest: capture.digest, query, content });
         }

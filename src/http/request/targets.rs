@@ -1,4 +1,4 @@
-//! The collection of the path, and the other collections that the request asks (`?collections=`).
+//! The collections of a request: the collection of the path, and the other collections in `?collections=`.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -30,8 +30,8 @@ struct Named {
 
 impl Others {
     /// Returns all collections that the request asks, `own` first; `None` if it asks no others. The lookups of
-    /// `documents` documents in the other collections count as documents too. The documents themselves are already
-    /// counted, so the request is accepted, and its lookups cannot lead to a refusal.
+    /// `documents` documents in the other collections count as documents too. This cannot lead to a refusal: the
+    /// request was accepted when the documents themselves were counted.
     pub(crate) fn asked(self, own: &Collection, documents: usize) -> Option<AskedCollections> {
         let Named { collections, quota } = *self.0?;
         quota.charge_documents(documents * collections.len());
@@ -55,7 +55,8 @@ impl FromRequestParts<AppState> for Targets {
 
 async fn named(listed: &str, own: &Collection, parts: &Parts, state: &AppState) -> Result<Named, Problem> {
     let names = AskedCollections::names(listed, own.name())?;
-    // Checked before any collection is looked up, so that the answer does not tell which of the forbidden ones exist.
+    // Checked before any collection is looked up, so that the answer does not tell which of the forbidden collections
+    // exist.
     let caller = caller_of(&parts.extensions);
     if let Some(problem) = names.iter().find_map(|name| caller.require_use(name).err()) {
         state.refusals().note(&parts.extensions, Reason::Forbidden);

@@ -1,4 +1,4 @@
-//! `Keys`: what a table asks of its owner about a place.
+//! `Keys`: the facts about a place that a table gets from its owner.
 
 use crate::index::place::Place;
 use crate::types::Seq;

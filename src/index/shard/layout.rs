@@ -1,13 +1,14 @@
-//! Key -> bucket and tag in a shard, and back: a bucket and a tag tell the first bits of a key. Pure; knows nothing of
+//! Key -> bucket and tag in a shard, and back: a bucket and a tag determine the first bits of a key. Knows nothing of
 //! entries or pages.
 //!
-//! The first `depth` bits of a key select the shard. The rest is read as a fraction of 1. In a shard of 100 buckets, the
-//! key 0.1234 belongs to bucket 12, and its tag is what follows, 0.34, in 256ths. So keys of one bucket and tag have the
-//! same *step*: the shard has 100 * 256 equal steps, and a tag is the last eight bits of a step's number. If the shard
-//! grows to 150 buckets, the steps stay as they are. Bucket 12 and this tag tell step 3159, the keys from 0.12340 to
-//! 0.12344, so the entry moves to bucket 18. Only if a boundary between two new buckets is in the step, or if an entry is
-//! not in its own bucket, the key itself is needed. With each growth tags tell less, because the keys of one bucket have
-//! fewer different tags. So after a few growths, each entry gets a new tag.
+//! The first `depth` bits of a key select the shard. The rest is read as a fraction of 1. In a shard of 100 buckets,
+//! the key 0.1234 belongs to bucket 12, and its tag is the remaining fraction, 0.34, in 256ths. So keys of one bucket
+//! and tag have the same *step*: the shard has 100 * 256 equal steps, and a tag is the last eight bits of a step's
+//! number. If the shard grows to 150 buckets, the steps stay as they are. Bucket 12 and this tag determine step 3159,
+//! which contains the keys from 0.12340 to 0.12344, so the entry moves to bucket 18. The key itself is needed only if a
+//! boundary between two new buckets is in the step, or if an entry is not in its own bucket. With each growth, tags
+//! become less precise, because the keys of one bucket have fewer different tags. So after a few growths, each entry
+//! gets a new tag.
 
 /// The maximum of `buckets` divided by `tag_buckets`. If there would be more buckets, all entries get new tags.
 const GROWTH_MAX: u64 = 3;
@@ -57,14 +58,14 @@ impl Layout {
         key << self.depth >> 63 == 1
     }
 
-    /// Returns the layout of the shard with this many buckets. Entries keep their tags, unless these would tell too little.
+    /// Returns the layout of the shard with this many buckets. Entries keep their tags if these stay precise enough.
     pub(super) fn resized(self, buckets: usize) -> Self {
         let new = Self::new(self.depth, buckets);
         let kept = Self { tag_buckets: self.tag_buckets, ..new };
         if kept.has_fine_tags() { kept } else { new }
     }
 
-    /// Returns the layout of half of the shard with this many buckets. Entries keep their tags if possible.
+    /// Returns the layout of one half of the shard, with this many buckets. Entries keep their tags if possible.
     pub(super) fn halved(self, buckets: usize) -> Self {
         let half = Self { tag_buckets: self.tag_buckets / 2, depth: self.depth + 1, ..self };
         if self.tag_buckets.is_multiple_of(2) { half.resized(buckets) } else { Self::new(half.depth, buckets) }
@@ -75,7 +76,8 @@ impl Layout {
         self.tag_buckets << (self.depth - earlier.depth) == earlier.tag_buckets
     }
 
-    /// Returns whether tags are made for at most as many buckets as there are, and not for far fewer.
+    /// Returns whether the number of buckets that tags are made for is at most the number of buckets, and not much
+    /// smaller.
     fn has_fine_tags(self) -> bool {
         let (buckets, tag_buckets) = (u64::from(self.buckets), u64::from(self.tag_buckets));
         tag_buckets <= buckets && buckets <= tag_buckets * GROWTH_MAX
@@ -87,8 +89,9 @@ impl Layout {
         u64::from(self.tag_buckets) * TAGS
     }
 
-    /// Returns a function of a tag. It returns the step of all keys that have the tag and belong to this bucket; `None` if
-    /// these keys may have different steps. Not for entries that belong to another bucket.
+    /// Returns a function from a tag to the step of all keys that have the tag and belong to this bucket. The function
+    /// returns `None` if these keys may have different steps. It must not be used for entries that belong to another
+    /// bucket.
     #[inline]
     pub(super) fn steps_in(self, bucket: usize) -> impl Fn(u8) -> Option<u64> {
         let (bucket, buckets) = (bucket as u64, u64::from(self.buckets));
@@ -100,7 +103,7 @@ impl Layout {
         }
     }
 
-    /// Returns the bucket that all keys of a step belong to; `None` if they belong to different ones.
+    /// Returns the bucket that all keys of a step belong to; `None` if they belong to different buckets.
     #[inline]
     pub(super) fn home_of_step(self, step: u64) -> Option<usize> {
         let (steps, buckets) = (self.steps(), u64::from(self.buckets));
@@ -138,7 +141,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a shard does, a step is as good as the key.
+        /// After any changes of a shard, a step determines the same bucket and tag as the key.
         #[test]
         fn a_step_has_the_bucket_and_the_tag_of_its_keys(
             key: u64,

@@ -12,7 +12,7 @@ use super::header::Header;
 
 /// The largest number of encodings that are applied to one body. Servers hardly ever use more than one.
 const ENCODINGS_MAX: usize = 3;
-/// Memory that a zstd frame may ask for: browsers take 8 MiB (RFC 8878, section 3.1.1.1.2).
+/// The memory that a zstd frame may require, as a power of two: browsers allow 8 MiB (RFC 8878, section 3.1.1.1.2).
 const WINDOW_LOG_MAX: u32 = 23;
 
 /// Returns the content of a body, of at most `bytes_max` bytes. If a body ends early, its beginning is returned.
@@ -25,7 +25,7 @@ pub(super) fn content<'a>(header: &Header, body: &'a [u8], bytes_max: usize) -> 
     let encodings = header.get("content-encoding").unwrap_or_default().to_ascii_lowercase();
     let encodings: Vec<_> = encodings.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if encodings.len() > ENCODINGS_MAX {
-        return Err(format!("the body has {} content encodings; the most is {ENCODINGS_MAX}", encodings.len()));
+        return Err(format!("the body has {} content encodings; the limit is {ENCODINGS_MAX}", encodings.len()));
     }
     for name in encodings.iter().rev() {
         if let Some(decoded) = decoded(name, &content, bytes_max)? {
@@ -35,7 +35,7 @@ pub(super) fn content<'a>(header: &Header, body: &'a [u8], bytes_max: usize) -> 
     Ok(content)
 }
 
-/// Joins the chunks of a body (RFC 9112, section 7.1). Returns nothing if the body has no chunks. The first line of a
+/// Joins the chunks of a body (RFC 9112, section 7.1). Returns `None` if the body has no chunks. The first line of a
 /// text may look like the size of a chunk, so the bytes after the first chunk decide.
 fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let mut content = Vec::with_capacity(body.len());
@@ -56,7 +56,8 @@ fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let (chunk, after) = rest.split_at(size.min(rest.len()));
         content.extend_from_slice(chunk);
         let end = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n"));
-        // Servers end the line of a size with CRLF, even if the body was cut inside the chunk.
+        // If the body was cut inside the chunk, no line end follows. Then the line of the size must end with CRLF, as
+        // servers write it.
         let is_chunk = end.is_some() || after.is_empty() && line.ends_with(b"\r");
         if is_first && !is_chunk {
             return Ok(None);
@@ -66,7 +67,7 @@ fn joined(body: &[u8]) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(content))
 }
 
-/// Bytes that end early, and whether more of them were requested.
+/// The bytes of a body, and whether the decoder requested more bytes than the body has.
 struct Ending<'a> {
     rest: &'a [u8],
     is_over: &'a Cell<bool>,
@@ -79,7 +80,7 @@ impl Read for Ending<'_> {
     }
 }
 
-/// Undoes one encoding. Returns nothing if there is nothing to undo.
+/// Undoes one encoding. Returns `None` if there is nothing to undo.
 fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, String> {
     // The decoder of `br` reports an early end as invalid data.
     let is_over = Cell::new(false);
@@ -104,7 +105,7 @@ fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u
     let ends_early = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof || is_over.get();
     match read {
         Ok(_) if content.len() <= bytes_max => Ok(Some(content)),
-        // Data in these two encodings has no magic number by which it differs from a decoded body.
+        // These two encodings have no magic number, so a decoded body is recognised because it is UTF-8.
         _ if ["br", "deflate"].contains(&encoding) && std::str::from_utf8(body).is_ok() => Ok(None),
         Err(error) if ends_early(&error) && !content.is_empty() => Ok(Some(content)),
         Ok(_) => Err(format!("the body has more than {bytes_max} bytes after decompression, the most that is read")),

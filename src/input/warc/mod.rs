@@ -1,10 +1,10 @@
 //! A WARC file (ISO 28500) -> its pages, as documents in the form of the API. In: units of a file. Out: for each record
 //! a document, or the reason why there is none. Only damaged records are lost: reading continues with the next gzip
-//! member, or the next line that begins with `WARC/`. Memory is bounded: a record has at most [`RECORD_BYTES_MAX`], and
-//! so has its page after decompression. It must never know how documents are sent.
+//! member, or the next line that begins with `WARC/`. Memory is bounded: a record has at most [`RECORD_BYTES_MAX`]
+//! bytes, and its page after decompression has at most as many. It must never know how documents are sent.
 //!
-//! The crate `warc` (0.4) reads whole records of any length into memory, and reads nothing after the first damaged
-//! record.
+//! The crate `warc` (0.4) is not used: it reads whole records of any length into memory, and reads nothing after the
+//! first damaged record.
 
 mod body;
 mod charset;
@@ -23,7 +23,7 @@ use stream::{Fault, Stream};
 
 /// The longest record whose page is read, and the longest page. By default, the server refuses longer documents.
 const RECORD_BYTES_MAX: usize = 16 << 20;
-/// The beginning of a longer record. It shows whether the record has a page.
+/// The number of bytes of a longer record that show whether the record has a page.
 const HEAD_BYTES: usize = 64 << 10;
 
 /// One record.
@@ -34,7 +34,7 @@ pub(super) struct Record {
     /// The offset at which the record begins in the file; in a compressed file, the offset of its gzip member or zstd
     /// frame.
     pub(super) offset: u64,
-    /// The document of the record; nothing if the record has no page.
+    /// The document of the record; `None` if the record has no page.
     pub(super) document: Result<Option<Vec<u8>>, String>,
 }
 
@@ -55,7 +55,7 @@ impl Records {
         self.stream.taken()
     }
 
-    /// Returns the next record; nothing at the end of the file.
+    /// Returns the next record; `None` at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<Record>> {
         let begun = self.stream.next_record();
         let offset = self.stream.offset();
@@ -87,7 +87,7 @@ impl Records {
             _ => {
                 let is_page = page::is_page(&header, self.stream.head(HEAD_BYTES)?);
                 self.stream.skip(length)?;
-                let reason = || format!("the record has {length} bytes; the most is {RECORD_BYTES_MAX}");
+                let reason = || format!("the record has {length} bytes; the limit is {RECORD_BYTES_MAX}");
                 Ok(if is_page { Outcome::Failed(reason()) } else { Outcome::NotAPage })
             }
         }

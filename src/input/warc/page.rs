@@ -13,8 +13,8 @@ use crate::types::{CaptureDate, PayloadDigest};
 
 /// Kinds of records that have pages.
 const KINDS: [&str; 3] = ["response", "resource", "conversion"];
-/// The longest page as JSON, in which a control character has six bytes. By default, servers accept 16 MiB. A request
-/// with a longer page might be refused together with all its other pages.
+/// The longest page as JSON, in which a control character has six bytes. By default, servers accept documents of 16
+/// MiB. A request with a longer page might be refused together with all its other pages.
 const JSON_BYTES_MAX: usize = 32 << 20;
 /// The longest value of a record's header that is kept with its document.
 const KEPT_BYTES_MAX: usize = 256;
@@ -32,13 +32,14 @@ pub(super) enum Outcome {
 struct Page<'a> {
     is_html: bool,
     charset: Option<String>,
-    /// The header of the HTTP response. It is empty if there is none; then the body is not encoded.
+    /// The header of the HTTP response. The header is empty if the record has no HTTP response; then the body is not
+    /// encoded.
     header: Header,
     body: &'a [u8],
 }
 
 /// Whether a record has a page. `header` is its header, and its block begins with `head`. A block that cannot be
-/// understood counts as a page, because it is reported.
+/// understood counts as a page, so that the record is reported.
 pub(super) fn is_page(header: &Header, head: &[u8]) -> bool {
     !matches!(page(header, head), Ok(None))
 }
@@ -56,7 +57,7 @@ fn page<'a>(record: &Header, block: &'a [u8]) -> Result<Option<Page<'a>>, String
     if !record.get("warc-type").is_some_and(|kind| KINDS.contains(&kind.to_ascii_lowercase().as_str())) {
         return Ok(None);
     }
-    // wget stores its arguments and its log as resources with an address of its own scheme.
+    // wget stores its arguments and its log as resources whose address begins with `metadata:`.
     if uri(record).is_some_and(|uri| uri.starts_with("metadata:")) {
         return Ok(None);
     }
@@ -98,7 +99,7 @@ fn response(block: &[u8]) -> Result<Response<'_>, String> {
     let mut words = line.split_ascii_whitespace();
     let version = words.next().unwrap_or_default();
     let status = words.next().and_then(|status| status.parse().ok()).filter(|_| version.starts_with("HTTP/"));
-    let Some(status) = status else { return Err("the record is no HTTP response: it has no status line".to_owned()) };
+    let Some(status) = status else { return Err("the record is not an HTTP response: it has no status line".into()) };
     Ok(Response { status, header: Header::parse(head), body })
 }
 
@@ -156,12 +157,12 @@ fn line(record: &Header, page: &Page<'_>, bytes_max: usize) -> Result<Vec<u8>, S
     let document = Document { id, content: content(&body, page), date, payload_digest, metadata };
     let json = serde_json::to_vec(&document).expect("strings are JSON");
     if json.len() > JSON_BYTES_MAX {
-        return Err(format!("the page has {} bytes as JSON; the most is {JSON_BYTES_MAX}", json.len()));
+        return Err(format!("the page has {} bytes as JSON; the limit is {JSON_BYTES_MAX}", json.len()));
     }
     Ok(json)
 }
 
-/// Returns the value of a field of the header: first in the pair if it is valid, otherwise second.
+/// Returns the value of a field of the header: as the first of the pair if it is valid, otherwise as the second.
 fn apart<'a>(record: &'a Header, name: &str, is_valid: fn(&str) -> bool) -> (Option<&'a str>, Option<&'a str>) {
     match record.get(name) {
         Some(value) if is_valid(value) => (Some(value), None),
@@ -225,7 +226,7 @@ mod tests {
         let fields = "WARC-Type: resource\nContent-Type: text/html\nWARC-Target-URI: http://a.example/";
         let zeros = vec![0; JSON_BYTES_MAX / 6 + 1];
         let found = document(&Header::parse(format!("WARC/1.0\n{fields}").as_bytes()), &zeros, zeros.len());
-        assert!(matches!(found, Outcome::Failed(why) if why.contains("bytes as JSON; the most is")));
+        assert!(matches!(found, Outcome::Failed(why) if why.contains("bytes as JSON; the limit is")));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Units -> headers and blocks of records, and the next record after damage. It stores at most one record. If a record
-//! was shorter than its header says, it returns the bytes after it to the stream. Knows nothing of pages.
+//! Units -> headers and blocks of records, and the next record after damage. At most one record is in memory. If a
+//! record is shorter than its header says, the bytes after the record are read again. Knows nothing of pages.
 
 use std::io;
 
@@ -13,8 +13,8 @@ pub(super) const RECORD: &[u8] = b"WARC/";
 const BLANK_BYTES: usize = 4;
 /// The longest header of a record.
 const HEADER_BYTES_MAX: usize = 64 << 10;
-/// The beginning of a record, with the end of the blank line before it. A page may contain these bytes, so they begin a
-/// record only after damage.
+/// The beginning of a record, with the end of the blank line before it. A page may contain these bytes, so they count
+/// as the beginning of a record only after damage.
 const NEXT_RECORD: &[u8] = b"\nWARC/1.";
 /// The length of `NEXT_RECORD` with the whole blank line.
 const NEXT_RECORD_BYTES: usize = NEXT_RECORD.len() + 3;
@@ -28,7 +28,7 @@ const INSIDE_BYTES_MAX: usize = 16 << 20;
 pub(super) enum Fault {
     /// The file cannot be read.
     Read(io::Error),
-    /// The record is damaged. The next one may be intact.
+    /// The record is damaged. The next record may be intact.
     Damaged(String),
 }
 
@@ -73,7 +73,8 @@ impl Stream {
     pub(super) fn next_record(&mut self) -> Result<bool, Fault> {
         loop {
             match self.look_for_record() {
-                // The damaged record was already reported, and this is the same damage. The next unit follows.
+                // The damaged record was already reported, and this is the same damage. The search continues in the
+                // next unit.
                 Err(Fault::Damaged(_)) if self.lost => {}
                 found => return found,
             }
@@ -158,7 +159,7 @@ impl Stream {
     pub(super) fn block(&mut self, length: usize, block: &mut Vec<u8>) -> Result<(), Fault> {
         block.clear();
         self.lost = true;
-        // These bytes were read for an earlier, longer record, whose length was wrong. The length of this record may be
+        // The bytes in `back` were read for an earlier record whose length was wrong. The length of this record may be
         // wrong too.
         if let Some(end) = next_record(self.given_back(length as u64)) {
             self.consume(end);
@@ -180,12 +181,13 @@ impl Stream {
         self.end_of_record(length, block)
     }
 
-    /// Skips a block that is too long to be kept. A record that seems to begin inside it may be a part of a page.
-    /// Therefore the next record begins there only if this block does not end where its header says.
+    /// Skips a block that is too long to be kept. Bytes inside the block that look like the beginning of a record may
+    /// be a part of a page. Therefore they count as the next record only if this block does not end where its header
+    /// says.
     pub(super) fn skip(&mut self, length: u64) -> Result<(), Fault> {
         self.lost = true;
         let ends_well = self.ends_well(length);
-        // As in `block`: these bytes were read for a record whose length was wrong.
+        // As in `block`: the bytes in `back` were read for a record whose length was wrong.
         let is_suspect = ends_well == Some(false) || next_record(self.given_back(length)).is_some();
         let mut inside: Option<Inside> = None;
         let mut left = length;
@@ -222,7 +224,7 @@ impl Stream {
         self.end()
     }
 
-    /// Whether the block that begins here ends where its header says. Returns nothing if this is not known before the
+    /// Returns whether the block that begins here ends where its header says. `None`: this is not known before the
     /// block is read.
     fn ends_well(&self, length: u64) -> Option<bool> {
         // The last byte of the block is included: if it is missing, the file ends earlier.
@@ -254,14 +256,15 @@ impl Stream {
     fn end(&mut self) -> Result<(), Fault> {
         let blank = blank(self.peek(BLANK_BYTES)?);
         self.consume(blank);
-        // The checksum of a gzip member or a zstd frame comes after its last byte.
+        // The checksum of a gzip member or a zstd frame comes after its last byte, so this read checks it.
         self.fill()?;
         self.lost = false;
         Ok(())
     }
 
-    /// Goes back to the first record that begins inside `block`: this record is shorter than its header says, and a
-    /// part of the next records was read for it. If no record begins there, `fault` says why the record ends badly.
+    /// Handles a record that does not end where its header says. If another record begins inside `block`, this record
+    /// is shorter than its header says, so the stream goes back to the other record. Otherwise `fault` says why the end
+    /// is wrong.
     fn block_or(&mut self, length: usize, block: &mut Vec<u8>, fault: impl FnOnce() -> Fault) -> Fault {
         let read = block.len();
         // The next record may begin inside the block and continue after its end.
@@ -291,7 +294,8 @@ impl Stream {
         (self.back, self.at) = (std::mem::take(bytes), 0);
     }
 
-    /// Whether the record continues in the next unit. It does not if another record begins there.
+    /// Goes to the next unit, and returns whether the record continues there. It does not if another record begins
+    /// there.
     fn continues(&mut self) -> Result<bool, Fault> {
         Ok(self.units.next(RECORD)? && !self.units.peek(RECORD.len())?.starts_with(RECORD))
     }
@@ -308,13 +312,13 @@ impl Stream {
         }
     }
 
-    /// The first of the bytes in `back`, at most `count`.
+    /// Returns the next bytes in `back`, at most `count`.
     fn given_back(&self, count: u64) -> &[u8] {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         &self.back[self.at..self.back.len().min(self.at.saturating_add(count))]
     }
 
-    /// Returns the next bytes of the unit. They are empty only at its end.
+    /// Returns the next bytes of the unit. The result is empty only at the end of the unit.
     fn fill(&mut self) -> Result<&[u8], Fault> {
         self.peek(1)
     }
@@ -350,7 +354,7 @@ impl Stream {
 struct Inside {
     /// The number of bytes of the block before this record.
     end: u64,
-    /// The bytes of the block from this record on; absent if they are too many.
+    /// The bytes of the block from this record on; `None` if there are too many.
     kept: Option<Vec<u8>>,
 }
 
@@ -386,7 +390,7 @@ fn cut_off(missing: u64, length: u64) -> Fault {
 }
 
 fn goes_on(length: u64) -> Fault {
-    Fault::Damaged(format!("the record goes on after the {length} bytes that its Content-Length says"))
+    Fault::Damaged(format!("the record continues after the {length} bytes that its Content-Length says"))
 }
 
 fn shorter(length: u64, end: u64) -> Fault {

@@ -69,7 +69,7 @@ fn pages() -> [Vec<u8>; 3] {
     [page("a", "first"), page("b", &noise(3000)), page("c", "third")]
 }
 
-/// The offsets of the pieces, and of their end.
+/// Returns the offset of each piece.
 fn offsets(pieces: &[Vec<u8>]) -> Vec<usize> {
     let mut begin = 0;
     let mut next = |piece: &Vec<u8>| {
@@ -159,7 +159,7 @@ fn a_wrong_length_costs_its_record_alone() {
     let whole = String::from_utf8(pages().concat()).unwrap();
     let at = offsets(&pages());
     for (length, reason) in [
-        ("2990", "the record goes on after the 2990 bytes that its Content-Length says"),
+        ("2990", "the record continues after the 2990 bytes that its Content-Length says"),
         ("3005", "its Content-Length is 3005, but"),
         ("3050", "its Content-Length is 3050, but the next record begins after 3000 bytes"),
         ("900000", "its Content-Length is 900000, but the next record begins after 3000 bytes"),
@@ -199,7 +199,7 @@ fn long_records_are_skipped_and_named_if_they_are_pages() {
     let file = [page("a", &long[1..]), page("b", &long), image, page("c", "third")].concat();
     let read = read(&file);
     assert_eq!(read[0], format!("1 @0 a {RECORD_BYTES_MAX}"));
-    assert!(read[1].ends_with("the record has 16777217 bytes; the most is 16777216"), "{}", read[1]);
+    assert!(read[1].ends_with("the record has 16777217 bytes; the limit is 16777216"), "{}", read[1]);
     assert!(read[2].ends_with("no page") && read[3].ends_with("c 5"), "{:?}", &read[2..]);
 }
 
@@ -218,11 +218,11 @@ fn told(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.splitn(3, ' ').last().unwrap()).collect()
 }
 
-// Anyone whose page is archived could otherwise add pages of others to the archive.
+// Otherwise, the author of any archived page could add false pages of other sites to the archive.
 #[test]
 fn a_page_that_looks_like_records_hides_no_record_in_it() {
     let fake = [b"\r\n\r\n".as_slice(), &page("https://victim.example/", "fake")].concat();
-    // The place is before and after the place from which the bytes are kept.
+    // From the false record on, the body has too many bytes to be kept, or few enough.
     for before in [10, RECORD_BYTES_MAX] {
         let mut body = vec![b'x'; RECORD_BYTES_MAX + 2_000_000];
         body[before..before + fake.len()].copy_from_slice(&fake);
@@ -261,7 +261,7 @@ fn a_wrong_length_of_a_long_record_costs_that_record() {
     assert_eq!((lines.len(), told(&lines)[0]), (2, "a 5"), "{lines:?}");
     let short = body.len() - 5;
     for lines in [read(&file(short)), read_file(&file(short))] {
-        let goes_on = format!("the record goes on after the {short} bytes that its Content-Length says");
+        let goes_on = format!("the record continues after the {short} bytes that its Content-Length says");
         assert_eq!(told(&lines), ["a 5", &goes_on, "b 6", "c 5", &last]);
     }
 }

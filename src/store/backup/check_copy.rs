@@ -1,5 +1,6 @@
-//! Reads every row of a file that has no writer, and checks it against its checksum, the ledger and its neighbours. A
-//! backup does this with each of its copies. A restore compares the checksums of whole files (`restore.rs`).
+//! Reads every row of a file that has no writer. Checks each row against its checksum and the other rows of its
+//! document, and all rows against the ledger. A backup does this with each of its copies. A restore compares the
+//! checksums of whole files (`restore.rs`).
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -29,7 +30,7 @@ use crate::store::read::readers::Readers;
 use crate::store::settings::Opened;
 use crate::types::Seq;
 
-/// The column with the checksum of a row of `document`, which follows its other columns.
+/// The column of `document` with the checksum. It follows the other columns.
 const DOCUMENT_SUM: usize = DOCUMENT_COLUMN_COUNT - 1;
 /// The number of steps of SQLite's virtual machine between two checks for a cancellation.
 const STEPS: i32 = 10_000;

@@ -1,8 +1,8 @@
-//! Copies a collection's file as of one moment, at a bounded rate, while its writer works. `VACUUM INTO` reads the
-//! whole file in one read transaction. (SQLite's backup API starts over with each commit of another connection, so next
-//! to a writer a throttled backup would never end.) As long as the transaction lasts, the writer's log cannot restart,
-//! so it grows. If the log has grown by more than half of `log_bytes_max`, the copy no longer pauses. If it has grown
-//! by more than `log_bytes_max`, the copy fails.
+//! Copies one snapshot of a collection's file, at a bounded rate, while its writer works. `VACUUM INTO` reads the whole
+//! file in one read transaction. (SQLite's backup API starts again after each commit of another connection, so a
+//! throttled backup would never end while a writer works.) As long as the transaction lasts, the writer's log cannot
+//! restart, so it grows. If the log has grown by more than half of `log_bytes_max`, the copy no longer pauses. If it
+//! has grown by more than `log_bytes_max`, the copy fails.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// After this many bytes the copy is synced. A single sync at the end would delay the writer's own fsync.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// How fast to copy, and when to give up.
+/// The highest rate of a copy, and the growth of the log at which the copy fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyLimits {
     /// Bytes of the copy per second. `None` means as fast as the disk.
@@ -44,7 +44,8 @@ enum Stop {
 
 type Gone = Box<dyn Fn() -> bool + Send>;
 
-/// Makes the copy. Returns false if `gone` said that the collection is gone; a part of `target` may then exist.
+/// Makes the copy. Returns false if `gone` returned true, because the collection was dropped. A part of `target` may
+/// then exist.
 pub(super) fn copy(source: &Path, target: &Path, limits: CopyLimits, gone: Gone, stage: &Stage) -> Result<bool> {
     let label = name_of(source);
     let Some(name) = target.to_str() else {
@@ -70,7 +71,7 @@ pub(super) fn copy(source: &Path, target: &Path, limits: CopyLimits, gone: Gone,
     }
 }
 
-/// Controls a copy while it runs: SQLite asks it every few rows whether to go on.
+/// Controls a copy while it runs: SQLite calls it every few rows to find out whether to continue.
 struct Watch {
     target: PathBuf,
     file: Option<File>,
@@ -113,7 +114,7 @@ impl Watch {
         }
     }
 
-    /// Pauses if the copy is too fast. Returns true to stop it.
+    /// Pauses if the copy is too fast. Returns true to stop the copy.
     fn step(&mut self) -> bool {
         let written = length(&self.target);
         self.stage.at(written as f64 / self.stage.units().max(1) as f64);

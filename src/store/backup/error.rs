@@ -11,7 +11,7 @@ pub type Result<T, E = BackupError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The directory already holds a backup.
-    #[error("{} already holds a backup; choose another name, or remove it first", dir.display())]
+    #[error("{} already contains a backup; choose another name, or remove it first", dir.display())]
     Taken { dir: PathBuf },
     /// The directory holds a file that no backup wrote.
     #[error(
@@ -23,7 +23,7 @@ pub enum BackupError {
         /// The name of that file.
         entry: String,
     },
-    /// Something else has this name.
+    /// The path exists, but is not a directory.
     #[error("{} exists and is not a directory", dir.display())]
     NotAFolder { dir: PathBuf },
     /// Another process or thread is writing a backup there.
@@ -40,10 +40,11 @@ pub enum BackupError {
         grown: u64,
         max: u64,
     },
-    /// A collection is listed and has no file. A backup without it might replace the last one that has it.
+    /// A collection is listed but has no file. A backup without this collection might replace the last backup that
+    /// contains it.
     #[error(
-        "the file of collection `{collection}` is missing, so the backup would lack it; restore it from an earlier \
-         backup{}",
+        "the file of collection `{collection}` is missing, so the backup would lack this collection; restore the \
+         collection from an earlier backup{}",
         accepting(collection)
     )]
     CollectionMissing { collection: String },
@@ -67,12 +68,12 @@ pub enum BackupError {
         /// The newest format that this version reads.
         known: u64,
     },
-    /// The backup is not what its manifest says, or the manifest itself is damaged.
+    /// The backup differs from its manifest, or the manifest itself is damaged.
     #[error("the backup is damaged: {}: {detail}", path.display())]
     Damaged { path: PathBuf, detail: String },
     /// A backup can only be restored into an empty data directory.
     #[error(
-        "the data directory {} is not empty: it holds `{entry}`; restore into a new or empty directory",
+        "the data directory {} is not empty: it contains `{entry}`; restore into a new or empty directory",
         dir.display()
     )]
     DataDirNotEmpty {
@@ -103,10 +104,10 @@ pub enum BackupError {
     },
 }
 
-/// Says how a server accepts the loss of a collection.
+/// Tells the user how to accept the loss of a collection.
 fn accepting(collection: &str) -> String {
     match collection == CollectionName::default_collection().as_str() {
-        true => "; a server that starts would make an empty one".to_owned(),
+        true => "; a server that is started before that makes an empty collection".to_owned(),
         false => {
             format!(", or accept the loss with DELETE /v1/collections/{collection}?confirm={collection} on a server")
         }

@@ -30,8 +30,8 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Takes `dir`, and creates it if it is missing (mode 0700). Removes the leftovers of an interrupted backup. Any
-    /// other file in `dir` is an error.
+    /// Begins a backup in `dir`, and creates `dir` if it is missing (mode 0700). Removes the leftovers of an
+    /// interrupted backup. Any other file in `dir` is an error.
     pub fn begin(dir: &Path, limits: CopyLimits, progress: Arc<Progress>) -> Result<Self> {
         let failed = |doing| move |source| BackupError::Io { path: dir.to_owned(), doing, source };
         make_dir(dir).map_err(failed("creating the directory"))?;
@@ -72,7 +72,7 @@ impl Backup {
         Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), series: None, limits, progress, finished: false })
     }
 
-    /// Makes the backup a member of a series, which `prune` may remove later.
+    /// Makes the backup a member of a series. `prune` may remove such a backup later.
     pub fn of_series(mut self, series: &str) -> Result<Self> {
         let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "writing its marker", source };
         series::mark(&mut self.partial, series).map_err(failed)?;
@@ -80,9 +80,9 @@ impl Backup {
         Ok(self)
     }
 
-    /// Copies one collection's file as of now, and checks every row of the copy. Returns the time at which the
-    /// collection was created. `None` if `gone` said that the collection was dropped meanwhile; the backup then does
-    /// not contain it.
+    /// Copies one collection's file in its present state, and checks every row of the copy. Returns the time at which
+    /// the collection was created. `None` if `gone` returned true, because the collection was dropped meanwhile. The
+    /// backup then does not contain it.
     pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<Option<TimestampMs>> {
         let label = name_of(source);
         let file = format!("{label}{}", files::SUFFIX);
@@ -136,7 +136,7 @@ impl Backup {
             file.sync_all()?;
             fs::rename(&writing, self.dir.join(PARTIAL))?;
             *partial = file;
-            // Sync the names of the copies before the manifest that vouches for them.
+            // Sync the names of the copies before the manifest gets the name that makes the backup valid.
             sync_dir(&self.dir)?;
             fs::rename(self.dir.join(PARTIAL), self.dir.join(manifest::FILE))?;
             sync_dir(&self.dir)
@@ -153,7 +153,8 @@ impl Drop for Backup {
         if self.finished {
             return;
         }
-        // The marker is removed last. As long as it exists, the other files are known to be this backup's.
+        // The marker is removed last. As long as the marker exists, it shows that the other files belong to this
+        // backup.
         let remove = || {
             for name in entries(&self.dir)?.iter().filter(|name| *name != PARTIAL) {
                 fs::remove_file(self.dir.join(name))?;
@@ -167,7 +168,7 @@ impl Drop for Backup {
     }
 }
 
-/// Returns the approximate number of bytes to copy and check, which is the unit of [`Progress`].
+/// Returns the approximate number of bytes to copy and check. [`Progress`] counts these bytes.
 pub fn units(source: &Path) -> u64 {
     2 * source_bytes(source)
 }

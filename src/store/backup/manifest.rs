@@ -37,7 +37,7 @@ pub struct Manifest {
     series: Option<String>,
     /// The collections, sorted by name.
     pub collections: Vec<ManifestEntry>,
-    /// The checksum of the manifest as it is written, with an empty text in this field.
+    /// The checksum of the written manifest, computed with an empty text in this field.
     xxh3_128: String,
 }
 
@@ -52,7 +52,8 @@ pub struct ManifestEntry {
     pub xxh3_128: String,
     /// The number of documents, links included.
     pub documents: u64,
-    /// The last position in the collection's commit order. The copy has everything up to it, and nothing after it.
+    /// The last position in the collection's commit order. The copy contains all changes up to this position, and no
+    /// later change.
     pub last_seq: u64,
     pub spec: String,
     /// The setting `keep` of the collection: what it stores besides signatures.

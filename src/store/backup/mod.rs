@@ -1,6 +1,7 @@
 //! Makes and restores backups. A backup is a directory with a copy of each collection's file and a manifest.
-//! A copy is as of one moment, even if documents are written meanwhile. Every row of it is checked before the manifest
-//! makes the backup valid. Synchronous. It must not know what asks for a backup, or which collections are open.
+//! Each copy is one snapshot, even if documents are written meanwhile. Every row of a copy is checked before the
+//! manifest makes the backup valid. All calls are synchronous. This module must not know what requests a backup, or
+//! which collections are open.
 //!
 //! ```text
 //! DIR/manifest.json.partial   first: marks the directory as ours; locked while it is written

@@ -1,4 +1,4 @@
-//! Keeps the reading of a finished copy within the rate of the backup, and stops it if the backup is cancelled.
+//! Limits the reading of a finished copy to the rate of the backup, and stops the reading if the backup is cancelled.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The bytes that may be read between two pauses.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// The reading of one copy.
+/// The rate limit for reading one copy.
 #[derive(Debug)]
 pub(super) struct Pace {
     bytes_per_second_max: Option<u64>,
@@ -22,7 +22,7 @@ pub(super) struct Pace {
     read: Mutex<Read>,
 }
 
-/// The number of bytes that were read since a moment.
+/// The number of bytes that were read since the rate was last checked.
 #[derive(Debug)]
 struct Read {
     since: Instant,
@@ -34,7 +34,8 @@ impl Pace {
         Self { bytes_per_second_max, progress, read: Mutex::new(Read { since: Instant::now(), bytes: 0 }) }
     }
 
-    /// Notes that `bytes` were read, and pauses if that was too fast. The error says that the backup was cancelled.
+    /// Notes that `bytes` were read, and pauses if the reading was too fast. The error says that the backup was
+    /// cancelled.
     pub(super) fn read(&self, bytes: u64) -> io::Result<()> {
         let mut read = self.read.lock();
         read.bytes += bytes;

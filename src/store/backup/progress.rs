@@ -15,7 +15,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Sets how many units there will be in total.
+    /// Sets the total number of units.
     pub fn expect(&self, units: u64) {
         self.expected.store(units, Ordering::Relaxed);
     }
@@ -34,7 +34,7 @@ impl Progress {
         self.copied.load(Ordering::Relaxed)
     }
 
-    /// Asks the work to stop, which it does within a fraction of a second.
+    /// Asks the work to stop. The work stops within a fraction of a second.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

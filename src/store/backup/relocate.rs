@@ -10,7 +10,8 @@ use super::manifest::{self, Manifest, copy_summed};
 use crate::store::data_dir::files::{make_dir, sync_dir, sync_parent};
 
 /// Moves a backup to a directory that [is free](is_free). If the directory is on another file system, copies the files
-/// (the manifest last), compares each file with the manifest, and leaves the original. A copy that fails is removed.
+/// (the manifest last), compares each file with the manifest, and keeps the original. If copying fails, the copy is
+/// removed.
 pub fn relocate(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
     let failed = |source| moving(to, source);
     make_dir(to).map_err(failed)?;

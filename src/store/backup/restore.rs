@@ -89,8 +89,8 @@ fn restore_one(dir: &Path, restoring: &Path, entry: &ManifestEntry, progress: &A
     give_log(&to).map_err(|error| StoreError::from_sqlite(&entry.name, "restoring it", error).into())
 }
 
-/// Switches a file to a write-ahead log. A copy does not use one. Without this step, a server would make the switch,
-/// with a rollback journal next to a file that it serves.
+/// Switches a file to a write-ahead log. The copy in a backup does not use a write-ahead log. Without this step, a
+/// server would make the switch later, with a rollback journal next to a file that it serves.
 fn give_log(path: &Path) -> rusqlite::Result<()> {
     let access = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     finish_new(Connection::open_with_flags(path, access)?)

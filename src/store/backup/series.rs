@@ -1,8 +1,8 @@
-//! Backups that follow each other under one name. A backup of the series `nightly` is named
-//! `nightly-2026-11-21T020000Z`. When a new one is complete, the oldest are removed. A backup is removed only if it
-//! says itself that it belongs to the series: in its manifest if it is complete, else in its marker. A removal begins
-//! by renaming the manifest. If the removal is interrupted, the rest is no longer a backup, and the next removal
-//! deletes it.
+//! Names the backups of a series, and removes the oldest ones. A backup of the series `nightly` is named
+//! `nightly-2026-11-21T020000Z`. When a new backup is complete, the oldest backups of the series are removed. A
+//! complete backup is removed only if its manifest names the series, and an incomplete backup only if its marker does.
+//! A removal begins by renaming the manifest. If the removal is interrupted, the rest is no longer a backup, and the
+//! next removal deletes it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -20,8 +20,8 @@ const TIME: &str = "%Y-%m-%dT%H%M%SZ";
 /// The maximum number of bytes after the name of the series in a directory's name: a dash, the time, a number.
 pub const SUFFIX_BYTES_MAX: usize = 1 + 18 + 4;
 
-/// Returns a free name in `dir` for the next backup of the series. If several are made in one second, each gets a
-/// number above the highest one.
+/// Returns a free name in `dir` for the next backup of the series. If several backups are made in one second, each
+/// later one gets the next number.
 pub fn dated(dir: &Path, series: &str, at: TimestampMs) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let name = format!("{series}-{}", at.strftime(TIME));
@@ -55,7 +55,7 @@ pub fn prune(dir: &Path, series: &str, keep: usize, newest: &str) -> Vec<String>
     if keep == 0 {
         return Vec::new();
     }
-    // Newest first. The one that was just made is not in the list.
+    // Newest first. The backup `newest` is not in the list.
     whole.sort_by(|a, b| (b.0, &b.1).cmp(&(a.0, &a.1)));
     let mut removed = Vec::new();
     for (_, name, manifest) in whole.into_iter().skip(keep - 1) {
@@ -72,7 +72,7 @@ pub fn prune(dir: &Path, series: &str, keep: usize, newest: &str) -> Vec<String>
 fn warn_if_failed(folder: &Path, removed: io::Result<bool>) {
     let detail = match removed {
         Ok(true) => return,
-        Ok(false) => "it holds files that no backup of this series wrote".to_owned(),
+        Ok(false) => "it contains files that no backup of this series wrote".to_owned(),
         Err(error) => error.to_string(),
     };
     tracing::warn!(path = %folder.display(), detail, "could not remove an old or interrupted backup");
@@ -105,7 +105,7 @@ pub fn remove(folder: &Path, manifest: &Manifest) -> io::Result<bool> {
 fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
     let there = entries(folder)?;
     if there.is_empty() {
-        // Only the last step of a removal is missing, or a backup had just begun.
+        // A removal was interrupted before its last step, or a backup at its beginning.
         fs::remove_dir(folder)?;
         return Ok(true);
     }
@@ -134,7 +134,8 @@ fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes the marker last. As long as it exists, the rest is known to be ours.
+/// Removes a directory with a marker. The marker is removed last: as long as it exists, it shows that the other files
+/// belong to a backup.
 fn remove_marked(folder: &Path) -> io::Result<()> {
     for name in entries(folder)?.iter().filter(|name| *name != PARTIAL) {
         fs::remove_file(folder.join(name))?;

@@ -1,6 +1,6 @@
 //! Creates, lists, repairs and removes the files of collections, in steps that a crash cannot leave half done.
 //! A file is created under a name that is never opened as a collection, and renamed when it is complete. It is dropped
-//! by a rename to another such name. This file does not know the content of the files.
+//! by renaming it to another such name. This file does not know the content of the files.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ const DROPPED: &str = ".dropped";
 const REPAIRED: &str = ".repaired";
 const RECOVERING: &str = ".recovering";
 const DAMAGED: &str = ".damaged-";
-/// The suffix of the records that a repair set aside, after the name of the damaged file.
+/// The suffix of the file with the records that a repair set aside. It follows the name of the damaged file.
 const RECORDS: &str = ".jsonl";
 /// The files that SQLite keeps next to a database, and the note of `log/moved.rs`.
 const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
@@ -136,7 +136,7 @@ pub fn finish_repairs(dir: &Path) -> io::Result<()> {
         if let Some(base) = name.strip_suffix(REPAIRED).filter(|base| base.ends_with(SUFFIX)) {
             let path = dir.join(base);
             tracing::warn!(path = %path.display(), "finishing a repair that a crash interrupted");
-            // The repair wrote its set-aside records under the highest number.
+            // The file with the records that this repair set aside has the highest number.
             let last = damaged(&path, last_damaged(&path)?.max(1));
             let kept_as = if !last.exists() || is_same(&path, &last) { last } else { next_damaged(&path)? };
             install_repaired(&path, &kept_as)?;
@@ -173,7 +173,7 @@ pub(in crate::store) fn discard_loading(path: &Path) -> io::Result<()> {
     remove_with_companions(path, LOADING)
 }
 
-/// Gives the file that a load has built and synced its name.
+/// Renames the file that a load has built and synced to its final name.
 pub(in crate::store) fn finish_loading(path: &Path) -> io::Result<()> {
     install(&loading(path), path)
 }
@@ -230,14 +230,14 @@ pub(in crate::store) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<boo
     Ok(begin == bytes)
 }
 
-/// Syncs the complete file and gives it its name.
+/// Syncs the complete file and renames it to its final name.
 pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     let temporary = creating(path);
     sync(&temporary)?;
     install(&temporary, path)
 }
 
-/// Gives a file that is on disk its name.
+/// Renames a file whose content is on disk to its final name.
 fn install(temporary: &Path, path: &Path) -> io::Result<()> {
     fs::rename(temporary, path)?;
     sync_dir(parent(path)).inspect_err(|_| {
@@ -265,7 +265,7 @@ pub(in crate::store) fn discard_copy(path: &Path) -> io::Result<()> {
     remove_with_companions(path, RECOVERING)
 }
 
-/// Returns the next name for the damaged file. No earlier repair kept a file of that number.
+/// Returns the next name for the damaged file. Its number is higher than those of earlier repairs.
 pub(in crate::store) fn next_damaged(path: &Path) -> io::Result<PathBuf> {
     Ok(damaged(path, last_damaged(path)? + 1))
 }
@@ -299,8 +299,8 @@ pub(in crate::store) fn discard_repair(path: &Path, kept_as: &Path) -> io::Resul
     remove_if_there(&records_of(kept_as))
 }
 
-/// Replaces the damaged file with the new one, and keeps the damaged one as `kept_as`. The new file is closed, and has
-/// the name that [`creating`] returns.
+/// Replaces the damaged file with the new file, and keeps the damaged file as `kept_as`. The new file is closed, and
+/// has the name that [`creating`] returns.
 pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
     let temporary = creating(path);
     File::open(&temporary)?.sync_all()?;
@@ -310,7 +310,7 @@ pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result
     install_repaired(path, kept_as)
 }
 
-/// Finishes a repair. Each step may be the last one before a crash, and may be repeated.
+/// Finishes a repair. A crash may follow any step, so each step can be repeated.
 fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
     keep(path, kept_as)?;
     for companion in [log, journal] {
@@ -363,8 +363,8 @@ fn finish_drop(path: &Path) -> io::Result<()> {
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;
     }
-    // Without this sync, a power failure could bring the log back without its marker. Such a log belongs to nothing and
-    // blocks the name.
+    // Without this sync, a power failure could bring the log back without its marker. Such a log belongs to no
+    // collection, and no collection can be created with its name.
     sync_dir(parent(path))?;
     remove_if_there(&with_suffix(path, DROPPED))
 }

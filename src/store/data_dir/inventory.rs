@@ -1,6 +1,6 @@
 //! The list of the collections that a data directory should have. It shows if a file disappeared while no server ran.
-//! In: the names that exist, are created or are dropped. Out: the names that are listed but missing. The list follows
-//! the files and decides nothing. If it cannot be written, a later loss may stay unnoticed.
+//! In: the names that exist, are created or are dropped. Out: the names that are listed but missing. The list only
+//! records names, and does not decide which files are used. If it cannot be written, a later loss may stay unnoticed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -56,8 +56,8 @@ impl Inventory {
         if self.listed.insert(name.clone()) { self.write() } else { Ok(()) }
     }
 
-    /// Removes a name from the list. Call this before a collection is dropped, or when its absence is no longer worth a
-    /// report.
+    /// Removes a name from the list. Call this before a collection is dropped, or when the missing collection need not
+    /// be reported any longer.
     pub fn remove(&mut self, name: &CollectionName) -> io::Result<()> {
         self.missing.remove(name);
         if self.listed.remove(name) { self.write() } else { Ok(()) }
@@ -104,7 +104,7 @@ mod tests {
         inventory.remove(&b).unwrap();
         inventory.add(&c).unwrap();
         assert_eq!(missing(&[a.clone(), c]), []);
-        // A damaged list reports fewer collections as missing, and does no other harm.
+        // With a damaged list, fewer collections are reported as missing. Nothing else fails.
         fs::write(dir.path().join(FILE), b"\xff\x00\na\n../x\n").unwrap();
         assert_eq!(missing(&[b]), [a]);
     }

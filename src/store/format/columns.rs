@@ -17,7 +17,7 @@ pub(super) const DOOMED_SEED: u64 = 8;
 pub(super) const MERGED_SEED: u64 = 9;
 pub(super) const STATISTICS_SEED: u64 = 10;
 
-/// The reason why a row is not what was written.
+/// The reason why a row counts as damaged.
 pub type Flaw = &'static str;
 pub(in crate::store) const WRONG_SUM: Flaw = "its checksum differs";
 pub(in crate::store) const WRONG_TYPE: Flaw = "a column has the wrong type";

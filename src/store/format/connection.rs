@@ -54,8 +54,8 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // Only `Writer::close` checkpoints on close, because nothing may be synced again after a failed fsync.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // Otherwise each new value of a parameter makes SQLite prepare the statement again, because the value might decide
-    // whether a partial index can be used. Reading a record took twice as long.
+    // Without this setting, each new value of a parameter makes SQLite prepare the statement again, because the value
+    // might decide whether a partial index can be used. Reading a record then took twice as long.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
@@ -65,11 +65,11 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
         // On Linux, SQLite syncs with fdatasync if it was built with the flags in `.cargo/config.toml`, else with
         // fsync.
         connection.pragma_update(None, "synchronous", "full")?;
-        // On macOS, fsync alone leaves the data in the cache of the drive. No effect on other systems.
+        // On macOS, fsync alone leaves the data in the cache of the drive. This has no effect on other systems.
         connection.pragma_update(None, "fullfsync", true)?;
         connection.pragma_update(None, "checkpoint_fullfsync", true)?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        // If a reader was in the way and the log grew beyond its bound, this returns the space to the system.
+        // If a reader delayed the checkpoints and the log grew beyond its bound, this returns the space to the system.
         connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX as i64)?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::store::data_dir::files;
 use crate::store::error::{Result, StoreError};
 use crate::store::settings::Meta;
 
-/// Creates the file, complete and on disk. After an error nothing is left that could be taken for a collection.
+/// Creates the file, complete and on disk. After an error, no file is left that could be mistaken for a collection.
 pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
     let io = |error| StoreError::from_io(meta.name.as_str(), "creating its file", error);
     if path.exists() {
@@ -23,7 +23,7 @@ pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
     files::finish_creation(path).map_err(io)
 }
 
-/// Refuses a path with a log of an earlier collection, which SQLite would replay into the new one.
+/// Refuses a path with the log of an earlier collection. SQLite would replay such a log into the new collection.
 pub(in crate::store) fn refuse_orphan(path: &Path) -> Result<()> {
     let Some(orphan) = files::orphan(path) else { return Ok(()) };
     let detail =
@@ -31,8 +31,8 @@ pub(in crate::store) fn refuse_orphan(path: &Path) -> Result<()> {
     Err(StoreError::NotAStore { path: orphan, detail: detail.to_owned() })
 }
 
-/// Creates a file with its settings and no records. It is written without a log. A log would take the same space again,
-/// and on closing, SQLite ignores a failure to move the log into the file.
+/// Creates a file with its settings and no records. The file is written without a log. A log would take the same space
+/// again. When the file is closed, SQLite also ignores a failure to move the log into the file.
 pub(in crate::store) fn begin_new(path: &Path, meta: &Meta) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_with_flags(
         path,
@@ -50,7 +50,7 @@ pub(in crate::store) fn begin_new(path: &Path, meta: &Meta) -> rusqlite::Result<
     Ok(connection)
 }
 
-/// Closes a complete file that was written without a log. From now on it has one.
+/// Closes a complete file that was written without a log. From now on, the file uses a write-ahead log.
 pub(in crate::store) fn finish_new(connection: Connection) -> rusqlite::Result<()> {
     // The mode is stored in the header of the file. The log is still empty, so closing leaves one complete file.
     connection.pragma_update(None, "journal_mode", "wal")?;

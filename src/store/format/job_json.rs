@@ -1,5 +1,5 @@
-//! A job <-> the JSON in its row. The report of a merge -> the JSON in its row. Both can be read in any SQLite shell,
-//! and clients get reports as they are stored.
+//! Converts a job to and from the JSON in its row, and the report of a merge to the JSON in its row. Any SQLite shell
+//! can read both. Clients get a report as it is stored.
 
 use std::collections::BTreeMap;
 

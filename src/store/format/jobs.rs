@@ -1,6 +1,6 @@
 //! The jobs of a collection, in rows of their own: `job` has their states, `doomed` has the documents that deletions by
-//! label must still remove, and `merged` has the reports of merges. Each of the three tables has a line in the ledger
-//! that documents do not touch.
+//! label must still remove, and `merged` has the reports of merges. Each of the three tables has a line of its own in
+//! the ledger. Changes of documents do not change these lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -149,8 +149,8 @@ pub(in crate::store) fn take(connection: &Connection, number: Seq) -> rusqlite::
     }
 }
 
-/// Forgets up to `reports_max` reports of a job that has ended, and the job itself once it has none left. Returns
-/// whether the job is forgotten.
+/// Removes up to `reports_max` reports of a job that has ended. If no reports are left, also removes the job. Returns
+/// whether the job was removed.
 pub(in crate::store) fn forget(connection: &Connection, number: Seq, reports_max: usize) -> rusqlite::Result<bool> {
     let sql = "DELETE FROM merged WHERE place IN (SELECT place FROM merged WHERE merge = ?1 LIMIT ?2) RETURNING sum";
     let mut forget = connection.prepare_cached(sql)?;
@@ -237,8 +237,8 @@ impl StoredJobs {
         of_each
     }
 
-    /// Returns a sentence for each deletion if the number of its remaining documents is not the one that its job
-    /// states.
+    /// Compares the number of remaining documents of each deletion with the number in its job. Returns a sentence for
+    /// each difference.
     pub(in crate::store) fn miscounted(&self) -> Vec<String> {
         let of_each = self.doomed_of_each();
         let left = |number| of_each.get(number).map_or(0, |seqs| seqs.len() as u64);
@@ -252,11 +252,11 @@ impl StoredJobs {
             .collect();
         let wrong = said.iter().filter(|(number, said)| left(number) != **said).map(|(number, _)| number);
         let unknown = of_each.keys().filter(|number| !said.contains_key(number));
-        wrong.chain(unknown).map(|number| format!("job {} has other documents left than it says", number.0)).collect()
+        wrong.chain(unknown).map(|number| format!("job {} miscounts its documents to delete", number.0)).collect()
     }
 }
 
-/// Reads the jobs. Damage is an error, because deleted documents might come back.
+/// Reads the jobs. Damage is an error, because deleted documents might otherwise reappear.
 pub(in crate::store) fn read(connection: &Connection, collection: &str, with_reports: bool) -> Result<StoredJobs> {
     let (jobs, flawed) = look(connection, with_reports);
     match complaints((&jobs, flawed), collection)?.first() {

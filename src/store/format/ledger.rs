@@ -83,7 +83,8 @@ pub(in crate::store) fn read_ledger(connection: &Connection, label: &str) -> Res
     Ok(Ledger { signatures, documents, payloads, last_seq })
 }
 
-/// Moves the ledger from `old` to `new`. Returns false if it was not at `old`, because another connection has written.
+/// Replaces the ledger `old` by `new`. Returns false if the stored ledger is not `old`, because another connection has
+/// written.
 pub(in crate::store) fn move_ledger(connection: &Connection, old: &Ledger, new: &Ledger) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare_cached(
         "UPDATE ledger SET rows = ?1, sum = ?2, last_seq = ?3

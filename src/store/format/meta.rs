@@ -104,7 +104,7 @@ pub(in crate::store) fn meta_sum(meta: &Meta) -> u64 {
     if banding_by_hand {
         buffer.push(1);
     }
-    // Formats 1 to 4 did not have these.
+    // Formats 1 to 4 did not have these settings.
     if (meta.extract, meta.extractor) != (Extract::Article, 1) {
         push_text(&mut buffer, Some(meta.extract.as_str().as_bytes()));
         buffer.extend_from_slice(&meta.extractor.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Opens a file, with the settings and counts that the file holds.
+//! Opens a collection's file, and reads its settings and counts.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Ope
     Ok((connection, opened, ledger))
 }
 
-/// Reads the settings and the counts of a collection, which need not be open.
+/// Reads the settings and the counts of a collection. The collection need not be open.
 pub(in crate::store) fn peek(path: &Path) -> Result<Opened> {
     check_files(path)?;
     let connection = connect(path, Role::Reader)?;

@@ -11,8 +11,9 @@ use crate::store::log::look::{self, Condition};
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Checks the files before SQLite opens them. SQLite would use the intact beginning of a damaged log as if it were the
-/// whole log. It would treat a database that was truncated to zero bytes as a new one, and throw away its log. An
-/// incomplete last transaction is no error: it is dropped with a warning, or rolled back if it has a rollback journal.
+/// whole log. If a database was truncated to zero bytes, SQLite would treat it as a new database and throw away its
+/// log. An incomplete last transaction is no error: it is dropped with a warning, or rolled back if it has a rollback
+/// journal.
 pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     let io = |doing, source: std::io::Error| StoreError::Io { collection: name_of(path), doing, source: source.into() };
     match files::begins_with(path, SQLITE_MAGIC) {
@@ -38,9 +39,8 @@ pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     if files::journal(path).exists() { roll_back(path) } else { Ok(()) }
 }
 
-/// Rolls back a transaction that a crash interrupted in a file that does not use a write-ahead log yet: the copy that a
-/// backup made, or one that an early version wrote. SQLite does this when the file is first read, but not on a
-/// read-only connection.
+/// Rolls back a transaction that a crash interrupted. The file does not use a write-ahead log yet: a backup made it, or
+/// an early version wrote it. SQLite rolls back when the file is first read, but not on a read-only connection.
 fn roll_back(path: &Path) -> Result<()> {
     let connection = connect(path, Role::Writer)?;
     let read = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));

@@ -1,5 +1,5 @@
-//! The shingles or the text that a collection keeps of a document, in a row of their own. The row is read only if two
-//! documents are compared exactly. This file does not know the meaning of the bytes.
+//! The shingles or the text that a collection keeps of a document, in a row of their own. Reading the other parts of a
+//! document does not read this row. This file does not know the meaning of the bytes.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
@@ -24,8 +24,8 @@ pub(in crate::store) fn kind_of(number: i64) -> Result<PayloadKind, Flaw> {
     kinds.into_iter().find(|&kind| i64::from(number_of(kind)) == number).ok_or("its payload has an unknown kind")
 }
 
-/// Computes the checksum over the whole row, and the one over its first columns. The second checksum verifies the size
-/// without reading the bytes, which may be on other pages.
+/// Computes the checksum over the whole row, and the checksum over its first columns. The second checksum verifies the
+/// size without reading the bytes, which may be on other pages.
 pub(in crate::store) fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: &[u8]) -> (u64, u64) {
     let mut buffer = Vec::with_capacity(17 + bytes.len());
     buffer.extend_from_slice(&seq.0.to_le_bytes());
@@ -36,8 +36,8 @@ pub(in crate::store) fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: 
     (xxh3_64_with_seed(&buffer, PAYLOAD_SEED), size_sum)
 }
 
-/// Verifies both checksums of a row of `seq, kind, shingles, size_sum, bytes, sum`, and returns the one over the whole
-/// row.
+/// Verifies both checksums of a row of `seq, kind, shingles, size_sum, bytes, sum`, and returns the checksum over the
+/// whole row.
 pub(in crate::store) fn checked_sum(row: &Row<'_>) -> Result<u64, Flaw> {
     let (seq, kind) = (Seq(integer(row, 0)? as u64), kind_of(integer(row, 1)?)?);
     let ValueRef::Blob(bytes) = row.get_ref(4).map_err(|_| WRONG_TYPE)? else { return Err(WRONG_TYPE) };
@@ -54,7 +54,8 @@ pub(in crate::store) fn insert(connection: &Connection, seq: Seq, payload: &Payl
     Ok(sum)
 }
 
-/// Verifies a row of `seq, kind, shingles, size_sum, bytes, sum`. Returns its checksum and how many bytes it keeps.
+/// Verifies a row of `seq, kind, shingles, size_sum, bytes, sum`. Returns its checksum and the number of bytes of the
+/// payload.
 pub(in crate::store) fn read_row(row: &Row<'_>) -> Result<(u64, u64), Flaw> {
     let seq = Seq(integer(row, 0)? as u64);
     let kind = kind_of(integer(row, 1)?)?;

@@ -1,6 +1,6 @@
 //! Writes and reads the rows of `signature` and `document`, with the checksum that covers every column of a row.
 //! This file knows the meaning of the columns, but nothing about connections. If a checksum changes here, every stored
-//! record looks damaged, so `sums_are_frozen` pins them.
+//! record looks damaged. Therefore the test `sums_are_frozen` pins the checksums.
 
 use hapax_core::ContentHash;
 use rusqlite::Row;
@@ -214,7 +214,7 @@ impl<'a> DocumentRow<'a> {
         Self::read_summed(row, first, buffer).map(|(this, _)| this)
     }
 
-    /// The same, with its checksum.
+    /// Like [`read`](Self::read), but also returns the checksum.
     pub(in crate::store) fn read_summed(
         row: &'a Row<'_>,
         first: usize,
@@ -238,7 +238,8 @@ impl<'a> DocumentRow<'a> {
         if this.sum(buffer) == sum { Ok((this, sum)) } else { Err(WRONG_SUM) }
     }
 
-    /// Checks that all parts can be read. `readable` is a verdict that can be, or nothing; it becomes that of this row.
+    /// Checks that all parts can be read. `readable` is a verdict that is known to be readable, or empty. It is
+    /// replaced by the verdict of this row.
     pub(in crate::store) fn check(&self, readable: &mut Vec<u8>) -> Result<(), Flaw> {
         if readable != self.verdict {
             self.verdict()?;
@@ -254,8 +255,8 @@ impl<'a> DocumentRow<'a> {
         self.head_within(&mut if with_metadata { Some(usize::MAX) } else { None }, false)
     }
 
-    /// Includes the metadata if it is requested and fits into the remaining `metadata_bytes`, and subtracts its length
-    /// from them. If it does not fit, no bytes remain for later records.
+    /// Includes the metadata if it is requested and fits into the remaining `metadata_bytes`. Subtracts its length from
+    /// the remaining bytes. If it does not fit, no bytes remain for later records.
     pub(in crate::store) fn head_within(
         &self,
         metadata_bytes: &mut Option<usize>,
@@ -365,7 +366,7 @@ impl<'a> DocumentRow<'a> {
     }
 }
 
-/// Reads the hash of a page, and the version of the extractor after it. Both are there, or neither is.
+/// Reads the hash of a page, and the version of the extractor after it. Either both are present or both are absent.
 fn page_mark(row: &Row<'_>, first: usize) -> Result<Option<PageMark>, Flaw> {
     match (is_null(row, first)?, is_null(row, first + 1)?) {
         (true, true) => Ok(None),

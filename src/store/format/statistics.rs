@@ -34,7 +34,7 @@ struct Json {
     bytes_saved: u64,
 }
 
-/// Stores rows in place of earlier ones. The caller has begun a transaction.
+/// Stores rows, and replaces earlier rows with the same numbers. The caller has begun a transaction.
 pub(in crate::store) fn put(connection: &Connection, rows: &[StoredStatistics]) -> rusqlite::Result<()> {
     let mut tally = tally_of(connection, TABLE)?;
     let mut take = connection.prepare_cached("DELETE FROM statistics WHERE place = ?1 RETURNING sum")?;

@@ -59,7 +59,7 @@ pub(in crate::store) fn upgrade_open(connection: &mut Connection, path: &Path) -
     }
     let upgrading = |error| StoreError::from_sqlite(&name_of(path), "upgrading the format of its file", error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(upgrading)?;
-    // Another thread of this process may have upgraded it meanwhile.
+    // Another thread of this process may have upgraded the file meanwhile.
     let found = format_of(&transaction, path)?;
     if found == FORMAT {
         return Ok(());
@@ -84,7 +84,7 @@ pub(in crate::store) fn upgrade_open(connection: &mut Connection, path: &Path) -
         write_meta(&transaction, &meta).map_err(upgrading)?;
     }
     if found < 4 {
-        // Format 4 also has one more value of `verify`. No older file can hold it.
+        // Format 4 also has one more value of `verify`. No older file can contain this value.
         transaction.execute_batch(TABLES_SINCE_4).map_err(upgrading)?;
     }
     // Older files have no jobs and no statistics.

@@ -69,7 +69,7 @@ pub(in crate::store) fn from_json(text: &[u8]) -> Option<StoredVerdict> {
         duplicate_of: json.duplicate_of.map(|id| DocId::new(id.into_owned())).transpose().ok()?,
         threshold: json.threshold,
         candidates: json.candidates,
-        // Older verdicts do not have the number. They only say whether something was left unread.
+        // Older verdicts do not contain this number. They only say whether something was not read.
         unread: json.unread.unwrap_or(u64::from(!json.complete)),
         matches: matches.map(StoredMatch::from).collect(),
     })

@@ -19,7 +19,7 @@ pub(in crate::store) fn check_format(connection: &Connection, path: &Path) -> Re
     }
 }
 
-/// Reads the format of one of our files, which is this version's or an older one.
+/// Reads the format of one of our files. It is the format of this version or an older format.
 pub(in crate::store) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
     let pragma = |name: &str| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(|error| {

@@ -1,5 +1,5 @@
-//! Checks a file in every available way: its log, format and settings, every row of every table, the rows of a document
-//! against each other, all rows against the ledger, the index of clusters, and SQLite's own check.
+//! Checks a whole file: its log, format and settings, every row of every table, the rows of a document against each
+//! other, all rows against the ledger, and the index of clusters. Also runs SQLite's own check.
 //! It changes nothing, except that it upgrades a file of an older format. The caller holds the data directory's lock.
 
 use std::mem;
@@ -27,11 +27,11 @@ use crate::types::{Keep, Seq};
 const FINDINGS_MAX: usize = 10_000;
 /// The maximum number of complaints taken from SQLite's own check.
 const COMPLAINTS_MAX: u32 = 100;
-/// The share of the work that is done when all rows are read. SQLite's own check goes on meanwhile.
+/// The share of the work that is reported as done when all rows are read. SQLite's own check may still run then.
 const ROWS_SHARE: f64 = 0.9;
 /// The number of records between two progress reports.
 const PROGRESS_RECORDS: u64 = 1024;
-/// The maximum number of threads that read rows. More of them would take too much from a server that checks a load.
+/// The maximum number of threads that read rows. More threads would slow down a server that checks a newly loaded file.
 const PARTS_MAX: usize = 4;
 /// The minimum number of documents for each of these threads.
 const PART_DOCUMENTS_MIN: u64 = 10_000;
@@ -41,7 +41,7 @@ const PART_DOCUMENTS_MIN: u64 = 10_000;
 pub struct Finding {
     /// A table, or `file`, `log`, `settings`, `ledger`, `clusters`, `golden`, `jobs` or `statistics`.
     pub place: &'static str,
-    /// The damaged record, if the flaw is in one.
+    /// The damaged record, if the flaw is in a record.
     pub record: Option<Seq>,
     pub detail: String,
 }
@@ -100,18 +100,18 @@ pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
     inspect_as(path, &name_of(path), progress)
 }
 
-/// Checks a file that does not have its name yet.
+/// Like [`inspect`], for a file that may not have its final name yet. `label` is the name of its collection.
 pub(in crate::store) fn inspect_as(path: &Path, label: &str, progress: &dyn Fn(f64)) -> Result<Inspection> {
     let mut inspection = Inspection::default();
-    // The database is not opened, because with a damaged log, SQLite would drop the transactions after the flaw and
-    // remove the traces of the loss.
+    // If the log is damaged, the database is not opened. SQLite would drop the transactions after the flaw and remove
+    // the traces of the loss.
     if let Err(error) = check_files(path) {
         inspection.note("log", error)?;
         return Ok(inspection);
     }
     let looked = connect_upgraded(path).and_then(|connection| {
         thread::scope(|scope| {
-            // A thread of its own: it takes nearly as long as reading all rows.
+            // SQLite's own check has its own thread, because it takes nearly as long as reading all rows.
             let own = scope.spawn(|| own_check(path, label));
             look_inside(&connection, (path, label), &mut inspection, progress)?;
             for complaint in own.join().expect("SQLite's check does not panic") {
@@ -159,7 +159,7 @@ fn look_inside(
         Ok(ledger) => Some(ledger),
         Err(error) => inspection.note("ledger", error).map(|()| None)?,
     };
-    // If the settings are unreadable, the tables show what the collection keeps.
+    // If the settings are unreadable, the table `payload` shows whether the collection keeps payloads.
     let has_payloads = || snapshot.prepare("SELECT 1 FROM payload").and_then(|mut any| any.exists([])).map_err(sqlite);
     let keep = match keep {
         Some(keep) => keep,
@@ -211,7 +211,8 @@ impl Seen {
     }
 }
 
-/// Divides all documents among threads. The ledger expects `documents`, of which `last` is the last.
+/// Divides all documents among threads. According to the ledger, there are `documents` documents, and `last` is the
+/// last assigned position.
 fn parts(documents: u64, last: Seq) -> Vec<WalkRange> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(PARTS_MAX) as u64;
     let parts = (documents / PART_DOCUMENTS_MIN).clamp(1, threads);
@@ -223,7 +224,7 @@ fn parts(documents: u64, last: Seq) -> Vec<WalkRange> {
     ranges
 }
 
-/// The rows of a file, which has the name `label` in errors.
+/// The rows of a file. Errors call the file `label`.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     path: &'a Path,
@@ -232,8 +233,8 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Checks each row against its checksum and its neighbours, in a thread for each part. Calls `read` from time to
-    /// time with the number of documents read.
+    /// Checks each row against its checksum and the other rows of its document, with one thread for each part. Calls
+    /// `read` from time to time with the number of documents read.
     fn check_all(self, parts: &[WalkRange], inspection: &mut Inspection, read: impl Fn(u64)) -> Result<Seen> {
         let (sender, records) = channel();
         thread::scope(|scope| {
@@ -291,7 +292,7 @@ impl Rows<'_> {
     }
 }
 
-/// Runs SQLite's own check, and returns its complaints, and the error that ended it.
+/// Runs SQLite's own check. Returns its complaints, and the error that ended it, if any.
 fn own_check(path: &Path, label: &str) -> Vec<Result<String>> {
     let sqlite = |error| StoreError::from_sqlite(label, "reading it", error);
     let mut complaints = Vec::new();

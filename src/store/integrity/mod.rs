@@ -1,5 +1,5 @@
-//! Checks whether a file still holds what was written: at boot, in the background and offline. Saves the intact
-//! documents of a damaged file.
+//! Checks whether a file still contains the data that was written: at boot, in the background and offline. Saves the
+//! intact documents of a damaged file.
 
 mod cluster_index;
 pub(in crate::store) mod inspection;

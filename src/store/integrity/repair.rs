@@ -1,7 +1,7 @@
-//! Builds a new file from all intact documents of a damaged one, and writes the readable parts of the other documents
+//! Builds a new file from all intact documents of a damaged file, and writes the readable parts of the other documents
 //! to a file of JSON lines. The damaged file is kept under a name that is never opened as a collection. The caller
-//! holds the data directory's lock. After a crash, the file of the collection is either the damaged or the repaired
-//! one.
+//! holds the data directory's lock. After a crash, the file of the collection is either the damaged file or the
+//! repaired file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -38,7 +38,7 @@ const REPAIRING: &str = "repairing it";
 /// The result of [`repair`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The counts of the documents that the new file holds and of those that it lacks.
+    /// The numbers of documents that are in the new file and that are missing from it.
     pub rebuilt: Rebuilt,
     /// The new path of the damaged file. Its log is next to it.
     pub kept_as: PathBuf,
@@ -55,12 +55,13 @@ pub struct Rebuilt {
     pub set_aside: u64,
     /// The number of damaged pairs of the golden set. Their readable parts are in `set_aside_in` too.
     pub pairs_set_aside: u64,
-    /// The number of damaged rows of jobs. A document is back if its deletion was recorded only in such a row.
+    /// The number of damaged rows of jobs. If the deletion of a document was recorded only in such a row, the new file
+    /// contains the document again.
     pub jobs_damaged: u64,
-    /// Whether the log was damaged or cut. All changes in the lost part are undone.
+    /// Whether the log was damaged or cut short. All changes in the lost part of the log are undone.
     pub log_damaged: bool,
-    /// The number of documents that the old ledger counted but that are in neither file. `None` without the ledger, and
-    /// if the log was damaged, because the ledger may then be as old as the rows.
+    /// The number of documents that the old ledger counted but that are in neither file. `None` if the ledger cannot be
+    /// read. Also `None` if the log was damaged, because the ledger may then be as old as the rows.
     pub lost: Option<u64>,
 }
 
@@ -99,7 +100,8 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
     check_format(&old, path)?;
     let old = old.unchecked_transaction().map_err(sqlite)?;
     let meta = read_meta(&old, &label)?;
-    // The file of another collection may have been copied or renamed, so the name of the file counts.
+    // The file of another collection may have been copied or renamed, so the name of the collection is taken from the
+    // name of the file.
     let meta = Meta { name: CollectionName::new(&label).unwrap_or(meta.name), ..meta };
     let ledger = read_ledger(&old, &label).ok();
 
@@ -149,7 +151,7 @@ fn recover(path: &Path) -> Result<PathBuf> {
     Ok(copy)
 }
 
-/// Checks the new file before it takes the place of the damaged one.
+/// Checks the new file before it replaces the damaged file.
 fn check_made(made: &Path, label: &str) -> Result<()> {
     match inspect_as(made, label, &|_| {})?.findings.first() {
         None => Ok(()),
@@ -159,7 +161,7 @@ fn check_made(made: &Path, label: &str) -> Result<()> {
     }
 }
 
-/// Returns the last assigned position in the commit order, or a later one if it is unknown.
+/// Returns the last assigned position in the commit order, or a later position if the last one is unknown.
 fn last_assigned(found: Seq, ledger: Option<&Ledger>, log_is_sound: bool) -> Seq {
     match ledger {
         Some(ledger) if log_is_sound => found.max(ledger.last_seq),
@@ -352,7 +354,8 @@ fn finish_deletions(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -
     Ok(finished)
 }
 
-/// Moves the rows of documents that lost a row from the new file to the file of damaged records.
+/// Finds the documents that lack a row or whose rows contradict each other. Moves their rows from the new file to the
+/// file of damaged records.
 fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> Result<(), Stopped> {
     let mut flawed = Vec::new();
     walk(new, meta.keep, WalkRange::ALL, |visit| {
@@ -374,7 +377,7 @@ fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> R
     Ok(())
 }
 
-/// Turns each link that is now the first of its cluster into an ordinary document, as a delete of its predecessor does.
+/// Turns each link that is now the first of its cluster into an ordinary document, as deleting its predecessor does.
 fn promote_the_first(new: &Connection) -> rusqlite::Result<()> {
     let mut firsts = new.prepare(
         "SELECT min(seq) FROM signature s WHERE cluster <> 0

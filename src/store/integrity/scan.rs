@@ -16,7 +16,8 @@ use crate::store::format::rows::{SignatureRow, signature_columns};
 use crate::store::read::readers::Readers;
 use crate::types::Seq;
 
-/// The number of ranges per partition. Replaced and deleted documents leave gaps, so equal ranges are not equal work.
+/// The number of ranges per partition. Replaced and deleted documents leave gaps, so ranges of equal length can take
+/// different amounts of work.
 const RANGES_PER_PARTITION: u64 = 16;
 /// The number of rows between two progress reports.
 const PROGRESS_ROWS: u64 = 4096;
@@ -195,7 +196,7 @@ impl<V: Fn(SignatureRow<'_>) -> bool + Sync> Scan<'_, V> {
     }
 }
 
-/// Splits the numbers into many more ranges than there are threads, each about the same amount of work.
+/// Splits the numbers into ranges of equal length. In a large collection, there are many more ranges than threads.
 fn ranges((first, last): (i64, i64), partitions: usize) -> Vec<RangeInclusive<i64>> {
     let step = ((last - first) as u64 / (partitions as u64 * RANGES_PER_PARTITION)).max(1024) as i64;
     std::iter::successors(Some(first), |start| start.checked_add(step))

@@ -7,8 +7,8 @@ use crate::store::format::{golden, jobs, statistics};
 use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
-/// The maximum number of reports of merges to check here, because all are read in one step. If there are more, only
-/// backups and `hapax verify` check them.
+/// The maximum number of reports of merges to check here, because all of them are read in one step. If there are more,
+/// only backups and `hapax verify` check them.
 const REPORTS_MAX: u64 = 200_000;
 
 /// The result of scrubbing a part of a collection.
@@ -30,10 +30,10 @@ pub struct Scrubbed {
     pub next: Option<Seq>,
 }
 
-/// Reads the rows of the documents after `after`, as of one moment, until about `bytes_max` bytes are read. It never
+/// Reads the rows of the documents after `after`, from one snapshot, until about `bytes_max` bytes are read. It never
 /// stops within a document. Each row is compared with its own checksum and with the other rows of its document.
 pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_max: u64) -> Result<Scrubbed> {
-    // A new connection each time, so that no page comes from the cache of an earlier one.
+    // Each call opens a new connection, so that no page comes from the cache of an earlier connection.
     let connection = readers.connect()?;
     let sqlite = |error| StoreError::from_sqlite(readers.collection(), "scrubbing", error);
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;

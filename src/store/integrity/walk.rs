@@ -1,6 +1,6 @@
 //! Reads the rows of all three tables side by side, in order of `seq`. Checks each row against its own checksum, and
-//! the rows of a document against each other. In: one connection with an open transaction, so that all rows are as of
-//! one moment. Out: the rows of each document, and its flaws. This file does not know about the ledger, or how damage
+//! the rows of a document against each other. In: one connection with an open transaction, so that all rows are from
+//! one snapshot. Out: the rows of each document, and its flaws. This file does not know about the ledger, or how damage
 //! is handled.
 
 use rusqlite::{Connection, Row, Rows};
@@ -29,7 +29,8 @@ impl RecordTable {
         }
     }
 
-    /// Selects all columns in the order of [`read`]. The first letter of the table is its alias.
+    /// Returns SQL that selects all columns in the order of [`read`]. The alias of the table is the first letter of its
+    /// name.
     pub(in crate::store) fn select(self) -> &'static str {
         match self {
             Self::Signature => concat!("SELECT ", signature_columns!(), " FROM signature s"),
@@ -55,7 +56,7 @@ pub(in crate::store) struct Sound {
     pub(in crate::store) cluster: Seq,
     /// The approximate number of bytes read.
     bytes: u64,
-    /// The facts that the signature and the document both store.
+    /// The values that the signature and the document both store.
     shared: Option<Shared>,
 }
 
@@ -70,7 +71,7 @@ struct Shared {
 #[derive(Default)]
 pub(in crate::store) struct Scratch {
     sum: Vec<u8>,
-    /// The last verdict, which could be read. Most rows have the same verdict as the row before.
+    /// The last verdict that was read without an error. Most rows have the same verdict as the row before.
     verdict: Vec<u8>,
 }
 
@@ -140,7 +141,7 @@ impl WalkRange {
 }
 
 /// Calls `visit` with every document in `range` until it returns false. Returns the tables that could not be read to
-/// the end of the range. Rows after such an end are not reported as missing.
+/// the end of the range. Rows that follow a place where reading failed are not reported as missing.
 pub(in crate::store) fn walk(
     connection: &Connection,
     keep: Keep,

@@ -1,15 +1,15 @@
 //! Checks the write-ahead log before SQLite opens it. SQLite replays a log up to its first bad frame and silently drops
 //! the rest, because a crash can leave a bad end. But each commit is synced before the next one begins, so a crash can
-//! damage only the last transaction. If two or more commits follow a bad frame, an acknowledged one was lost: the log
-//! is damaged.
+//! damage only the last transaction. If two or more commits follow a bad frame, an acknowledged commit was lost: the
+//! log is damaged.
 //!
 //! Within the last transaction, a torn write and a flipped bit look the same. Both are [`Condition::Torn`].
 //!
 //! The log itself does not show that it was cut short. But a killed process leaves its `-shm` file next to the log, and
-//! that file says how many frames were committed. SQLite writes it after the frames are synced, and recreates it when
-//! it opens the database, so this check must come before. If the `-shm` file is missing or invalid, a log that was cut
-//! looks like one that ended there. A power failure may leave an older `-shm` file next to a log that was emptied
-//! later. A note shows that this happened (`moved.rs`).
+//! that file says how many frames were committed. SQLite writes the `-shm` file after it has synced the frames. SQLite
+//! recreates the file when it opens the database, so this check must run before SQLite opens it. If the `-shm` file is
+//! missing or invalid, a log that was cut short looks like a complete log. A power failure may leave an older `-shm`
+//! file next to a log that was emptied later. A note shows that this happened (`moved.rs`).
 //!
 //! The formats: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, <https://sqlite.org/walformat.html>.
 

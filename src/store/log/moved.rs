@@ -1,8 +1,8 @@
 //! A note that all frames of a log are in the database. It is written just before the log is emptied. A power failure
-//! may leave a `-shm` file from before that moment. Compared with the empty log, it seems that frames are missing. The
-//! note shows that the file is old. The note does not cover a log that was lost after later commits, because that log
-//! has other salts or more frames. It also does not cover a database with another ledger, such as an older copy put in
-//! its place.
+//! may leave a `-shm` file from before that moment. According to this `-shm` file, frames are missing from the empty
+//! log. The note shows that the `-shm` file is old. The note does not cover a log that was lost after later commits,
+//! because that log has other salts or more frames. It also does not cover a database with another ledger, such as an
+//! older copy that replaced the original.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,8 +14,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::store::data_dir::files;
 
 const NOTE_BYTES: usize = 8 + 8 + 8 + 8;
-/// Each time SQLite restarts a log, it adds one to the first salt. A `-shm` file that is up to this many logs old is
-/// recognised as older. A log that was created later has a random salt, and is mistaken for an older one with a
+/// Each time SQLite restarts a log, it adds one to the first salt. A `-shm` file from up to this many logs ago is
+/// recognised as older. A log that was created later has a random salt. It is mistaken for an older log with a
 /// probability of 1e-6.
 const GENERATIONS_MAX: u32 = 4096;
 
@@ -43,14 +43,15 @@ impl Moved {
         let is_new = !path.exists();
         let mut bytes = [&self.salts[..], &self.frames.to_le_bytes(), &self.ledger.to_le_bytes()].concat();
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        // Overwrites the previous note. If a crash interrupts this, the log that the note would cover is still there.
+        // Overwrites the previous note. If a crash interrupts the write, the log that the note would cover still
+        // exists.
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         if is_new { files::sync_parent(path) } else { Ok(()) }
     }
 
-    /// Reads the note; `None` if there is none or it is not valid.
+    /// Reads the note; `None` if the note is missing or not valid.
     pub(in crate::store) fn read(path: &Path) -> io::Result<Option<Self>> {
         let mut bytes = [0; NOTE_BYTES];
         match File::open(path).and_then(|mut file| file.read_exact(&mut bytes)) {
@@ -66,8 +67,8 @@ impl Moved {
         Ok(sound.then(|| Self { salts, frames: number(8), ledger: number(16) }))
     }
 
-    /// Returns whether `frames` frames of a log with these salts are in the database whose log is at `log`. Call it if
-    /// that log is missing or empty.
+    /// Returns whether `frames` frames of a log with these salts are in the database whose log is at `log`. Call this
+    /// only if the log at `log` is missing or empty.
     pub(in crate::store) fn covers(&self, log: &Path, salts: [u8; 8], frames: u64) -> bool {
         self.covers_log(salts, frames) && ledger_without_log(log) == Some(self.ledger)
     }
@@ -77,7 +78,7 @@ impl Moved {
             return frames <= self.frames;
         }
         let first = |salts: [u8; 8]| u32::from_be_bytes(salts[..4].try_into().expect("4 bytes"));
-        // Each log was moved completely before the next one began.
+        // Each log was moved into the database completely before the next log began.
         (1..=GENERATIONS_MAX).contains(&first(self.salts).wrapping_sub(first(salts)))
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::bytes::{ByteOrder, fill};
 
-/// The size of the header, which a `-shm` file holds twice.
+/// The size of the header. A `-shm` file contains the header twice.
 const SHARED_HEADER_BYTES: usize = 48;
 const SHARED_FORMAT: u32 = 3_007_000;
 

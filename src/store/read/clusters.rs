@@ -1,7 +1,7 @@
 //! Reads clusters from disk, one page at a time. The document with the lowest `seq` represents its cluster. A cluster
 //! is named by the `seq` of its founder. In the founder's own row, the cluster is 0. In the rows of the other members,
-//! it is the name of the cluster. The index `signature_by_cluster` lists the members in order. Each answer is as of one
-//! moment. This file knows nothing about similarity.
+//! it is the name of the cluster. The index `signature_by_cluster` lists the members in order. Each answer comes from
+//! one snapshot. This file knows nothing about similarity.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use crate::store::format::rows::{
 use crate::store::record::Head;
 use crate::types::{ClusterPlace, Document, Seq};
 
-/// The number of clusters visited for one page. This bounds the work, because there may be many clusters with only one
-/// document left, which are skipped.
+/// The maximum number of clusters that are visited for one page. Without this limit, a page could take long: there may
+/// be many clusters with only one document left, and such clusters are skipped.
 const VISITED_MAX: usize = 2000;
 
 macro_rules! members_sql {
@@ -47,7 +47,8 @@ pub struct Member {
 pub struct Stretch {
     pub cluster: Seq,
     pub representative: Member,
-    /// Consecutive documents, in order of `seq`. They include the representative if they begin the cluster.
+    /// Consecutive documents, in order of `seq`. They include the representative if they are the beginning of the
+    /// cluster.
     pub members: Vec<Member>,
 }
 
@@ -69,7 +70,8 @@ pub enum ClusterStart {
     After(ClusterPlace),
 }
 
-/// Reads up to `limit` documents of one cluster; `None` if there is no such document, or none is left.
+/// Reads up to `limit` documents of one cluster. `None` if there is no such document, or if the cluster has no document
+/// left.
 pub(in crate::store) fn cluster(
     snapshot: &mut Snapshot<'_>,
     start: ClusterStart,
@@ -108,8 +110,8 @@ pub(super) fn with_representatives(
     Ok(named)
 }
 
-/// Reads up to `limit` documents of the clusters with more than one document, and tells where the next page begins. A
-/// place at the beginning of a cluster has the `seq` 0.
+/// Reads up to `limit` documents of the clusters with more than one document. Also returns the place where the next
+/// page begins. A place at the beginning of a cluster has the `seq` 0.
 pub(in crate::store) fn clusters(
     snapshot: &mut Snapshot<'_>,
     after: ClusterPlace,
@@ -171,12 +173,13 @@ fn cluster_after(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Seq
     Ok(found.map(|cluster| Seq(cluster as u64)))
 }
 
-/// Reads the first document of a cluster; `None` if none is left.
+/// Reads the first document of a cluster; `None` if the cluster has no document left.
 pub(in crate::store) fn representative(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Member>> {
     Ok(members(snapshot, cluster, Seq(0), 1)?.pop())
 }
 
-/// Reads up to `limit` documents of a cluster after a given one: first the founder, then those that joined it.
+/// Reads up to `limit` documents of a cluster after the document `after`: first the founder, then the documents that
+/// joined the cluster.
 fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Member>> {
     let mut members = Vec::new();
     if after < cluster {
@@ -196,8 +199,8 @@ fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) 
     Ok(members)
 }
 
-/// Returns up to `limit` documents after a given one that joined a cluster and are not deleted by label. Such a
-/// deletion may hide millions of documents. They are skipped without reading more than the index.
+/// Returns up to `limit` documents of a cluster after the document `after`, without the founder. Documents that are
+/// deleted by label are skipped, and only the index is read for them, because there may be millions.
 fn joined_and_there(snapshot: &Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Seq>> {
     let sql = "SELECT seq FROM signature WHERE cluster = ?1 AND cluster <> 0 AND seq > ?2 ORDER BY seq";
     let reading = |error| reading(snapshot.collection(), error);

@@ -1,5 +1,5 @@
-//! Reads records from disk, from any thread, while the writer writes. Each answer is as of one moment. It must not know
-//! what is being written.
+//! Reads records from disk, from any thread, while the writer writes. Each answer comes from one snapshot. This module
+//! must not know what is being written.
 
 pub(in crate::store) mod clusters;
 pub(in crate::store) mod doomed;

@@ -55,14 +55,14 @@ pub(in crate::store) fn page(
         }
     }
     drop(rows);
-    // Search from the other side, too: a damaged inner page may lead past some records.
+    // Search backwards, too, because a damaged inner page may make the first search skip records.
     match last_before(snapshot, first)? {
         Some(skipped) if skipped > after && limit > 0 => Err(StoreError::damaged(collection, skipped, OUT_OF_ORDER)),
         _ => with_representatives(snapshot, documents),
     }
 }
 
-/// Returns the last record before `seq`, or the last of all.
+/// Returns the last record before `seq`, or the last record of all if `seq` is `None`.
 fn last_before(snapshot: &Snapshot<'_>, seq: Option<Seq>) -> Result<Option<Seq>> {
     let connection = snapshot.connection();
     let last = match seq {

@@ -1,5 +1,5 @@
-//! The read connections of one collection, at most [`READERS_MAX`] and one for its writer, lent to one reader at a
-//! time.
+//! The read connections of one collection: at most [`READERS_MAX`], and one more for its writer. A connection is lent
+//! to one reader at a time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Readers {
         Arc::clone(&self.doomed.read())
     }
 
-    /// Changes the set of these documents for reads that begin from now on.
+    /// Changes the set that [`doomed`](Self::doomed) returns, for reads that begin from now on.
     pub(in crate::store) fn set_doomed(&self, change: impl FnOnce(&Doomed) -> Doomed) {
         let mut doomed = self.doomed.write();
         *doomed = Arc::new(change(&doomed));
@@ -111,8 +111,8 @@ impl Readers {
     }
 
     fn read_on<T>(&self, loan: Loan<'_>, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
-        // Read this list before the snapshot is taken: documents are removed from the list after they are removed from
-        // the disk.
+        // Read the list of these documents before the snapshot begins, because documents are removed first from the
+        // disk and then from the list.
         let doomed = self.doomed();
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         let _moment =
@@ -142,7 +142,7 @@ impl Readers {
     }
 }
 
-/// A transaction in which a connection sees the file as of one moment. It only reads, so it is never committed.
+/// A transaction in which a connection sees the file as it is at one moment. It only reads, so it is never committed.
 struct Moment<'a>(&'a Connection);
 
 impl<'a> Moment<'a> {

@@ -1,4 +1,4 @@
-//! Reads one record, a part of one, or several whole records.
+//! Reads one record, a part of one record, or several whole records.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A view of a collection's file as of one moment.
+//! A view of a collection's file as it is at one moment.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::types::Seq;
 
 const DOCUMENT_GONE: Flaw = "its document is gone";
 
-/// A view of the file as of one moment.
+/// A view of the file as it is at one moment.
 pub(in crate::store) struct Snapshot<'a> {
     connection: &'a Connection,
     collection: &'a str,

@@ -1,4 +1,4 @@
-//! A copy that is made while a writer works shows one moment, and the log does not grow without limit.
+//! A copy that is made while a writer works is one snapshot, and the log does not grow without limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ fn filled() -> (Place, Arc<Mutex<Writer>>) {
     (place, Arc::new(Mutex::new(writer)))
 }
 
-/// Commits `count` documents of 16 KB each time the copy asks whether to go on, up to `most` in all.
+/// Commits `count` documents of 16 KB each time the copy asks whether to continue, up to `most` documents in all.
 fn commits_between(
     writer: &Arc<Mutex<Writer>>,
     count: u64,
@@ -64,7 +64,7 @@ fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
     let dir = place.dir.path().join("backup");
     let limits = CopyLimits { bytes_per_second_max: Some(1 << 20), log_bytes_max: Some(1 << 20) };
     let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
-    // One step exceeds the limit, so the copy cannot avoid that by hurrying.
+    // One call of `gone` makes the log longer than the limit, so the copy fails even without pauses.
     let (_, gone) = commits_between(&writer, 100, u64::MAX / 2);
     match backup.add(&place.path, gone).unwrap_err() {
         BackupError::LogGrew { collection, grown, max } => {
@@ -103,7 +103,8 @@ fn past_half_of_the_bound_the_copy_no_longer_rests() {
     backup.finish(TimestampMs(0)).unwrap();
 }
 
-/// Once, a reader in the way delayed every commit by ten seconds if the log was longer than its bound.
+/// Once, if the log was longer than its bound, a reader that prevented a checkpoint delayed every commit by ten
+/// seconds.
 #[test]
 fn a_reader_in_the_way_keeps_no_commit_waiting() {
     let (place, writer) = filled();
@@ -116,9 +117,9 @@ fn a_reader_in_the_way_keeps_no_commit_waiting() {
         writer.finish_log_at(0);
         writer.commit(&[insert(seq)], Seq(seq)).unwrap();
     }
-    // Forty waits as long as for other locks would take minutes.
+    // If each of the forty commits waited as long as for other locks, this would take minutes.
     assert!(began.elapsed().as_secs() < 60);
-    // Without the reader the log restarts.
+    // Without the reader, the log restarts.
     drop(reader);
     writer.finish_log_at(0);
     writer.commit(&[insert(4041)], Seq(4041)).unwrap();
@@ -163,8 +164,8 @@ fn a_copy_is_checked_at_the_rate_of_the_backup() {
         false
     };
     assert!(backup.add(&place.path, gone).unwrap().is_some());
-    // The copy asks until it ends. It is a bit shorter than its source, and is read once for its hash and once for its
-    // rows.
+    // The copy calls `gone` until it ends, so `asked` is about the time of its end. The copy is a bit shorter than its
+    // source. It is read once for its hash and once for its rows.
     let checked = asked.lock().elapsed();
     assert!(checked > Duration::from_millis(1500), "{checked:?}");
 }

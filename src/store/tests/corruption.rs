@@ -1,5 +1,5 @@
-//! Flips bits and cuts files at every kind of place. Each answer must stay the same, or be an error that names the
-//! collection; it must never be another answer.
+//! Flips bits and cuts files at every kind of place. Each answer must stay the same, or become an error that names the
+//! collection. It must never become a different answer.
 //!
 //! `HAPAX_FLIPS` sets the number of flipped bits in all states and files together. `HAPAX_CUT_EVERY` sets the distance
 //! between two cuts, in bytes. `HAPAX_SEED` repeats a run.
@@ -14,12 +14,12 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 use crate::store::log::look::{self as log, Condition};
 
-/// Every position of the commit order that was assigned, and one more.
+/// The last assigned position of the commit order.
 const SEQS: u64 = 73;
 
 fn with_payload(seq: u64) -> Record {
     let kind = if seq.is_multiple_of(2) { PayloadKind::Shingles } else { PayloadKind::Text };
-    // Some fit into the page of their row, some have pages of their own.
+    // Some payloads fit into the page of their row, and some have pages of their own.
     let len = if seq.is_multiple_of(7) { 9000 } else { seq * 13 };
     let bytes = (0..len).map(|at| (at * seq % 251) as u8).collect();
     let long = "a word and another ".repeat(seq as usize % 9);
@@ -84,8 +84,9 @@ fn quick_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Returns three states of a collection: closed; left by a killed process, with a part of the log moved into the
-/// database; and left in the same way, with a log that restarted over the remains of an older one.
+/// Returns three states of a collection. The first is closed. The second was left by a killed process, with a part of
+/// the log moved into the database. The third was left in the same way, but its log had restarted and contains remains
+/// of an older log.
 fn bases() -> [Base; 3] {
     let (closed, open) = bases_of(false);
     let (_, restarted) = bases_of(true);
@@ -111,7 +112,7 @@ fn bases_of(restarts: bool) -> (Base, Base) {
     commit(&mut writer, &[delete(61, 60), delete(62, 21), touch(22)]);
     writer.set_golden(&golden::pairs(60)).unwrap();
     writer.set_statistics(&jobs::statistics(30)).unwrap();
-    // The reader needs old pages, which keeps the rest of the log out of the database.
+    // The reader needs old pages, so the rest of the log cannot be moved into the database.
     let reader = Connection::open(&path).unwrap();
     if !restarts {
         reader.execute_batch("BEGIN; SELECT count(*) FROM meta;").unwrap();
@@ -297,7 +298,8 @@ fn sweep(flips: usize, cut_every: usize) {
             cases.push((base, *suffix, Damage::Gone));
         }
     }
-    // Every bit of the headers, because they hold most of the data that SQLite trusts without a checksum.
+    // Flip every bit of the headers (in a short run, of every 20th byte), because the headers contain most of the data
+    // that SQLite trusts without a checksum.
     for (base, suffix, bytes) in
         [(0, "", 0..100), (1, "", 0..100), (1, "-wal", 0..56), (2, "-wal", 0..56), (1, "-shm", 0..136)]
     {
@@ -325,8 +327,8 @@ fn damage_anywhere_is_refused_by_name_or_changes_no_answer() {
     sweep(set("HAPAX_FLIPS", 6000), set("HAPAX_CUT_EVERY", 512));
 }
 
-/// Flips every bit of the header of the frame that ends the second to last transaction. That transaction was
-/// acknowledged, and so was the last one.
+/// Flips every bit of the header of the frame that ends the second to last transaction. This transaction and the last
+/// transaction were both acknowledged.
 #[test]
 fn a_flip_that_joins_two_transactions_is_no_torn_end() {
     let [_, base, _] = bases();

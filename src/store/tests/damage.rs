@@ -180,7 +180,8 @@ fn a_bad_frame_with_commits_behind_it_is_refused() {
 #[test]
 fn remains_of_two_torn_commits_add_up_to_no_damage() {
     let tear = |log: &Path, frame: u64| {
-        // The `-shm` file does not know commits that were never finished.
+        // This commit was finished, so the `-shm` file counts it. A torn commit would not be counted, so the file is
+        // removed.
         fs::remove_file(log.with_file_name("pages.sqlite-shm")).unwrap();
         let mut bytes = fs::read(log).unwrap();
         let at = 32 + frame as usize * 4120;
@@ -246,8 +247,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     files::with_suffix(path, suffix)
 }
 
-/// If the power fails after the log was emptied, at a close or a start, an older `-shm` file may remain. This was once
-/// refused as damage, although the collection was intact.
+/// If the power fails after the log was emptied, at a close or a start, an older `-shm` file may remain. Once, such a
+/// collection was refused as damaged, although it was intact.
 #[test]
 fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
     let place = place();
@@ -299,7 +300,7 @@ fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
     opens(&last);
 }
 
-/// The note that excuses an older `-shm` file must not excuse a log that was lost later.
+/// Because of the note, an older `-shm` file is no damage. The note must not hide that a log was lost later.
 #[test]
 fn a_log_lost_or_cut_after_commits_is_refused_whatever_was_emptied_before() {
     let place = place();
@@ -342,7 +343,7 @@ fn a_log_lost_or_cut_after_commits_is_refused_whatever_was_emptied_before() {
     }
 }
 
-/// Several threads check a file of so many documents.
+/// Several threads check a file with this many documents.
 #[test]
 fn flaws_of_a_large_file_are_found_in_every_part_once_and_in_order() {
     let place = filled(41_000);

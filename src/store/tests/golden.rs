@@ -1,4 +1,5 @@
-//! The golden set is stored whole or not at all, survives documents and reopening, and damage to it is found.
+//! The golden set is stored completely or not at all. It survives changes of documents and reopening. Damage to it is
+//! found.
 
 use super::*;
 use crate::store::tests::damage::tamper;
@@ -40,7 +41,7 @@ fn a_set_takes_the_place_of_the_earlier_one() {
     writer.close().unwrap();
 }
 
-/// Each of these changes one row.
+/// Each of these changes or deletes one pair, or changes the set's line in the ledger.
 const DAMAGE: [&str; 9] = [
     "UPDATE golden SET a = 'other' WHERE pair = 3",
     "UPDATE golden SET b = a WHERE pair = 3",

@@ -150,7 +150,7 @@ fn statistics_take_the_place_of_earlier_ones() {
     assert!(inspect(&place.path, &|_| ()).unwrap().is_sound());
 }
 
-/// Each of these changes one row of jobs.
+/// Each of these changes or deletes one row of the tables of jobs, or a line of these tables in the ledger.
 const DAMAGE: [&str; 11] = [
     "UPDATE job SET job = replace(job, 'a.example', 'b.example') WHERE number = 11",
     "UPDATE job SET sum = 1 WHERE number = 12",
@@ -222,7 +222,7 @@ fn a_repair_finishes_the_deletions_that_are_intact() {
         assert_eq!(opened.last_seq, Seq(12), "{sql}");
         let listed = store.page(Seq(0), 100).unwrap().len() as u64;
         assert_eq!((listed, opened.documents), (repaired.documents, repaired.documents), "{sql}");
-        // If the row of the doomed documents is intact, they are gone.
+        // If the row that lists the doomed documents is intact, the documents are gone.
         let intact = !(sql.contains("doomed SET") || sql.contains("FROM doomed"));
         assert_eq!(store.record(Seq(4)).unwrap().is_none(), intact, "{sql}");
         assert!(intact || repaired.jobs_damaged > 0, "{sql}: documents are back, and nobody says so");

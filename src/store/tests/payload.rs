@@ -1,10 +1,11 @@
-//! Payloads are stored and removed with their documents, and are read as they were written or not at all.
+//! Payloads are stored and removed with their documents. Reading a payload returns the bytes that were written, or an
+//! error.
 
 use super::*;
 
 fn with_payload(seq: u64) -> Record {
     let kind = if seq.is_multiple_of(2) { PayloadKind::Shingles } else { PayloadKind::Text };
-    // Some fit into the page of their row, some have pages of their own.
+    // Some payloads fit into the page of their row, and some have pages of their own.
     let bytes = (0..seq * 700).map(|at| (at * seq % 251) as u8).collect();
     Record { payload: Some(Arc::new(Payload { kind, shingles: seq * 10, bytes })), ..record(seq) }
 }
@@ -77,7 +78,7 @@ fn a_payload_that_was_changed_or_lost_is_an_error_that_names_it() {
         let (store, _writer, _) = Store::open(&place.path).unwrap();
         let error = read(&store, 7..=9).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{sql}: {error}");
-        // A damaged size is refused, too. Only the bytes and their checksum are not checked here.
+        // Reading only the size finds this damage, too, except in the bytes and their checksum.
         let unfit = store.payloads(&[Seq(8)], Err, |_, _| unreachable!("the size is enough"));
         assert_eq!(unfit.is_err(), !sql.contains("bytes") && !sql.contains("SET sum"), "{sql}: {unfit:?}");
         assert_eq!(read(&store, 1..=7).unwrap().len(), 7);
@@ -124,23 +125,23 @@ fn sums_of_payloads_and_verdicts_with_overlaps_are_frozen() {
     assert_eq!(verdict::from_json(before.as_bytes()).unwrap().matches[0].overlap, None);
 }
 
-/// Spoils a file.
+/// Damages a file.
 type Damage<'a> = &'a dyn Fn(&Path);
 
-/// Changes the chain of pages that holds these bytes, so that it leads to a page that does not exist.
+/// Damages the chain of pages that contains these bytes: the chain then leads to a page that does not exist.
 fn lead_astray(path: &Path, bytes: &[u8]) {
     const PAGE: usize = 4096;
     let mut file = fs::read(path).unwrap();
     let at = file.windows(bytes.len()).position(|window| window == bytes).expect("the bytes are in the file");
-    // Each page of a chain begins with the number of the next one.
+    // Each page of a chain begins with the number of the next page.
     file[at / PAGE * PAGE..][..4].copy_from_slice(&0x00ff_ffffu32.to_be_bytes());
     fs::write(path, file).unwrap();
 }
 
-/// Once, deleting a document with a lost or damaged payload disabled all writes, again after each restart.
+/// Once, if a document had a lost or damaged payload, deleting the document disabled all writes, even after a restart.
 #[test]
 fn a_document_with_a_damaged_payload_can_be_removed_and_writes_go_on() {
-    // Six pages, so that one of them is in the middle of the chain.
+    // The payload has six pages, so that there is a page in the middle of the chain.
     let long = |seq| {
         let bytes: Vec<u8> = (0..24_000u32).map(|at| (at * at % 251) as u8 ^ (at >> 8) as u8).collect();
         Record { payload: Some(Arc::new(Payload { kind: PayloadKind::Text, shingles: 5, bytes })), ..record(seq) }

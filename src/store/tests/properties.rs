@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     /// Inserts, replaces, updates and deletes in random batches, and reopens the file from time to time, with and
-    /// without closing it. The file must hold exactly what the model holds.
+    /// without closing it. The file must contain the same records as the model.
     #[test]
     fn the_file_holds_what_was_committed(steps in prop::collection::vec(any_step(), 1..60), close in any::<bool>()) {
         let place = place();
@@ -191,8 +191,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A log cut anywhere, as by a crash, yields the commits before the cut, and is never refused. This holds only
-    /// without the `-shm` file, which would tell how long the log was.
+    /// If a crash cuts the log at any place, the commits before the cut are read, and the file is never refused. This
+    /// is true only without the `-shm` file, which would show how long the log was.
     #[test]
     fn a_cut_log_keeps_the_commits_before_the_cut(at in any::<prop::sample::Index>()) {
         let (place, log) = left_open(8);

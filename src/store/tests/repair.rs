@@ -1,4 +1,4 @@
-//! A repair loses nothing that is whole, says what it does not know, and changes nothing if it fails.
+//! A repair keeps all intact documents, reports an unknown loss as unknown, and changes nothing if it fails.
 
 use super::damage::tamper;
 use super::*;
@@ -47,8 +47,8 @@ fn what_a_damaged_log_cost_is_unknown() {
 #[test]
 fn a_repair_that_fails_leaves_everything_as_it_was() {
     let (place, log) = left_open(20);
-    // If the settings are damaged, nothing can be repaired. The settings are in the database, the documents are in the
-    // log.
+    // If the settings are damaged, nothing can be repaired. The settings are in the database, and the documents are in
+    // the log.
     let database = fs::read(&place.path).unwrap();
     flip(&place.path, database.windows(6).position(|window| window == b"a spec").unwrap());
     flip(&log, 32 + 20 * 4120);

@@ -104,7 +104,7 @@ fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     connection.close().unwrap();
 }
 
-/// Writes a file of format 5 with these records: a file of today without the additions of format 6.
+/// Writes a file of format 5 with these records: a file of the present format without the additions of format 6.
 fn write_format_5(path: &Path, meta: &Meta, records: &[Record]) {
     let (_, mut writer) = Store::create(path, meta).unwrap();
     let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
@@ -164,7 +164,7 @@ fn opens_and_goes_on(format: i32) {
 
     let peeked = Store::peek(&place.path).unwrap();
     // Format 3 stores whether the banding was chosen by hand. In older files, only a default banding counts as not
-    // chosen by hand, and there is none here, because these tests use no real spec.
+    // chosen by hand. The files here have no default banding, because these tests use no real spec.
     let changeable = Changeable { banding_by_hand: format < 3, ..meta().changeable };
     assert_eq!(peeked.meta, Meta { seen_floor: peeked.meta.seen_floor, changeable, ..meta() });
     assert_eq!(peeked.meta.seen_floor > TimestampMs(0), format == 1);
@@ -233,13 +233,13 @@ fn is_done_again(format: i32) {
     const FRAME: usize = 24 + 4096;
     let (old, log, _) = upgraded(format);
     let frames = (log.len() - HEADER) / FRAME;
-    // The upgrade from format 4 changes one page, the one with the tables.
+    // Every upgrade changes at least one page: the page that lists the tables.
     assert!(frames > 0 && log.len() == HEADER + frames * FRAME, "{frames} frames in {} bytes", log.len());
     let within = [0, 10, 24, 24 + 2048].map(|byte| (0..frames).map(move |frame| HEADER + frame * FRAME + byte));
     for cut in [0, 16].into_iter().chain(within.into_iter().flatten()) {
         opens_whole(format, &old, &log[..cut], format, &format!("{format}: cut at {cut} of {}", log.len()));
     }
-    // The file grew before its content was written.
+    // The log file grew before its last frame was written.
     let mut torn = log.clone();
     torn[HEADER + (frames - 1) * FRAME..].fill(0);
     opens_whole(format, &old, &torn, format, "the last frame is zeros");
@@ -273,7 +273,7 @@ fn a_banding_counts_as_set_by_hand_unless_it_was_the_default() {
         (31, 8, 0.8, false),
         (32, 8, 0.8, true),
         (31, 8, 0.3, true),
-        // The default of these formats. Today's default is 31x7.
+        // The default of formats 1 and 2 at this threshold. Today's default is 31x7.
         (25, 7, 0.775, false),
         (31, 7, 0.775, true),
     ] {

@@ -56,7 +56,7 @@ impl<'a> Batch<'a> {
         self.buffer
     }
 
-    /// Updates the ledger in the file from `old` to its present state, and returns it.
+    /// Replaces the ledger `old` in the file with the ledger of this batch, and returns the new ledger.
     pub(in crate::store) fn finish(mut self, old: &Ledger, last_seq: Seq) -> Result<Ledger> {
         self.ledger.last_seq = last_seq;
         match move_ledger(self.connection, old, &self.ledger) {

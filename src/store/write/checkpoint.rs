@@ -7,14 +7,14 @@ use rusqlite::{Connection, ffi};
 /// The state of the log after a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Checkpointed {
-    /// Whether the checkpoint is incomplete because another connection was in the way.
+    /// Whether the checkpoint is incomplete because of another connection.
     pub(in crate::store) busy: bool,
     pub(in crate::store) frames: u64,
     pub(in crate::store) checkpointed_frames: u64,
 }
 
 impl Checkpointed {
-    /// SQLite says -1 frames if there is no log.
+    /// SQLite reports -1 frames if there is no log.
     fn new(busy: bool, frames: c_int, checkpointed: c_int) -> Self {
         Self { busy, frames: frames.max(0) as u64, checkpointed_frames: checkpointed.max(0) as u64 }
     }
@@ -23,11 +23,11 @@ impl Checkpointed {
 /// How much a checkpoint does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Mode {
-    /// As much as possible without waiting.
+    /// Moves as many frames as possible without waiting.
     Passive,
-    /// All of it; the next commit then restarts the log from its beginning.
+    /// Moves all frames. The next commit then restarts the log from its beginning.
     Restart,
-    /// All of it; the log is empty afterwards.
+    /// Moves all frames, and empties the log.
     Truncate,
 }
 
@@ -44,8 +44,8 @@ pub(in crate::store) fn run(connection: &Connection, mode: Mode) -> rusqlite::Re
     })
 }
 
-/// Returns the state of the log of a connection that has just committed, without a checkpoint. SQLite compiles a `PRAGMA`
-/// for each use, which is too slow for each commit.
+/// Returns the state of the log of a connection that has just committed, without a checkpoint. A `PRAGMA` would be too
+/// slow for each commit, because SQLite compiles it for each use.
 pub(in crate::store) fn state(connection: &Connection) -> rusqlite::Result<Checkpointed> {
     let (mut frames, mut checkpointed): (c_int, c_int) = (0, 0);
     // SAFETY: the handle and the pointers are valid during the call, and no other thread uses the connection.

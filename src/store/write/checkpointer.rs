@@ -17,12 +17,12 @@ use super::poison::Poison;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect, never_sync};
 
-/// The background thread. It ends when this is dropped.
+/// The background thread. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Held during a checkpoint: SQLite does not wait for a checkpoint that is running, it returns an error.
+    /// Held during a checkpoint, because SQLite returns an error if another checkpoint is running.
     turn: Arc<Mutex<()>>,
 }
 
@@ -47,7 +47,7 @@ impl Checkpointer {
         Ok(Self { wake: Some(wake), thread: Some(thread), turn })
     }
 
-    /// Wakes the thread. Never waits: if a wake-up is already pending, it is enough.
+    /// Wakes the thread. Never waits, because one pending wake-up is enough.
     pub(super) fn wake(&self) {
         if let Some(wake) = &self.wake {
             let _ = wake.try_send(());
@@ -85,7 +85,7 @@ fn serve(connection: &Connection, woken: &Receiver<()>, collection: &str, turn: 
         }
         if let Err(error) = run(connection, Mode::Passive) {
             match StoreError::from_sqlite(collection, "moving its write-ahead log into the database", error) {
-                // Another connection is reading or recovering. The next wake-up finds the same work.
+                // Another connection is reading or recovering. The next wake-up tries again.
                 StoreError::Busy { .. } => {}
                 error => poison.note(&error.with_unclear_outcome()),
             }

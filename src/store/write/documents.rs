@@ -13,8 +13,8 @@ use crate::store::read::snapshot::Snapshot;
 use crate::store::record::Record;
 use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
-/// The number of documents that are stored with one statement for each table, if there are so many. With more, the
-/// prepared statements of a collection would take much memory.
+/// The number of rows that one statement stores in `signature` or `document`, if there are so many documents. With more
+/// rows per statement, the prepared statements of a collection would take much memory.
 const GROUP: usize = 16;
 
 /// Stores a document, at its own `seq`.
@@ -73,7 +73,7 @@ fn insert_documents(batch: &mut Batch<'_>, records: &[&Record]) -> rusqlite::Res
     });
     let mut statement = INTO.statement(batch, records.len())?;
     let mut values = Values { statement: &mut statement, bound: 0 };
-    // Most verdicts are the same as the last one: no candidate.
+    // Most verdicts equal the verdict before them, because they have no candidates.
     let (mut judged, mut verdict) = (None, String::new());
     for record in records {
         if judged != Some(&record.verdict) {
@@ -125,7 +125,7 @@ struct Insertion {
 }
 
 impl Insertion {
-    /// `insert` begins the statement, and ends with the names of the columns.
+    /// `insert` is the beginning of the statement, up to the names of the columns.
     fn new(insert: &str) -> Self {
         let columns = insert.matches(',').count() + 1;
         let row = ["(", &vec!["?"; columns].join(", "), ")"].concat();
@@ -177,8 +177,8 @@ pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()>
     }
 }
 
-/// Removes the remaining rows of a document that may have lost a row by damage. Returns whether a row was missing.
-/// Skips a document without any row.
+/// Removes the remaining rows of a document that may have lost a row because of damage. Returns whether a row was
+/// missing. Skips a document without any row.
 pub(super) fn remove_what_is_left(batch: &mut Batch<'_>, target: Seq) -> Result<bool> {
     Ok(matches!(remove_rows(batch, target)?, Removed::Without(_)))
 }

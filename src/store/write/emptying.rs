@@ -28,6 +28,6 @@ fn note_moved(connection: &Connection, collection: &str, frames: u64) {
     let Some(path) = connection.path().map(|path| files::log(Path::new(path))) else { return };
     let noted = Moved::of_log(&path, frames, connection).and_then(|moved| moved.write(&moved::path_of(&path)));
     if let Err(error) = noted {
-        tracing::warn!(collection, %error, "could not note that all of the write-ahead log is in the database");
+        tracing::warn!(collection, %error, "could not record that all of the write-ahead log is in the database");
     }
 }

@@ -1,5 +1,5 @@
 //! Decides by the length of the write-ahead log when to wake the checkpoint thread, and when the writer itself must
-//! finish a checkpoint. This file only counts, and touches no file. `writer.rs` finishes it before a commit.
+//! finish a checkpoint. The code here only counts bytes. `writer.rs` finishes the checkpoint before a commit.
 
 use super::checkpoint::Checkpointed;
 use crate::store::format::connection::LOG_BYTES_MAX;
@@ -14,11 +14,11 @@ pub(super) struct LogBound {
     log_bytes: u64,
     /// The part of the log that is not in the database yet.
     behind_bytes: u64,
-    /// The length at which the thread is woken next. As long as a reader is in the way, waking the thread for each
+    /// The length at which the thread is woken next. While a reader delays checkpoints, waking the thread for each
     /// commit would be useless.
     wake_at_bytes: u64,
-    /// The length at which the writer finishes the log next. It moves up if a reader is in the way, so that one slow
-    /// reader does not make every commit wait.
+    /// The length at which the writer next finishes the log, that is, moves all of it into the database. The length is
+    /// raised if a reader prevents this, so that one slow reader does not make every commit wait.
     finish_at_bytes: u64,
     /// The length at which the writer finishes the log even if the thread is far behind.
     finish_last_bytes: u64,
@@ -38,13 +38,13 @@ impl LogBound {
 
     /// Returns whether the writer must finish the log before the next commit.
     pub(super) fn is_reached(&self) -> bool {
-        // If this is true, the reader that was in the way, perhaps a backup, is still there. Or the reader has left so
-        // much work for the thread that commits would wait long here.
+        // If this is true, the reader that prevented the last attempt, perhaps a backup, may still be reading. Or it
+        // has left so much work for the thread that a commit would wait long here.
         let in_vain = self.behind_bytes > LOG_BYTES_MAX && self.log_bytes < self.finish_last_bytes;
         self.log_bytes >= self.finish_at_bytes && !in_vain
     }
 
-    /// Notes that the writer finished the log, or, if `busy`, that a reader was in the way.
+    /// Notes that the writer finished the log. If `busy`, notes that a reader prevented this.
     pub(super) fn tried(&mut self, busy: bool) {
         if busy {
             self.finish_at_bytes = self.log_bytes + LOG_BYTES_MAX / 4;

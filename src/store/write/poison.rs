@@ -13,7 +13,7 @@ impl Poison {
         self.0.get().map(String::as_str)
     }
 
-    /// Notes the failure if it is unclear afterwards what is on disk. Only the first one is kept.
+    /// Notes the failure if it is unclear afterwards what is on disk. Only the first failure is kept.
     pub(in crate::store) fn note(&self, error: &StoreError) {
         if error.is_uncertain() {
             self.0.get_or_init(|| error.chain());

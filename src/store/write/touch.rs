@@ -8,7 +8,7 @@ use crate::store::format::rows::{SignatureRow, signature_columns};
 use crate::types::{Seq, TimestampMs};
 
 /// Notes when `target` was last seen. Skips a document that is gone. Also skips a damaged row, and logs it: reads of
-/// the row return the error, and a last-seen time is no reason to refuse all writes.
+/// the row return the error, and one last-seen time must not stop all writes.
 pub(super) fn touch(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> Result<()> {
     let sums = sums(batch, target, seen).map_err(|error| batch.failed(error))?;
     let Some((old, new)) = sums else { return Ok(()) };

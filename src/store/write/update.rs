@@ -14,7 +14,7 @@ use crate::types::{Capture, CaptureDate, Labels, Metadata, PayloadDigest, Seq};
 type Sums = (u64, u64);
 
 /// Changes the data that is stored with `target`, as the change at `seq`. A damaged row is an error, because an answer
-/// without an error says that the client's metadata and labels are stored.
+/// without an error tells the client that its metadata and labels are stored.
 pub(super) fn update(batch: &mut Batch<'_>, target: Seq, additions: &Additions, seq: Seq) -> Result<()> {
     let sums = document_sums(batch, target, additions);
     let (old, new) = known(batch, sums, target, seq)?;

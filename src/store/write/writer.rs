@@ -69,13 +69,13 @@ impl Writer {
         })
     }
 
-    /// Empties the log at each opening of the file, so that the remains of a torn transaction are never taken for
-    /// commits of a later one. If the disk cannot do that, the collection can still be read.
+    /// Empties the log each time the file is opened, so that the remains of a torn transaction are never mistaken for
+    /// later commits. If the disk is full or fails, the collection can still be read.
     pub(in crate::store) fn restart_log(&self) -> Result<()> {
         let Err(error) = emptying::empty(&self.connection, &self.collection) else { return Ok(()) };
         match StoreError::from_sqlite(&self.collection, "moving its write-ahead log into the database", error) {
             StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
-            // Nothing was tried, so the disk may be fine.
+            // No file could be opened, so nothing was written, and the disk may be fine.
             error if out_of_descriptors(&error) => Err(error),
             error @ StoreError::Io { .. } => {
                 tracing::error!(
@@ -145,7 +145,7 @@ impl Writer {
 
     /// Removes the documents of a part of a deletion by label, and returns the new state of the deletion. The deletion
     /// has ended at `now` if this was its last part. Missing rows are skipped: a repair may have set the document
-    /// aside, or the file is damaged. If a deletion could not continue because of them, it would stop all writes.
+    /// aside, or the file is damaged. If a missing row made a deletion fail, all writes would stop.
     pub fn remove_doomed(&mut self, part: &DoomedPart, now: TimestampMs) -> Result<LabelDeletion> {
         self.finish_log()?;
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -174,7 +174,7 @@ impl Writer {
         Ok(deletion)
     }
 
-    /// Stores statistics in place of earlier ones, durably.
+    /// Stores statistics durably. They replace earlier statistics with the same numbers.
     pub fn set_statistics(&mut self, rows: &[StoredStatistics]) -> Result<()> {
         self.finish_log()?;
         self.transaction(|| {
@@ -192,8 +192,8 @@ impl Writer {
         })
     }
 
-    /// Forgets up to `reports_max` reports of a job that has ended, and the job itself once it has none left. Returns
-    /// whether the job is forgotten.
+    /// Removes up to `reports_max` reports of a job that has ended. If no reports are left, also removes the job.
+    /// Returns whether the job was removed.
     pub fn forget_job(&mut self, number: Seq, reports_max: usize) -> Result<bool> {
         self.finish_log()?;
         let forgotten = self.transaction(|| {
@@ -203,8 +203,8 @@ impl Writer {
         Ok(forgotten)
     }
 
-    /// Moves the log into the database and closes the file, for readers, too: from now on, every
-    /// [`Store`](crate::store::Store) of the file returns [`StoreError::Closed`]. If a reader is still at work, the log
+    /// Moves the log into the database and closes the file. Readers cannot use the file either: from now on, every
+    /// [`Store`](crate::store::Store) of the file returns [`StoreError::Closed`]. If a read is still running, the log
     /// stays next to the file and remains part of the collection.
     pub fn close(mut self) -> Result<()> {
         self.readers.close();
@@ -279,8 +279,8 @@ impl Writer {
         executed.map(drop).map_err(|error| committing(&self.collection, error))
     }
 
-    /// Checkpoints the log before the commit that would grow it past its bound. After the commit, it would be too late
-    /// to report an error of the checkpoint, because the callers have their answers by then.
+    /// Before a commit, checkpoints the log if it has reached its bound. After the commit, it would be too late to
+    /// report an error of the checkpoint, because the callers have their answers by then.
     fn finish_log(&mut self) -> Result<()> {
         if !self.log.is_reached() {
             return Ok(());
@@ -307,7 +307,7 @@ impl Writer {
         }
     }
 
-    /// Checks how long the log is. If that fails, the next commit checks again, and returns the error if it persists.
+    /// Checks how long the log is. An error is ignored, because the next commit checks again.
     fn watch_log(&mut self) {
         if let Ok(log) = checkpoint::state(&self.connection)
             && self.log.note(log)
@@ -317,7 +317,7 @@ impl Writer {
     }
 }
 
-/// Writes the rows of all changes. Documents that follow each other are stored together.
+/// Writes the rows of all changes. Consecutive inserts are stored together.
 fn apply_all(batch: &mut Batch<'_>, changes: &[Change]) -> Result<()> {
     let are_inserted = |change: &Change, next: &Change| change.inserted().and(next.inserted()).is_some();
     for run in changes.chunk_by(are_inserted) {
@@ -375,7 +375,7 @@ impl Writer {
         self.log.log_bytes()
     }
 
-    /// Makes the next commit finish the log first if the log is at least this long.
+    /// Makes the next commit first finish the log if the log is at least this long.
     pub(in crate::store) fn finish_log_at(&mut self, log_bytes: u64) {
         self.log.finish_at(log_bytes);
     }

@@ -14,7 +14,7 @@ use crate::telemetry::names::{self, label, value};
 /// The time between two measurements of the process's memory.
 const LOOK: Duration = Duration::from_millis(200);
 /// If more than this share of the bound is taken, free memory of the heaps is returned to the system, at most once per
-/// pause.
+/// [`RETURN_PAUSE`].
 const RETURN_PERCENT: u64 = 90;
 const RETURN_PAUSE: Duration = Duration::from_secs(2);
 /// If more than this share is taken, the log warns. If less than [`CALM_PERCENT`] is taken afterwards, the log says
@@ -39,7 +39,7 @@ pub struct Bound {
 pub enum Refused {
     /// Storing a document.
     Document,
-    /// Holding a large body, or a decoder.
+    /// Keeping a large body or a decoder in memory.
     Body,
 }
 
@@ -128,13 +128,14 @@ impl Bound {
             tracing::warn!(
                 anonymous_bytes = taken,
                 max_bytes = max,
-                "the process has reached memory.max_bytes; new documents and large bodies are refused until it takes 5 % less"
+                "the process has reached memory.max_bytes; new documents and large bodies are refused until it uses 5 \
+                 % less"
             );
         } else if was_short && !short {
             tracing::info!(
                 anonymous_bytes = taken,
                 max_bytes = max,
-                "the process takes less than memory.max_bytes again; nothing is refused for it"
+                "the process uses less than memory.max_bytes again; new documents and large bodies are accepted"
             );
         }
         let was_warned = self.warned.load(Ordering::Relaxed);

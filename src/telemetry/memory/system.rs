@@ -1,4 +1,4 @@
-//! The system's statements about memory: how much this process may take, and how much it takes.
+//! Reads from the system how much memory this process may take, and how much it takes.
 
 use std::fs;
 use std::path::Path;

@@ -10,7 +10,8 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::types::{Keep, Payload, PayloadKind, StoredText, json_bytes};
 
-/// The level of zstd for texts. Higher levels save less than half of the bytes and cost more than all of signing.
+/// The level of zstd for texts. Higher levels would save less than half of the bytes, and would take longer than all of
+/// signing.
 const ZSTD_LEVEL: i32 = 3;
 
 thread_local! {
@@ -28,7 +29,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Makes the data from shingles alone: those of a set, or of a text that is only looked up.
+    /// Makes the data from shingles alone: those of a set, or of a text that is not stored itself.
     pub(crate) fn of_shingles(set: ShingleSet, keep: Keep) -> Self {
         let payload = (keep != Keep::Signature).then(|| Payload {
             kind: PayloadKind::Shingles,
@@ -71,7 +72,8 @@ fn compressed(text: &[u8]) -> Vec<u8> {
 /// The longest text that is taken from a file of signatures, in bytes.
 const PACKED_TEXT_BYTES_MAX: u64 = 1 << 30;
 
-/// Whether bytes are a text as a payload has it. They come from a stranger, so no memory is taken on their word.
+/// Whether bytes are a text in the compressed form of a payload. The bytes come from a client's file, and the length
+/// that they claim may be false. So memory is taken only for text that was really decompressed.
 pub(crate) fn is_packed_text(bytes: &[u8]) -> bool {
     let told = text_bytes(bytes).filter(|&told| told <= PACKED_TEXT_BYTES_MAX);
     let (Some(told), Ok(decoder)) = (told, zstd::Decoder::with_buffer(bytes)) else { return false };
@@ -108,8 +110,8 @@ pub(super) fn hashes_of(pipeline: &Pipeline, payload: &Payload) -> Option<Vec<u6
     Some(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text)))
 }
 
-/// Returns the text of a payload, if it has at most `bytes_max` bytes as JSON. It takes no more memory than that.
-/// `None`: the payload is damaged.
+/// Returns the text of a payload, if it has at most `bytes_max` bytes as JSON. This takes at most `bytes_max` bytes of
+/// memory. `None`: the payload is damaged.
 pub(crate) fn text_of(payload: &Payload, bytes_max: usize) -> Option<StoredText> {
     if payload.kind == PayloadKind::Shingles {
         return Some(StoredText::Absent);
@@ -123,7 +125,7 @@ pub(crate) fn text_of(payload: &Payload, bytes_max: usize) -> Option<StoredText>
     Some(if bytes > bytes_max { StoredText::TooLong { bytes } } else { StoredText::Whole(text) })
 }
 
-/// Returns the bytes of a payload after decompression. A repetitive text is much longer than its stored form.
+/// Returns the size of a payload after decompression, in bytes. A repetitive text is much longer than its stored form.
 pub(crate) fn unpacked_bytes(payload: &Payload) -> u64 {
     match payload.kind {
         PayloadKind::Shingles => payload.bytes.len() as u64,

@@ -1,6 +1,6 @@
 //! A stored document -> near-duplicates of it at a known similarity, for tests of lookups. If its text is stored, some
 //! of the text's shingles are replaced, and the result is signed. If not, slots of the signature are replaced. Each
-//! slot stays with the probability that it would have in a text of this similarity.
+//! slot stays with the same probability as in a text of this similarity.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -32,9 +32,9 @@ pub(crate) struct Original<'a> {
 }
 
 impl Original<'_> {
-    /// Makes a near-duplicate. Its similarity to the original is at least `jaccard`, and as near to it as the number of
-    /// shingles allows. `None` if the text is too short for a different text of this similarity, if the stored data is
-    /// damaged, or if the slots are not whole bytes.
+    /// Makes a near-duplicate. Its similarity to the original is at least `jaccard`, and as close to `jaccard` as the
+    /// number of shingles allows. `None` if the text is too short for a different text of this similarity, if the
+    /// stored data is damaged, or if the slots are not whole bytes.
     pub(crate) fn near(&self, jaccard: f64, random: &mut SplitMix64) -> Option<(Made, NearSource)> {
         let whole = |signature, set: Option<ShingleSet>| Made {
             signature,
@@ -84,7 +84,7 @@ fn replaced(shingles: u64, jaccard: f64) -> Option<u64> {
 
 fn replace_some(hashes: &mut [u64], jaccard: f64, random: &mut SplitMix64) -> Option<()> {
     let count = replaced(hashes.len() as u64, jaccard)? as usize;
-    // Hashes are sorted, so any contiguous part of them is a random choice.
+    // The hashes are sorted, so the first ones are a random choice of shingles.
     hashes.iter_mut().take(count).for_each(|hash| *hash = random.next_u64());
     Some(())
 }

@@ -24,7 +24,8 @@ pub enum Purpose {
     Sign,
     /// To compare it with another document. Its shingles are needed, even if the collection does not store any.
     Compare,
-    /// To look it up, and not to store it. A collection that stores payloads refuses to insert it.
+    /// To look it up, but not to store it. A collection that stores payloads refuses to insert a document with this
+    /// purpose.
     Check,
     /// To look it up and store it.
     #[default]
@@ -47,7 +48,7 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub signature: Vec<u8>,
-    /// The hash of its content. It is absent if only a signature was given.
+    /// The hash of its content. It is absent if only a signature was sent, without this hash.
     pub content: Option<ContentHash>,
     /// Its shingles, if they are stored or compared.
     pub kept: Option<Kept>,
@@ -96,7 +97,7 @@ impl Prepared {
         Self::new(made, self.shingles)
     }
 
-    /// Returns the document without its shingles, which nothing stores.
+    /// Returns the document without its shingles, for a collection that does not store them.
     pub(crate) fn without_shingles(self) -> Self {
         Self { made: self.made.map(|made| Made { kept: None, ..made }), ..self }
     }
@@ -132,7 +133,7 @@ impl Prepared {
         self.ranks.as_deref()
     }
 
-    /// Takes the facts of the page, if the content was one.
+    /// Takes the facts of the page, if the content was a page.
     pub fn take_page(&mut self) -> Option<Box<PageFacts>> {
         self.page.take()
     }

@@ -1,5 +1,5 @@
-//! Prepares documents. Small contents are signed on the calling thread, long ones on the pool. Only texts and sets can
-//! be signed. The text of a page is extracted here first, always on the pool unless the page is tiny.
+//! Prepares documents. Small contents are signed on the calling thread, long ones on the pool. The text of a page is
+//! extracted before it is signed, on the pool except for tiny pages. A signature that a client sends is only checked.
 
 use std::sync::Arc;
 
@@ -14,14 +14,16 @@ use crate::extract::Page;
 use crate::types::{CollectionName, Content, Extract, Html, Keep, Verify};
 use crate::verdicts::error::Result;
 
-/// Contents up to this size are signed on the calling thread. This takes about ten microseconds for 2 KB, and passing
-/// them to another thread and back would cost more. Larger ones would delay the other connections of an async thread.
+/// Contents up to this size are signed on the calling thread. Signing 2 KB takes about ten microseconds, and passing
+/// them to another thread and back would take longer. Larger contents would delay the other connections of an async
+/// thread.
 const HERE_BYTES_MAX: usize = 16 * 1024;
-/// The largest page that is signed on the calling thread: extracting its text takes ten times as long as signing it.
+/// The largest page that is signed on the calling thread. The limit is lower than for texts, because extracting a text
+/// takes ten times as long as signing it.
 const PAGE_HERE_BYTES_MAX: usize = 1024;
 
-/// Prepares the documents of one collection. Cloning is cheap. It holds the settings that are frozen when a collection
-/// is created. `verify` can change, so each call passes it.
+/// Prepares the documents of one collection. Cloning is cheap. It contains the settings that are frozen when a
+/// collection is created. `verify` can change, so each call passes it.
 #[derive(Clone)]
 pub(crate) struct Preparer {
     signing: Arc<Signing>,
@@ -29,7 +31,7 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Fails if the spec has a key that is not that of `secret`.
+    /// Fails if the spec has a key, and `secret` is absent or another key.
     pub(crate) fn new(
         name: &CollectionName,
         spec: &Spec,
@@ -73,7 +75,7 @@ impl Preparer {
         if content.bytes() <= here_bytes_max {
             return self.signing.prepare(content, options, verify);
         }
-        // The future is boxed, so that short contents do not take room for it.
+        // This future is boxed, so that the future of a short content stays small.
         Box::pin(self.prepare_long(content, options, verify)).await
     }
 
@@ -107,8 +109,8 @@ impl Preparer {
         TextSigner::new(&self.signing, &self.cpu, ill_formed, options, verify)
     }
 
-    /// Returns the largest size that the shingles of a text of this length need in memory while it is prepared, if its
-    /// shingles are stored or compared.
+    /// Returns an upper bound of the memory that the shingles of a text of this length take while the text is prepared,
+    /// in bytes. It is 0 if the shingles are not needed.
     pub(crate) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         self.signing.shingle_bytes(purpose, text_bytes, verify)
     }

@@ -8,8 +8,8 @@ use metrics::{Histogram, histogram};
 use crate::telemetry::names::{self, label};
 use crate::telemetry::recorder;
 
-/// The metrics of one collection. Their series are labelled by sketch. Collections with the same sketch share them, and
-/// they are removed with the last of these collections.
+/// The metrics of one collection. Their series are labelled by sketch. Collections with the same sketch share the
+/// series, which are removed with the last of these collections.
 pub(super) struct SignMeters {
     seconds: Histogram,
     /// Present only for an `oph` sketch.
@@ -33,7 +33,7 @@ impl SignMeters {
         self.seconds.record(took);
     }
 
-    /// Records that no shingle reached `empty` of `k` slots.
+    /// Records that `empty` of `k` slots were not reached by any shingle.
     pub(super) fn empty_slots(&self, empty: u32, k: u32) {
         if let Some(ratio) = &self.empty_slots_ratio {
             ratio.record(f64::from(empty) / f64::from(k));

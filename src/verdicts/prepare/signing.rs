@@ -1,5 +1,5 @@
 //! Turns content into signature, content hash and shingles, on the calling thread. The frozen settings of a collection
-//! decide how. Whether a lookup compares shingles can change, so each call says it.
+//! decide how. `verify` can change, so each call passes it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Signing {
 }
 
 impl Signing {
-    /// Fails if the spec has a key that is not that of `secret`.
+    /// Fails if the spec has a key, and `secret` is absent or another key.
     pub(super) fn new(
         name: &CollectionName,
         spec: &Spec,
@@ -85,7 +85,7 @@ impl Signing {
         self.pipeline.as_ref().ok_or_else(|| CollectionError::Invalid {
             field,
             detail: format!(
-                "collection `{}` has the external spec `{}` and only takes signatures",
+                "collection `{}` has the external spec `{}` and accepts only signatures",
                 self.name, self.spec
             ),
         })
@@ -101,12 +101,13 @@ impl Signing {
         }
     }
 
-    /// Returns the largest size that the shingles of a text of this length need in memory while it is prepared, if its
-    /// shingles are stored or compared.
+    /// Returns an upper bound of the memory that the shingles of a text of this length take while the text is prepared,
+    /// in bytes. It is 0 if the shingles are not needed.
     pub(super) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         let Collect { shingles, canonical } = self.collect(purpose, verify);
-        // Each character begins a shingle, or each word; a word takes at least a letter and a space. Memory for
-        // shingles grows by doubling, and sorting takes half as much again.
+        // A shingle begins at each character or at each word, and a word takes at least a letter and a space. A shingle
+        // has eight bytes. The memory for shingles grows by doubling, and sorting needs room for another half of the
+        // shingles.
         let each = match self.pipeline().map(|pipeline| pipeline.spec().shingling) {
             _ if !shingles => 0,
             Some(Shingling::Char(_)) => 20,
@@ -115,8 +116,9 @@ impl Signing {
         text_bytes * (each + usize::from(canonical))
     }
 
-    /// Ranks are whole hashes, and the way in which they are mixed is public. From the ranks of a text with one word,
-    /// anyone could compute the keyed hash of that word. The secret must hide this hash.
+    /// Refuses to return ranks if the spec has a key. Ranks are whole hashes, and the way in which they are mixed is
+    /// public. From the ranks of a text with one word, anyone could compute the keyed hash of that word, which must
+    /// stay secret.
     pub(super) fn check_ranks(&self, asked: bool) -> Result<()> {
         match &self.spec {
             Spec::Text(TextSpec { key: Some(_), .. }) if asked => Err(CollectionError::Invalid {
@@ -130,7 +132,7 @@ impl Signing {
         }
     }
 
-    /// Signs a content, or takes its signature.
+    /// Signs a content. If the content is a signature, only checks it.
     pub(super) fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         let bytes = content.bytes();
         let prepared = match content {
@@ -231,7 +233,7 @@ impl Signing {
         if purpose == Purpose::Insert { self.keep } else { Keep::Signature }
     }
 
-    /// Refuses a signature that the client sent if the collection also needs other data.
+    /// Refuses a signature that the client sent, if ranks or shingles are needed too.
     fn check_given(&self, options: PrepareOptions, verify: Verify) -> Result<()> {
         let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
         if options.ranks {
@@ -285,8 +287,8 @@ impl Signing {
     }
 }
 
-/// Whether a signature is that of an empty set, in which all slots are equal. If it were stored, all empty documents would
-/// be duplicates of each other.
+/// Whether all slots of a signature are equal, as in the signature of an empty set. If such a signature were stored,
+/// all empty documents would be duplicates of each other.
 pub(crate) fn is_of_nothing(signature: &[u8], shape: SignatureShape) -> bool {
     let slot_bytes = (shape.bits / 8) as usize;
     signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes])

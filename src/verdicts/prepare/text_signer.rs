@@ -14,10 +14,10 @@ use crate::cpu::{CpuPool, QueuePlace, WhenFull};
 use crate::types::Verify;
 use crate::verdicts::error::Result;
 
-/// The bytes of text that are signed in one go on a thread of the pool. Most slices take less than a millisecond, and
-/// then other work gets its turn. If each character of the text folds to eighteen, a slice takes 20 ms.
+/// The bytes of text that are signed on a thread of the pool before other work gets its turn. Most slices take less
+/// than a millisecond. If each character of the text folds to eighteen characters, a slice takes 20 ms.
 const SLICE_BYTES: usize = 64 * 1024;
-/// The number of scratches that are kept for later texts.
+/// The largest number of unused scratches that are kept for later texts.
 const SPARE_SCRATCHES_MAX: usize = 16;
 
 /// A text of any length that is given in pieces, cut anywhere. Each piece is signed on the pool. Between pieces the
@@ -88,7 +88,7 @@ impl TextSigner {
     }
 
     async fn place(&self) -> Result<QueuePlace> {
-        // After its beginning, a text is not refused, because the work on it would be lost.
+        // After a part of a text was signed, the text is not refused, because this work would be lost.
         let when_full = match self.options.when_full {
             WhenFull::Refuse if self.begun => WhenFull::Wait,
             when_full => when_full,
@@ -114,8 +114,8 @@ impl TextSigner {
     }
 }
 
-/// A scratch that moves between threads, so it cannot be thread-local. When it is dropped, it is kept for the next
-/// text.
+/// A scratch that moves between threads, so it cannot be thread-local. When this value is dropped, the scratch is kept
+/// for a later text.
 struct Lent(Option<SignScratch>);
 
 static SPARE_SCRATCHES: Mutex<Vec<SignScratch>> = Mutex::new(Vec::new());
@@ -132,7 +132,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // If the text was given up, its collected data is still here, and no limit counts it.
+        // If the text was not signed to its end, the scratch still has its collected data, which no limit counts.
         self.scratch().forget();
         let mut spare = SPARE_SCRATCHES.lock();
         if spare.len() < SPARE_SCRATCHES_MAX {

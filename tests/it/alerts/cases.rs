@@ -1,5 +1,5 @@
-//! For each alert, the series that make it fire and those that do not. Each has its values minute by minute, as
-//! promtool writes them.
+//! The series that make each alert fire, and the series that do not. The values of a series are written minute by
+//! minute, in the notation of promtool.
 
 /// One alert.
 pub(super) struct Case {
@@ -95,7 +95,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         alert: "HapaxCandidatesWasted",
-        // On the first day, two of ten candidates are not matches; afterwards, nine of ten.
+        // On the first day, two of ten candidates are not matches. Afterwards, nine of ten are not.
         fires: &[
             ("hapax_verified_candidates_total{result='below_threshold'}", "0+2x1440 2970+90x150"),
             ("hapax_verified_candidates_total{result='match'}", "0+8x1440 11530+10x150"),

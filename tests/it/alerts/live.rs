@@ -1,5 +1,5 @@
-//! Seven faults of real servers under a real Prometheus. Each fires its alert, and the alert ends when the fault is
-//! gone. All times of the rules are divided by [`FASTER`].
+//! Seven faults of real servers, watched by a real Prometheus. Each fault fires its alert, and the alert ends when the
+//! fault is gone. All times of the rules are divided by [`FASTER`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl Faulty {
     fn wait(&self, prometheus: &Prometheus, fires: bool) {
         let (alert, instance, since) = (self.alert, self.address(), Instant::now());
         let firing = format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",instance=\"{instance}\"}}");
-        // An alert does not fire either if its server is not scraped.
+        // An alert also does not fire if its server is not scraped.
         let up = format!("up{{instance=\"{instance}\"}} == 1");
         while prometheus.has(&firing) != fires || !prometheus.has(&up) {
             assert!(since.elapsed() < PATIENCE, "{alert} {}", if fires { "does not fire" } else { "goes on" });

@@ -1,5 +1,5 @@
-//! The alerts in `config/prometheus`. Each names metrics that exist, has an entry in the runbook, and fires only when
-//! it should. `promtool`, from the package prometheus, checks this.
+//! The alerts in `config/prometheus`. Each alert names metrics that exist, has an entry in the runbook, and fires only
+//! when it should. `promtool`, from the package prometheus, checks when the alerts fire.
 
 mod cases;
 #[cfg(target_os = "linux")]
@@ -63,7 +63,7 @@ fn each_alert_fires_when_it_should_and_not_otherwise() {
     promtool(&["check", "rules", rules.to_str().expect("UTF-8")]);
     let dir = tempfile::tempdir().expect("temporary directory");
     let tests: Vec<Value> = CASES.iter().flat_map(|case| [test(case, true), test(case, false)]).collect();
-    // JSON is YAML.
+    // Every JSON text is also YAML, which promtool reads.
     let file = json!({"rule_files": [rules], "evaluation_interval": "1m", "tests": tests});
     let path = dir.path().join("tests.yaml");
     std::fs::write(&path, file.to_string()).expect("written");
@@ -84,7 +84,7 @@ fn test(case: &Case, fires: bool) -> Value {
     })
 }
 
-/// Returns whether promtool is installed. In CI it must be.
+/// Returns whether promtool is installed. In CI, it must be installed.
 fn promtool_is_there() -> bool {
     let there = Command::new("promtool").arg("--version").output().is_ok();
     assert!(there || std::env::var_os("CI").is_none(), "CI has no promtool; install the package prometheus");

@@ -7,7 +7,7 @@ use crate::support::client::{Client, documents, words};
 use crate::support::server::Server;
 use crate::support::until::until;
 
-/// The states of all matches, by the ids of their documents.
+/// Returns the exit status, and the state of each match with the id of its document.
 fn states(audited: &Audited, server: &Server, arguments: &[&str]) -> (i32, Vec<(String, Value)>) {
     let url = server.url("");
     let output = audit(&audited.log(), &[&["--compare", "--server", &url], arguments].concat());

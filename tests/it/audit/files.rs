@@ -1,4 +1,4 @@
-//! The files of the log: their limits, their state after a kill, and the effect of failed writes.
+//! The files of the audit log: their limits, their state after a kill, and the effect of failed writes.
 
 use std::fs;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn after_a_kill_the_files_can_be_read_and_another_is_begun() {
     let (status, lines) = printed(&output);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(status == 0 && lines.len() >= 201, "{} lines; {said}", lines.len());
-    assert!(said.contains("the last line is not whole"), "{said}");
+    assert!(said.contains("the last line is incomplete"), "{said}");
     assert_eq!(lines.last().unwrap()["id"], "after");
 }
 

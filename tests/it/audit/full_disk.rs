@@ -1,5 +1,5 @@
-//! The disk of the log is full. The server still serves, and files have only whole lines. When there is room again, the
-//! log continues.
+//! The disk of the audit log is full. The server still answers requests, and the files contain only whole lines. When
+//! there is room again, the log continues.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::support::client::{Client, DOCUMENTS, words};
 use crate::support::server::Starting;
 use crate::support::until::until;
 
-/// The room that the log has, in bytes. The small disk has 16 MiB.
+/// The space for the log, in bytes. The small disk has 16 MiB.
 const ROOM: usize = 600_000;
 
 #[test]

@@ -1,4 +1,5 @@
-//! A decision has a line if it is durable, even if its client has left. It has no line if the disk has refused it.
+//! A durable decision has a line in the audit log, even if its client has left. A decision that the disk has refused
+//! has no line.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::support::client::{Client, DOCUMENTS, Raw, words};
 use crate::support::server::Server;
 use crate::support::until::until;
 
-/// Blocks all writes of `default` to the disk, until the connection commits.
+/// Blocks all writes of `default` to the disk, until the returned connection is dropped.
 fn hold(audited: &Audited) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(audited.dir.path().join("data/collections/default.sqlite")).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();

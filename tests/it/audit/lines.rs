@@ -1,4 +1,4 @@
-//! Each decision has one line, with the right fields, and without texts, metadata and keys.
+//! Each decision has one line in the audit log, with the right fields, and without texts, metadata and keys.
 
 use serde_json::{Value, json};
 

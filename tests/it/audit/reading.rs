@@ -1,4 +1,4 @@
-//! `hapax audit`: its conditions and its output.
+//! `hapax audit`: the conditions that select lines, and the output.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! Backups of a running server. Each contains the complete state at the backup's position, or it is not a backup.
+//! Backups of a running server. A folder either contains the complete state at the backup's position, or is not a
+//! backup.
 
 mod restoring;
 mod running;

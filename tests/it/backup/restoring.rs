@@ -1,5 +1,5 @@
-//! A damaged backup, or a folder that is not a backup, is not restored. If a restore is killed, nothing or everything
-//! can be served.
+//! A damaged backup, or a folder that is not a backup, is not restored. After a killed restore, a server can serve
+//! either nothing or everything.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn no_damage_of_a_backup_is_restored() {
     let refuse = |what: &str| -> BackupError {
         let attempt = || restore(&backup, &target, &Arc::<Progress>::default()).map(drop).expect_err(what);
         let mut error = attempt();
-        // A process that another test has just started holds a copy of the lock until it runs its own program.
+        // After a fork for another test, the child process has a copy of the lock until it calls exec.
         while matches!(error, BackupError::Lock(_)) {
             thread::sleep(Duration::from_millis(5));
             error = attempt();
@@ -41,7 +41,7 @@ fn no_damage_of_a_backup_is_restored() {
         let every = file == "manifest.json";
         let places: Vec<usize> = match every {
             true => (0..whole.len()).collect(),
-            // First the header is damaged, then any place.
+            // First each byte of the header is damaged, then random bytes of the file.
             false => (0..100).chain((0..200).map(|_| random.random_range(0..whole.len()))).collect(),
         };
         for place in places {
@@ -128,7 +128,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
     for attempt in 0..24 {
         let target = dir.path().join(format!("restored-{attempt}"));
         let mut child = command::hapax(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).spawn().unwrap();
-        // The process is killed some time after the first sign of the restore.
+        // The process is killed some time after the target folder appears.
         let wait = Duration::from_micros(random.random_range(0..40_000));
         let since = Instant::now();
         while !target.exists() && since.elapsed() < Duration::from_secs(20) {
@@ -155,7 +155,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
         }
     }
     println!("killed before: {nothing}, in the middle: {half}, behind: {whole}");
-    // However fast the machine was in these tries, one restore runs to its end.
+    // The kills above may all have missed the middle of a restore, so this unfinished restore is made by hand.
     let target = dir.path().join("restored");
     fs::create_dir_all(target.join("collections.restoring")).unwrap();
     fs::copy(backup.join("default.sqlite"), target.join("collections.restoring/default.sqlite")).unwrap();
@@ -164,8 +164,8 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
     assert_eq!(Server::start(&target).documents(), documents);
 }
 
-/// A move to another file system copies the files. In an earlier version, it removed the original without comparing
-/// them.
+/// A move to another file system copies the files. In an earlier version, the move removed the originals without
+/// comparing them with the copies.
 #[test]
 fn a_damaged_copy_is_not_moved() {
     let dir = dir();
@@ -204,7 +204,7 @@ fn one_collection_can_be_taken_from_a_backup() {
         }
     }
     fs::copy(restored.join("collections/default.sqlite"), &path).unwrap();
-    // The header says that the file has a write-ahead log, so the first start does not have to change it.
+    // The header says that the file has a write-ahead log, so the first start does not have to change the file.
     assert_eq!(fs::read(&path).unwrap()[18..20], [2, 2]);
     let (status, said, _) = run(&["verify", "--data-dir", utf8(&data)]);
     assert!(status == 0 && said.contains("default: sound"), "{said}");

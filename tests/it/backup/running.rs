@@ -69,7 +69,7 @@ fn a_backup_under_load_restores_the_state_at_its_position() {
     assert_eq!(again.get(&format!("{DEFAULT}/documents?id=late")).ok()["seq"], position + 1);
 }
 
-/// Returns status, stdout and stderr of `hapax backup`, while `log` continues.
+/// Runs `hapax backup` while `log` continues. Returns its status, stdout and stderr.
 fn backed_up_under_load(server: &Server, log: &mut Log) -> (i32, String, String) {
     let made = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -87,7 +87,8 @@ fn backed_up_under_load(server: &Server, log: &mut Log) -> (i32, String, String)
     })
 }
 
-/// Checks that each version is found under the id that had it at that time, and that no other version is found.
+/// Checks that each version is found under the id that had it when the backup was made, and that no other version is
+/// found.
 fn versions_are_found_under_the_ids_they_had(again: &Client, log: &Log, state: &BTreeMap<u64, (u64, u64)>) {
     let check = |version: u64| again.post(&format!("{DEFAULT}/check"), &json!({"text": words(version)})).ok();
     let versions: BTreeMap<u64, u64> = state.iter().map(|(&id, &(_, version))| (version, id)).collect();
@@ -253,7 +254,7 @@ fn the_verb_takes_a_path_on_the_servers_machine() {
     assert!(status == 2 && words_said.contains("must end in a name"), "{words_said}");
 }
 
-/// In an earlier version, such a backup was complete, but lacked documents that were stored all the time.
+/// In an earlier version, such a backup was reported as complete, but lacked documents that were stored all the time.
 #[test]
 fn a_collection_that_is_merged_and_dropped_during_a_backup_fails_it() {
     let dir = dir();
@@ -283,7 +284,7 @@ fn a_collection_that_is_merged_and_dropped_during_a_backup_fails_it() {
 }
 
 /// In an earlier version, each failed move left one more backup in the server's directory, or took the name of the next
-/// one.
+/// backup.
 #[test]
 fn a_backup_that_cannot_be_moved_is_not_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -296,7 +297,7 @@ fn a_backup_that_cannot_be_moved_is_not_kept() {
         assert!(status == 2 && words_said.contains("no backup was made"), "{words_said}");
         assert_eq!(fs::read_dir(dir.path().join("hapax-backups")).unwrap().count(), 0);
     }
-    // The backup is already in its place.
+    // This path is in the server's own folder of backups, so the backup is not moved.
     let target = dir.path().join("hapax-backups/here");
     let (status, _, words_said) = run(&["backup", utf8(&target), "--server", &url]);
     assert!(status == 0 && target.join("manifest.json").exists(), "{words_said}");

@@ -1,4 +1,4 @@
-//! A series keeps the newest of its backups and removes nothing else.
+//! A series of backups keeps its newest backups. The older backups of the series are removed, and nothing else is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -112,7 +112,7 @@ fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
     assert_eq!(whole_in(target.parent().unwrap()), there(&[first[2].clone(), path]));
 }
 
-/// `hapax backup --data-dir --keep 1` once replaced the last backup that had a collection whose file had vanished.
+/// `hapax backup --data-dir --keep 1` once replaced the last backup of a collection whose file had vanished.
 #[test]
 fn a_vanished_collection_is_never_left_out_of_a_series() {
     let dir = dir();
@@ -126,12 +126,12 @@ fn a_vanished_collection_is_never_left_out_of_a_series() {
     let (status, path, said) = back_up();
     assert!(status == 2 && path.is_empty() && said.contains("the file of collection `news` is missing"), "{said}");
     assert_eq!(whole_in(target.parent().unwrap()), before);
-    // A drop that a crash interrupted is no loss.
+    // A drop that a crash interrupted does not count as a lost collection.
     fs::rename(&kept, data.join("collections/news.sqlite.dropped")).unwrap();
     assert_eq!(back_up().0, 0);
 }
 
-/// After a run that is killed at any moment, there may be one more whole backup, or fewer, but there is always at least
+/// After a run is killed at any moment, there may be more or fewer whole backups than before, but there is at least
 /// one.
 #[test]
 fn a_series_whose_run_is_killed_is_never_without_a_whole_backup() {

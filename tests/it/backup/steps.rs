@@ -16,7 +16,7 @@ use crate::support::server::{Server, Starting};
 
 pub(super) const DEFAULT: &str = "/v1/collections/default";
 pub(super) const BACKUPS: &str = "/v1/backups";
-/// A rate that is fast enough for a test, and slow enough to act during a backup.
+/// A rate in bytes per second: fast enough for a test, but slow enough that the test can act during a backup.
 pub(super) const SLOW: &str = "1000000";
 
 /// Status, stdout, stderr.
@@ -113,7 +113,7 @@ impl Log {
     }
 }
 
-/// Makes a data directory of two collections, with no server, and a backup of it.
+/// Makes a data directory with two collections, and a backup of it. No server runs afterwards.
 pub(super) fn offline(dir: &Dir, rounds: u64) -> (PathBuf, PathBuf, u64) {
     let (data, backup) = (dir.path().join("data"), dir.path().join("backup"));
     let server = Server::start(&data);
@@ -122,7 +122,7 @@ pub(super) fn offline(dir: &Dir, rounds: u64) -> (PathBuf, PathBuf, u64) {
     assert_eq!(client(&server).json("PUT", "/v1/collections/news", &json!({"threshold": 0.7})).status, 201);
     let refused = run(&["backup", utf8(&backup), "--data-dir", utf8(&data)]);
     assert!(refused.0 == 2 && refused.2.contains("in use"), "{refused:?}");
-    // The server is killed, so that the log next to the file has changes.
+    // The server is killed, so that the write-ahead log next to the file still contains changes.
     server.kill();
     let (status, path, words_said) = run(&["backup", utf8(&backup), "--data-dir", utf8(&data)]);
     assert_eq!((status, path.trim_end()), (0, utf8(&backup)), "{words_said}");

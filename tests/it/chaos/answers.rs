@@ -1,4 +1,5 @@
-//! The quiet end: every possible answer of a collection is compared with brute force over its listed documents.
+//! After all work has ended, every possible answer of a collection is compared with brute force over its listed
+//! documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +75,7 @@ impl<'a> Quiet<'a> {
             all.insert(format!("check {of:?}"), format!("{:?} {:?}", verdict.kind, verdict.matches));
             plain.insert(of, verdict);
         }
-        // Sets become candidates by their sketches, which miss one in a thousand.
+        // The candidates of a set are found by its sketch, which misses about one match in a thousand.
         let missed_max = if self.chaos.world == World::Signatures { 0 } else { expected / 200 };
         assert!(missed <= missed_max, "seed {}: {missed} of {expected} matches are not found", self.chaos.seed);
         self.as_themselves(&plain).await;
@@ -113,8 +114,8 @@ impl<'a> Quiet<'a> {
         }
     }
 
-    /// Returns whether a plain check finds a document with a content that compares like this. Links are found only by
-    /// their own content.
+    /// Returns whether a plain check finds a document. `pair` compares the document with the checked content. Links are
+    /// found only by their own content.
     fn is_findable(document: &Document, pair: Pair) -> bool {
         if document.linked { pair.same } else { pair.alike }
     }

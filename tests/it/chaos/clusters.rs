@@ -1,5 +1,5 @@
 //! The clusters of a quiet collection. Each document is in the cluster that its record names, and the first document of
-//! each can be found.
+//! each cluster can be found.
 
 use std::collections::BTreeMap;
 

@@ -92,7 +92,7 @@ impl Chaos {
             assert!((said - similarity).abs() < 1e-9, "seed {seed}: {of:?} and {other:?}: {similarity}, not {found:?}");
             assert!(truth.alike, "seed {seed}: {of:?} and {other:?} are not alike: {found:?}");
             assert_eq!(found.same_content, truth.same, "seed {seed}: {of:?} and {other:?}: {found:?}");
-            // Its metadata is read last, so it may be that of a later update, which brought equal content.
+            // The metadata of a match is read last. It may be from a later update with equal content.
             let is_equal = |sent| self.truth.of(sent, other).is_some_and(|pair| pair.similarity == 1.0);
             let in_scope = self.sent.may_be_in(&found.id, is_equal, within);
             assert!(in_scope, "seed {seed}: {other:?} was never in {within:?}: {found:?}");

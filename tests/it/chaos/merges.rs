@@ -34,7 +34,7 @@ impl Chaos {
             self.staging.delete(name).await.unwrap().wait().await.unwrap();
             return;
         }
-        // Often the staging collection gets the content that the id already holds in one of the collections.
+        // Often the staging collection gets the content that this id already has in one of the collections.
         let holder = [Some(&self.staging), Some(&self.collection), None, None][rng.random_range(0..4)];
         let held = match holder {
             Some(holder) => holder.document(&name).await.unwrap(),

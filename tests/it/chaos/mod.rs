@@ -36,8 +36,8 @@ use crate::support::library::{self, Dir};
 
 /// The ids that writers use.
 const IDS: u64 = 60;
-/// The number of ids in the staging collection. The first of them are those that writers use. A step of a merge has
-/// fewer.
+/// The number of ids in the staging collection. The first of these ids are the ids that writers use. A step of a merge
+/// takes fewer documents.
 const STAGED: u64 = 160;
 const WRITERS: u64 = 20;
 const CHECKERS: u64 = 2;
@@ -219,7 +219,7 @@ async fn run(seed: u64, world: World, time: Duration) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     refuse(&dir, false);
-    // When this document is on disk, all earlier work is.
+    // When this document is on disk, all earlier work is on disk too.
     chaos.insert(&chaos.collection, id("fence"), (0, 0), (u32::MAX, KEPT), STORE).await.unwrap();
     let before = chaos.answers().await;
     chaos.statistics_are_right();

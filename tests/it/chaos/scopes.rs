@@ -1,5 +1,5 @@
 //! The labels of documents, and the scopes of checks. Each document has a `lot`, which updates change, and a `half`,
-//! which its content decides.
+//! which depends on its content.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -61,7 +61,7 @@ impl Within {
     }
 }
 
-/// For each content of an id, all lots with which it was ever sent.
+/// For each id and each content, all lots with which they were ever sent.
 #[derive(Default)]
 pub struct Sent(Mutex<BTreeMap<(DocId, Of), Vec<u64>>>);
 

@@ -1,4 +1,5 @@
-//! The documents of chaos: groups that have nothing in common, and the similarity of the variants of a group.
+//! The documents of the chaos test. Their groups have nothing in common. The similarity of any two variants of a group
+//! is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +48,7 @@ impl Truth {
 /// The kind of content, and how similar any two documents are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum World {
-    /// Given signatures, compared by the estimate.
+    /// Signatures that the client sends, compared by the estimate.
     Signatures,
     /// Sets, compared exactly.
     Sets,
@@ -138,7 +139,7 @@ fn set((group, variant): Of) -> BTreeSet<i128> {
     set
 }
 
-/// Writes the content into the metadata; an update changes the rest.
+/// Returns metadata that contains the content and a note. Updates change only the note.
 pub fn metadata((group, variant): Of, note: u32) -> Metadata {
     Metadata::new(format!(r#"{{"of":"{group}/{variant}","note":{note}}}"#)).unwrap()
 }

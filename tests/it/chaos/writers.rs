@@ -44,7 +44,7 @@ enum Write {
     DeleteLabelled(u64),
     Delete(DocId),
     Empty(DocId),
-    /// Sends the content that the id already holds, with other metadata and labels.
+    /// Sends the content that the id already has, with other metadata and labels.
     Update(DocId),
     Insert(DocId, Of),
 }

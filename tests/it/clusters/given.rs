@@ -1,4 +1,4 @@
-//! The signatures that tests give, the collection for them, and its answers.
+//! The signatures of the cluster tests, the collection that stores them, and helpers for its requests and answers.
 
 use hapax::collections::{ClusterMember, Collection, Collections, Pending, Settings};
 use hapax::types::{CollectionName, DocId, OnDuplicate, Verdict};
@@ -13,7 +13,7 @@ pub(super) type Signature = [u8; 64];
 
 pub(super) fn settings() -> Settings {
     let spec = Spec::parse("hapax1;external:test:64x8").unwrap();
-    // Two signatures that differ in 12 slots share at least 20 bands of 2.
+    // Two signatures that differ in 12 slots share at least 20 bands of two rows.
     Settings::new(spec, Banding::new(32, 2, SHAPE).unwrap(), THRESHOLD)
 }
 

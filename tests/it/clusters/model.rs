@@ -1,4 +1,4 @@
-//! Clusters equal those of a model in plain code, also after restarts.
+//! The clusters of a collection equal those of a model in plain code, also after restarts.
 
 use std::collections::BTreeMap;
 

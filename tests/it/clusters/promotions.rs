@@ -13,8 +13,8 @@ use super::given::{
 use crate::support::documents::id;
 use crate::support::library::{self, Dir};
 
-/// A link that was added and promoted in one transaction was once subtracted from the count of links, although it had
-/// not been added to it.
+/// In an earlier version, a link that was added and promoted in one transaction was subtracted from the count of links,
+/// although the count did not include it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
     let dir = library::dir();
@@ -105,7 +105,8 @@ async fn a_failed_commit_undoes_promotions_and_whoever_joined_since() {
     let other = refuse_promotions(&dir);
     let like_b = with(0, 20, 200);
     for round in 0..20 {
-        // As many decisions as fit before the disk has refused the first of them.
+        // The first decision is refused alone. Then several are sent together, as many as fit before the disk refuses
+        // the first of them.
         let gone = match round % 2 {
             0 => collection.delete(id("a")).await.unwrap().wait().await.err(),
             _ => begin(&collection, "a", &with(0, 60, 7), OnDuplicate::Store).await.wait().await.err(),
@@ -155,7 +156,7 @@ async fn checks_pass_over_a_promoted_link_until_that_is_on_disk_and_deciders_do_
     let like_b = with(0, 20, 200);
     insert(&collection, "a", &base(), OnDuplicate::Store).await;
     insert(&collection, "b", &with(0, 10, 200), OnDuplicate::Link).await;
-    // Another program holds the file, so the decisions wait.
+    // Another program has locked the file, so the decisions wait.
     let other = rusqlite::Connection::open(dir.path().join(format!("data/collections/{}.sqlite", name()))).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let deleted = collection.delete(id("a")).await.unwrap();

@@ -1,5 +1,6 @@
-//! Makes backups between inserts into its own collection. A backup that was reported as done restores to the documents
-//! of its moment, even after crashes. A backup that was in progress does so too, or is refused.
+//! Makes backups between inserts into its own collection. A backup that was reported as done can be restored, even
+//! after crashes, and contains the documents of its time. A backup that was in progress can be restored too, or is
+//! refused.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Inserts near-duplicates of the documents of other clients, and notes the documents that verdicts name. None of these
-//! may be missing after a crash, except those that were deleted.
+//! Inserts near-duplicates of the documents of other clients, and notes the documents that verdicts name. None of the
+//! noted documents may be missing after a crash, except those that were deleted.
 
 use std::collections::BTreeSet;
 

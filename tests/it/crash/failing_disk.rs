@@ -1,7 +1,7 @@
-//! One operation on the disk fails, each in turn, until a run has fewer operations than that. The server then either
-//! refuses to start and gives the reason, or continues to run and answers 5xx for writes that it could not store. Reads
-//! continue to work, and all acknowledged writes are there after a restart. After a failed sync, a collection
-//! acknowledges no more writes.
+//! In each run, one operation on the disk fails. The number of this operation grows from run to run, until a run ends
+//! before it reaches the operation. The server either refuses to start and reports the reason, or continues to run and
+//! answers 5xx for writes that it could not store. Reads continue to work, and all acknowledged writes are there after
+//! a restart. After a failed sync, a collection does not acknowledge further writes.
 
 use std::fs;
 use std::path::Path;
@@ -92,8 +92,8 @@ fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
                     }
                 }
                 reads_go_on(server.address());
-                // Only `default`, which the writers use, counts. An unfinished collection of another name is created
-                // again.
+                // Only the files of `default` count, because the writers use this collection. An unfinished collection
+                // of another name is created again.
                 let failed_sync = failed(&notes).is_some_and(|failed| {
                     let name = failed.path.file_name().expect("a file has a name").to_string_lossy().into_owned();
                     matches!(failed.kind, Kind::Sync) && ["default.sqlite", "default.sqlite-wal"].contains(&&*name)
@@ -114,13 +114,14 @@ fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
     came_to_it
 }
 
-/// In an earlier version, a delete whose sync failed was undone in memory. The document was then named again, although
-/// it was gone on disk.
+/// In an earlier version, a delete whose sync failed was undone in memory. Verdicts then named the document again,
+/// although it was gone on disk.
 #[test]
 fn what_a_failed_sync_was_to_remove_is_cited_by_no_answer() {
     let parent = tempfile::tempdir().unwrap();
     let text = super::random_text(5);
-    // This is a whole run: an insert, a removal, and a check, with the operations before and after the removal.
+    // This is a whole run: an insert, a removal, and a check. It also returns the numbers of the disk operations after
+    // the insert.
     let life = |name: String, replacement: Option<&str>, fail: Option<u64>| {
         let (data_dir, notes) = (parent.path().join(&name), parent.path().join(format!("{name}.notes")));
         let mut environment = disk::preloaded(&data_dir, &notes).to_vec();

@@ -1,4 +1,5 @@
-//! A disk that is completely full, and later has room again.
+//! A completely full disk: writes are refused, reads continue, and deletes use the reserve. When there is room again,
+//! writes continue.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -59,7 +60,7 @@ fn deletes_go_on_while_the_disk_is_full() {
     fs::create_dir(&data_dir).unwrap();
     let dir = data_dir.to_str().expect("paths of tests are UTF-8");
     let Some(unshare) = how_to_mount(dir) else { return };
-    // The log may grow long on a busy machine, and there must be enough reserve for 300 deletes with such a log.
+    // On a busy machine, the write-ahead log may grow long. The reserve must be enough for 300 deletes with such a log.
     let mount = MOUNT.replace("16m", "64m");
     let by = [unshare, &["sh", "-c", &mount, dir]].concat();
     let reserve = [("HAPAX__DATA__RESERVE_BYTES", "12582912")];
@@ -89,7 +90,7 @@ fn deletes_go_on_while_the_disk_is_full() {
     let created = agent().put(server.url("/v1/collections/new")).send_json(json!({})).unwrap();
     assert_eq!(created.status(), 507);
 
-    // The copy of the disk at this moment is like one after a power failure.
+    // A copy of the disk at this moment is like the disk after a power failure.
     let copy = parent.path().join("copy");
     let copied = Command::new("cp").args(["-r", mount.to_str().unwrap(), copy.to_str().unwrap()]).status().unwrap();
     assert!(copied.success());
@@ -125,7 +126,8 @@ fn on_a_disk_to_fill(data_dir: &Path, full: &Path) -> Server {
     Starting::spawn_with(data_dir, &[], &environment).ready()
 }
 
-/// Tests the same with a disk that reports being full, whatever room it has: acknowledged writes outlive the server.
+/// Tests the same with a disk that reports that it is full, although it has room. Acknowledged writes are there after a
+/// kill.
 #[test]
 fn what_was_acknowledged_outlives_a_full_disk() {
     let parent = tempfile::tempdir().unwrap();
@@ -180,8 +182,8 @@ fn an_import_into_a_full_disk_stops_and_the_log_stays_short() {
     }
     assert_eq!(ready()["writable"], false);
     let log = fs::read_to_string(data_dir.with_extension("log")).unwrap();
-    // At most ten different lines from each place in the source in ten seconds; a line for each refused document would
-    // be thousands.
+    // In ten seconds, the log has at most ten different lines from each place in the source. With a line for each
+    // refused document, there would be thousands.
     assert!(log.lines().count() < 200, "{} lines", log.lines().count());
     assert!(gauge(&server, "hapax_data_free_bytes") > 0.0);
     assert_eq!(gauge(&server, "hapax_data_writable"), 0.0);
@@ -202,7 +204,7 @@ fn work(load: &mut Load, server: &Address) -> Result<(), Failure> {
     load.folders[0].work(server)
 }
 
-/// Returns the command in whose children a small disk can be mounted.
+/// Returns the command whose child processes can mount a small disk.
 pub fn how_to_mount(dir: &str) -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-Urm"]];
     let way = WAYS.into_iter().find(|unshare| may_mount(unshare, dir));

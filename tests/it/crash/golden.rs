@@ -12,7 +12,7 @@ use crate::support::server::Address;
 pub struct Golden {
     random: ChaCha8Rng,
     sets: u32,
-    /// The sets that may be stored, by number; 0 is none. There are several while a request is unanswered.
+    /// The sets that may be stored, by number; 0 means no set. There are several while a request is unanswered.
     possible: Vec<u32>,
     acknowledged: u64,
 }

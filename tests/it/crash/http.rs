@@ -1,4 +1,4 @@
-//! Requests of clients whose server may end, or whose disk may fail, before it answers.
+//! Requests to a server that may end, or whose disk may fail, before it answers.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;

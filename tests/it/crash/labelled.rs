@@ -1,5 +1,5 @@
 //! Inserts documents with labels into its own collection, changes their labels, and deletes all documents with a label.
-//! These documents never come back, and a document that comes later with the same label stays.
+//! The deleted documents never return, and a document that is inserted later with the same label stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -174,7 +174,7 @@ impl Labelled {
         self.acknowledged += 1;
     }
 
-    /// Forgets that the document is deleted together with others.
+    /// Removes the document from the open deletions, because another request now changes it.
     fn touch(&mut self, doc: usize) {
         self.open.iter_mut().for_each(|docs| _ = docs.remove(&doc));
     }

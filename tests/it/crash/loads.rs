@@ -1,5 +1,5 @@
-//! `hapax load --data-dir` loses power at some disk operation, or that operation fails. Afterwards the new collection is
-//! there whole, or nothing of it is; and a load that ended well is there.
+//! `hapax load --data-dir` loses power at some disk operation, or that operation fails. Afterwards the new collection
+//! is there completely or not at all. If the load reported success, the collection is there.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ fn load(file: &Path, data: &Path, notes: &Path, fails: Option<String>) -> bool {
     output.status.success()
 }
 
-/// Starts a server. The collection must be there whole, if it must be there at all.
+/// Starts a server. The collection must be there completely or not at all. If `must_be` is set, it must be there.
 fn holds(data: &Path, must_be: bool) {
     let server = Server::start(data);
     let client = Client::new(server.url(""));

@@ -2,8 +2,8 @@
 //! merge, drop and back up, one by one and in bulk. During this, the server is killed without warning (`kills`), loses
 //! power (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is
 //! there as it was acknowledged. An unanswered write is there completely or not at all. Deleted documents stay deleted,
-//! documents named in verdicts are there, nothing else is there, and every document finds itself. `upgrades` does the
-//! same to files of earlier formats, `loads` to collections that are loaded.
+//! documents named in verdicts are there, and nothing else is there. A check with the content of a document finds the
+//! document. `upgrades` does the same to files of earlier formats, and `loads` to collections that are loaded.
 //!
 //! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a
 //! run.
@@ -154,7 +154,7 @@ impl Load {
         let held: BTreeSet<String> = self.writers.iter().flat_map(Writer::held).collect();
         let described = whole(agent().get(address.url("/v1/collections/default")).call());
         assert_eq!(described["documents"], held.len() as u64);
-        // The number covers all collections, and some documents have expired since.
+        // The number in the ready line covers all collections, and some documents have expired since.
         assert!(server.documents() >= held.len() as u64, "the ready line tells the number of documents");
         let documents = list(&address.url(writer::DOCUMENTS));
         let listed: BTreeSet<String> =

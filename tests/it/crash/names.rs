@@ -1,6 +1,7 @@
-//! Names in a folder are changed in an order that a power failure cannot reverse. If a file must be gone before another
-//! file takes or loses its name, the removal is synced first. Otherwise, a dropped collection's log could outlive its
-//! marker and block the name, and a damaged collection's log could be replayed into its repaired file.
+//! A power failure cannot reverse the order in which names in a folder change. If a file must be gone before another
+//! file is renamed or removed, the removal of the first file is synced first. Otherwise, the log of a dropped
+//! collection could remain after its marker is gone, and block the name. And the log of a damaged collection could be
+//! replayed into the repaired file.
 
 use std::path::Path;
 
@@ -62,7 +63,7 @@ fn what_is_left_of_a_log_is_gone_for_certain_before_its_name_is_free() {
     });
 }
 
-/// In an earlier version, only the name of the last of several new folders on the way to a backup was synced.
+/// If the path of a backup had several new folders, an earlier version synced only the name of the last one.
 #[test]
 fn each_new_folder_on_the_way_to_a_backup_is_synced() {
     let parent = tempfile::tempdir().unwrap();

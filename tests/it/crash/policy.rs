@@ -23,8 +23,8 @@ impl Policy {
         json!({ "from": from, "on_duplicate": on_duplicate, "on_existing": on_existing })
     }
 
-    /// Decides on a document as the server has to. `merged` has the number of each id's text. Returns the outcome, and
-    /// whether the document is a duplicate if the server reports this.
+    /// Decides on a document as the server must decide. `merged` has the number of each id's text. Returns the outcome
+    /// and, if the server reports it, whether the document is a duplicate.
     pub fn decide(self, merged: &mut BTreeMap<String, u32>, id: &str, text: u32) -> (&'static str, Option<bool>) {
         let duplicate = merged.iter().any(|(other, one)| other != id && *one == text);
         let outcome = match merged.get(id) {

@@ -1,4 +1,4 @@
-//! Power failures: any unsynced write may be lost.
+//! Acknowledged writes survive power failures. In a power failure, any unsynced write may be lost or torn.
 
 use std::collections::BTreeMap;
 use std::fs;

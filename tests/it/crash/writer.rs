@@ -57,7 +57,7 @@ impl Writer {
         self.acknowledged
     }
 
-    /// Returns the ids of the stored documents, if no request is unanswered.
+    /// Returns the ids of the stored documents, if all requests have been answered.
     pub fn held(&self) -> impl Iterator<Item = String> {
         let there = self.docs.iter().enumerate().filter(|(_, doc)| doc.possible[0].is_some());
         there.map(|(doc, _)| id(self.number, doc))
@@ -236,7 +236,7 @@ impl Doc {
     }
 }
 
-/// Checks that a stored content finds itself, and that one that was replaced or deleted finds nothing.
+/// Checks that a stored content is found under its id, and that a replaced or deleted content is not found.
 fn verify_checks(server: &Address, client: u32, checks: &[(usize, u32, bool)]) {
     if checks.is_empty() {
         return;

@@ -1,8 +1,8 @@
 //! A combination -> the requests that set it up, and their contents.
 //!
-//! The contents of one line are similar only to their neighbours: step 0 is similar to steps -1 and 1, but not to 2.
-//! Each combination has two lines: one for the documents to find and one for the content that its id holds. Nothing is
-//! random: a content is a function of its line and step.
+//! Contents are steps on a line. A content is similar only to its neighbours on this line: step 0 is similar to steps
+//! -1 and 1, but not to 2. Each combination has two lines: one for the documents to find and one for the content that
+//! its id holds. Nothing is random: a content is a function of its line and step.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,9 @@ use super::combinations::Combination;
 /// of which 16 are equal.
 const WORDS: i64 = 24;
 const WORDS_A_STEP: i64 = 4;
-/// The number of slots of a signature, and the number of parts, of which each step changes one. Neighbours have at
-/// least 54 of 64 slots in common, and 52 are needed. The one after the next has at most 46, except by chance.
+/// The number of slots of a signature, and the number of its parts. Each step changes one part. Neighbours have at
+/// least 54 of 64 slots in common, and a match needs 52. Contents that are two steps apart have at most 46 in common,
+/// except by chance.
 const SLOTS: usize = 64;
 const PARTS: i64 = 7;
 /// A step far from all other steps that are used.

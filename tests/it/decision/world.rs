@@ -1,6 +1,6 @@
-//! One server with a collection for each kind of content, of room and of touch. Each combination is set up in its
-//! collection, the request is sent, and the result is examined. Combinations have no document in common, so many of
-//! them go into one request.
+//! One server, with a collection for each combination of `content`, `room` and `touch`. Each combination of the table
+//! is set up in its collection, the request is sent, and the result is examined. Combinations have no document in
+//! common, so many of them go into one request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -263,8 +263,7 @@ impl Collection<'_> {
         records
     }
 
-    /// Returns, for each id, the roles of its cluster, the representative first; for clusters of more than one
-    /// document.
+    /// Returns for each id the roles in its cluster, the representative first. Clusters of one document are left out.
     fn clusters(&self) -> HashMap<String, String> {
         let mut stars: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut cursor = String::new();

@@ -48,7 +48,7 @@ pub enum Kind {
     Config,
 }
 
-/// The server that an example needs, if not the one that is running.
+/// The server that an example needs, if it is not the running one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     Stopped,

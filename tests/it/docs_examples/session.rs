@@ -75,7 +75,7 @@ impl Session {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Returns the port that is used for one that the page names.
+    /// Returns the port that is used in place of a port that the page names.
     fn port(&mut self, named: u16) -> u16 {
         *self.ports.entry(named).or_insert_with(free_port)
     }

@@ -1,5 +1,5 @@
-//! Texts are in plain English: user-facing ones have none of the habits that [`tics`] lists, and few comments have.
-//! `cargo test --test it english::report -- --ignored --nocapture` prints each with its line.
+//! Texts are in plain English. Texts for users have none of the habits that [`tics`] lists, and comments have few.
+//! `cargo test --test it english::report -- --ignored --nocapture` prints each habit with its line.
 
 mod tics;
 
@@ -23,7 +23,7 @@ const PAGES: [&str; 6] = [
     "Makefile",
 ];
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
-/// The limit on the lines of comments with a habit, in percent.
+/// The limit on the share of comment lines that have a habit, in percent.
 const IN_COMMENTS_MAX: f64 = 1.0;
 
 /// The lines of prose in one file. The index gives the line number; other lines are empty.

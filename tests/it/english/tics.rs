@@ -1,7 +1,7 @@
 //! Habits of wording that make a reader go back and read a sentence again, and what to write instead.
 //!
-//! The list is short on purpose: each entry is something that was common here, is easy to tell by its words, and is
-//! hardly ever right. It cannot find a sentence that is merely long or dense. It knows nothing of files.
+//! The list is short on purpose: each entry is something that was common here, is easy to recognise by its words, and
+//! is hardly ever right. It cannot find a sentence that is merely long or dense. It knows nothing of files.
 
 use std::sync::LazyLock;
 

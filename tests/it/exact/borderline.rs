@@ -1,4 +1,4 @@
-//! Borderline verification: shingles decide if the estimate is uncertain, and only then.
+//! Borderline verification: shingles are compared only if the estimate is uncertain.
 
 use hapax::types::{Keep, Method, OnDuplicate, Verdict, VerdictKind, Verify};
 use hapax_core::{Spec, tuning, verify};
@@ -8,8 +8,8 @@ use crate::support::library::{self, Dir};
 
 const WORDS: u64 = 400;
 
-/// Returns a text of 400 words. The first `changed` of them occur in no other text, in runs of five. Its similarity to
-/// the unchanged text is `J = (396 - changed)/(396 + changed)`.
+/// Returns a text of 400 words. The first `changed` of them occur in no other text. Shingles have five words, so the
+/// text's similarity to the unchanged text is `J = (396 - changed)/(396 + changed)`.
 fn changed(name: &str, changed: u64) -> String {
     (0..WORDS).map(|at| if at < changed { format!("{name}{at} ") } else { format!("w{at} ") }).collect()
 }

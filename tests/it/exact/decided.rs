@@ -44,7 +44,7 @@ async fn of_many_near_identical_insertions_one_is_unique() {
 }
 
 /// A replacement is one step for exact comparison too. The shingles of the old content may be gone from the disk while
-/// readers can still see the content. In this case they look up the new content.
+/// readers can still see the content. In this case, the readers look up the new content.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_that_are_replaced_are_there_all_the_time() {
     const DOCUMENTS: u64 = 150;
@@ -89,7 +89,7 @@ fn two_sets(seed: u64, both: u64, only_a: u64, only_b: u64) -> (String, String) 
     (shared.clone() + &words("a", only_a), shared + &words("b", only_b))
 }
 
-/// Returns the first seed whose pair of such sets has a suitable number of equal slots.
+/// Returns the first pair of such texts that has a suitable number of equal slots.
 fn pair(sizes: (u64, u64, u64), will_do: impl Fn(u32) -> bool) -> (String, String) {
     let Spec::Text(spec) = Spec::parse(WORD1).unwrap() else { unreachable!("WORD1 is for texts") };
     let (pipeline, mut scratch) = (Pipeline::new(&spec, None).unwrap(), SignScratch::default());
@@ -106,7 +106,8 @@ async fn the_shingles_decide_where_the_estimate_errs() {
     let (least, survives) = (verify::matching_min(THRESHOLD, shape), tuning::survivor_min(THRESHOLD, shape, None));
     let certain = tuning::certain_min(THRESHOLD, shape, None);
     assert!(survives < least && least < certain);
-    // One pair has J = 0.79 and looks more similar. The other has J = 0.8 and looks less similar.
+    // The first pair has J = 0.79, but its estimate is over the threshold. The second has J = 0.8, but its estimate is
+    // under it.
     let over = pair((158, 21, 21), |matching| (least..certain).contains(&matching));
     let under = pair((160, 20, 20), |matching| (survives..least).contains(&matching));
     for keep in [Keep::Shingles, Keep::Text] {
@@ -146,7 +147,7 @@ fn tamper(dir: &Dir, sql: &str) {
 async fn sizes_that_exclude_a_match_spare_the_reading_and_damage_is_named() {
     let shape = Spec::parse(WORD1).unwrap().shape();
     let survives = tuning::survivor_min(THRESHOLD, shape, None);
-    // The texts share 156 of 200 shingles, too few for four fifths. The other pair is similar.
+    // `small` and `large` share 156 of 200 shingles, too few for 0.8. `small` and `like_small` are similar.
     let (small, large) = pair((156, 0, 44), |matching| matching >= survives);
     let like_small = small.clone() + "one-more";
     for keep in [Keep::Shingles, Keep::Text] {

@@ -10,7 +10,7 @@ use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 
 pub(super) const THRESHOLD: f64 = 0.8;
-/// Above this similarity, a pair is never missed because of the estimate's spread or the bands.
+/// A pair above this similarity is always found, in spite of the estimate's spread and of the bands.
 pub(super) const SURE: f64 = 0.87;
 
 pub(super) fn settings(keep: Keep, verify: Verify, spec: &str, banding: (u32, u32)) -> Settings {

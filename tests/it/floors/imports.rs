@@ -176,7 +176,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        // Imports of a block are visited as its statements, with the same names.
+        // If the `use` is in a block, the names that the block imports are already known here.
         for import in modules::imports(&item.tree) {
             if import.name.is_some() {
                 self.named(&import.path, import.line);

@@ -1,6 +1,6 @@
 //! The floors of ARCHITECTURE.md, checked in the sources, so that a shortcut fails here before other code depends on
-//! it. A file imports only from lower floors or from its own folder, and there only in one direction. The core only
-//! computes. Functions, files and structs stay small enough to read.
+//! it. A file imports only from lower floors or from its own folder. Within a folder, imports go only in one direction.
+//! The core only computes. Functions, files and structs stay small enough to read.
 
 mod downward;
 mod graph;
@@ -23,8 +23,8 @@ use house::House;
 use regex::Regex;
 use sizes::{Sized, Sizes};
 
-/// Each folder or file under `src/`, and its floor. A new one must be added here and to ARCHITECTURE.md. `redis` is
-/// reserved.
+/// Each folder or file under `src/`, and its floor. A new one must be added here and to ARCHITECTURE.md. The floor of
+/// `redis`, which does not exist, is reserved.
 const FLOORS: [(&str, u8); 19] = [
     ("plain_file", 1),
     ("types", 1),
@@ -60,7 +60,7 @@ const FIELDS_MAX: usize = 12;
 
 const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetry/names.rs"];
 
-/// The crates that each child of `src` may use. Most children need not know that there are disks, clients and clocks.
+/// The crates that each child of `src` may use. Most children do not use crates for disks, clients or clocks.
 const OTHER_CRATES: [(&str, &str); 18] = [
     ("plain_file", "libc"),
     // The calendar, for the dates of captures; JSON, for metadata.
@@ -71,16 +71,16 @@ const OTHER_CRATES: [(&str, &str); 18] = [
     ),
     ("audit", "hapax_core jiff metrics parking_lot serde serde_json thiserror tracing"),
     ("cpu", "libc metrics parking_lot rustix thiserror tokio tracing"),
-    // Parsers and tables. It reads only bytes that strangers sent.
+    // Parsers and tables. `extract` reads only bytes that strangers sent.
     ("extract", "chardetng encoding_rs html5gum memchr xxhash_rust"),
     ("index", "arc_swap bytemuck dashmap hapax_core parking_lot rayon rustix slab smallvec tracing"),
-    // Hashes of keys, random keys, a file of keys, and its changes. It never waits for a client.
+    // Hashes of keys, random keys, a file of keys, and its changes. `keys` never waits for a client.
     ("keys", "arc_swap getrandom jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),
     ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
     ("tls", "jiff metrics parking_lot rustls rustls_pki_types thiserror tokio tokio_rustls tracing x509_parser"),
     ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),
     ("engine", "arc_swap futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
-    ("load", "arrow_array arrow_schema hapax_core parquet serde serde_json thiserror"),
+    ("load", "arrow_array arrow_schema bytes hapax_core parking_lot parquet serde serde_json thiserror"),
     ("collections", "bytes futures hapax_core metrics parking_lot thiserror tokio tracing"),
     (
         "input",
@@ -99,7 +99,7 @@ const OTHER_CRATES: [(&str, &str); 18] = [
     ),
 ];
 
-/// The beginnings of paths of files that judge and decide: pure functions of data in memory.
+/// The files that judge and decide, by the beginnings of their paths. They have pure functions of data in memory.
 const DECIDING: [&str; 4] =
     ["src/index/", "src/engine/lookup/judge", "src/engine/write/rules", "src/verdicts/comparing"];
 

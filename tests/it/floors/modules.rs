@@ -94,7 +94,7 @@ impl Modules {
         self.resolved(module, path, &mut Visited::new())
     }
 
-    /// Returns the file of a macro that is defined above its use, which is the scope of `macro_rules`.
+    /// Returns the file of a macro in textual scope, which means a `macro_rules` macro that is defined above its use.
     pub fn textual_macro(&self, name: &str) -> Option<FileId> {
         self.macros.get(name).copied()
     }

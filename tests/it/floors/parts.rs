@@ -1,6 +1,6 @@
-//! Parts are structs whose state changes while other code holds them. Their fields are private to their file. A part
-//! has methods, and its state changes: by `&mut self`, by a lock or an atomic in it, or by another part in it. A struct
-//! that only carries values (a row, an answer, a setting) is not a part, and its fields may be public.
+//! Parts are structs whose state changes while other code has references to them. Their fields are private to their
+//! file. A part has methods, and its state changes: by `&mut self`, by a lock or an atomic in it, or by another part in
+//! it. A struct that only carries values (a row, an answer, a setting) is not a part, and its fields may be public.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub fn open(house: &House) -> Vec<String> {
         .collect()
 }
 
-/// Returns the structs whose state changes, and those that hold one of them.
+/// Returns the structs whose state changes, and the structs that contain one of them.
 fn parts(types: &Types) -> BTreeSet<&Key> {
     let acting: Vec<_> = types.iter().filter(|(_, shape)| shape.acts).collect();
     let mut parts: BTreeSet<&Key> = acting.iter().filter(|(_, shape)| changes(shape)).map(|(key, _)| *key).collect();

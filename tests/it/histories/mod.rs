@@ -1,10 +1,10 @@
 //! Answers over HTTP are linearizable. For the questions that several clients asked at the same time, and their
-//! answers, there is an order in which a single client could have asked them and received the same answers. In this
-//! order, no request is before another one that had been answered when it was sent.
+//! answers, there is an order in which a single client could have asked them and received the same answers. If a
+//! request was answered before another one was sent, it also comes first in this order.
 //!
-//! There are few ids and few texts, so that nearly all requests meet: inserts of every kind, even of links, deletes,
-//! deletes by label, reads, and checks. `model` computes the answers to a single client, and `checker` looks for the
-//! order.
+//! There are few ids and few texts, so that nearly all requests affect each other: inserts of every kind, even of
+//! links, deletes, deletes by label, reads, and checks. `model` computes the answers to a single client, and `checker`
+//! looks for the order.
 
 mod checker;
 mod model;

@@ -1,5 +1,5 @@
 //! The texts of golden pages change only with a new version of the extractor, because stored documents are compared by
-//! them.
+//! these texts.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -44,7 +44,7 @@ fn counts(style: Style, article_words: usize, chrome_words: usize, asked: Extrac
 
 #[test]
 fn articles_are_compared_and_not_the_sites_around_them() {
-    // The second kind has 90 % of chrome.
+    // In pages of the second kind, 90 % of the words are outside the article.
     for (article_words, chrome_words) in [(150, 100), (50, 450), (50, 600), (300, 600)] {
         for style in Style::ALL {
             let counts = counts(style, article_words, chrome_words, Extract::Article);

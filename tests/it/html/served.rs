@@ -1,5 +1,5 @@
-//! Pages over HTTP: how they are sent, the facts that answers give about them, and when a page that is sent again is
-//! unchanged.
+//! HTML pages over HTTP: how they are sent, the facts that answers contain about them, and when a page that is sent
+//! again counts as unchanged.
 
 use serde_json::{Value, json};
 

@@ -74,7 +74,8 @@ impl Site {
                 })
                 .collect()
         };
-        // In words: 45 % menu, 10 % banner, 25 % related links, 10 % comments, 10 % at the end of the page.
+        // The shares of the words: 45 % menu, 10 % banner, 25 % related links, 10 % comments, 10 % at the end of the
+        // page.
         let menu = links(chrome_words * 45 / 200, 1, 3);
         let related = links((chrome_words / 4 / 7).max(1), 5, 9);
         let footer = links((chrome_words / 20).max(2), 1, 2);

@@ -18,7 +18,7 @@ fn a_server_does_not_start_without_a_good_file() {
     for (content, part) in [
         (None, "No such file"),
         (Some(""), "the file is empty"),
-        (Some("version = 2\n"), "version = 2; this hapax knows version 1"),
+        (Some("version = 2\n"), "version = 2; this hapax reads version 1"),
         (Some("version = 1\n[[key]]\nname = \"a\"\n"), "missing field `id`"),
     ] {
         if let Some(content) = content {
@@ -76,7 +76,7 @@ fn a_broken_file_keeps_what_was_good_and_what_was_revoked() {
             fs::remove_file(&path).unwrap();
             symlink(&path, &path).unwrap();
         },
-        // Root may read every file. As root, this is another file that is cut short.
+        // This file cannot be read. Root may read every file, so the file is also cut short.
         &|| {
             fs::write(&path, &both[..both.len() - 10]).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();

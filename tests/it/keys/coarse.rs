@@ -44,7 +44,7 @@ fn every_other_route_is_forbidden() {
         let may = allowed.contains(&(route.method.as_str(), &*target));
         open += usize::from(may);
         assert_eq!(answer.status == 403, !may, "{} {target}: {}", route.method, answer.status);
-        // The key may use every parameter of an allowed route, or only with its default value.
+        // The key may use every parameter of an allowed route, but some parameters only with their default value.
         for name in route.query.iter().filter(|_| may) {
             let value = match *name {
                 "threshold" => "0.5",
@@ -87,7 +87,8 @@ fn answers_have_six_fields() {
         .ok();
     only_seen(&inserted);
     assert_eq!((&inserted["outcome"], &inserted["stored"]), (&json!("inserted"), &json!(true)));
-    // The same document again repeats the first verdict, and another content under this id has an earlier one.
+    // The first request repeats a document, so its answer repeats the first verdict. The second has other content for
+    // this id, so its answer could contain the earlier content.
     only_seen(&coarse.post(DOCUMENTS, &json!({"id": "x", "text": near(1)})).ok());
     only_seen(&coarse.post(CHECK, &json!({"id": "x", "text": words(1)})).ok());
 
@@ -183,7 +184,7 @@ fn check_and_import_work_with_their_defaults() {
         ("check", &["--scope", "source:a"], "scope"),
     ] {
         let (code, said) = run(verb, more);
-        assert!(code == Some(2) && said.contains(&format!("the parameter `{parameter}` is not among them")), "{said}");
+        assert!(code == Some(2) && said.contains(&format!("the parameter `{parameter}` is not allowed")), "{said}");
     }
 }
 

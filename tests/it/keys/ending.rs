@@ -1,4 +1,4 @@
-//! Warnings about keys and certificates that end soon come before their end.
+//! The server warns about keys and certificates that expire soon.
 
 use std::time::Duration;
 

@@ -66,7 +66,7 @@ fn a_batch_is_taken_whole_or_refused_before_any_work() {
     free.post(BATCH, &batch("check", 0..500)).ok();
 }
 
-/// All of these requests pass the check at their beginning, because nothing is owed yet.
+/// All of these requests pass the check at their beginning, because the key has used none of its allowance yet.
 #[test]
 fn batches_that_arrive_at_once_are_each_taken_whole_or_not_at_all() {
     for limits in ["bytes_per_second = 1", "documents_per_second = 1"] {
@@ -85,7 +85,7 @@ fn batches_that_arrive_at_once_are_each_taken_whole_or_not_at_all() {
         assert!(taken > 0 && statuses.iter().all(|status| [200, 429].contains(status)), "{limits}: {statuses:?}");
         let stored = Client::of(&server).key("free").get("/v1/collections/default").ok()["documents"].clone();
         assert_eq!(stored, taken * 50, "{limits}: {statuses:?}");
-        // The debt of the first one lasts for minutes.
+        // The first batch uses up the allowance for nearly a minute or longer.
         assert_eq!(taken, 1, "{limits}: {statuses:?}");
     }
 }
@@ -107,7 +107,7 @@ fn the_series_of_a_key_leave_the_metrics_with_it() {
     file::write(dir.path(), &keys[..1]);
     file::until(|| series("gone") == 0);
     assert_eq!(series("ops"), 8);
-    // A refused request must not bring them back.
+    // A refused request must not bring these series back.
     Client::new(server.url("")).key("gone").post(CHECK, &json!({"text": words(1)})).problem(401, "unauthorized");
     assert_eq!(series("gone"), 0);
     file::write(dir.path(), &keys);
@@ -141,8 +141,8 @@ fn a_body_that_is_refused_counts_too() {
     assert!(wait(&slow.get("/v1/version"), "bytes_per_second") > 100);
 }
 
-/// The limits are checked one after another. When one refuses the request, it has already been counted for the earlier
-/// ones.
+/// The limits are checked one after another. If a limit refuses a request, the limits before it have already counted
+/// the request.
 #[test]
 fn a_request_that_is_refused_for_its_documents_counts_with_its_bytes() {
     let dir = dir();

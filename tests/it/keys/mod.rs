@@ -1,4 +1,4 @@
-//! Named keys: the rights of each, where they come from, and how they end.
+//! Named keys: the rights of each key, the file with the keys, and how keys end.
 
 mod audit;
 mod broken;

@@ -80,7 +80,7 @@ fn a_stream_that_a_limit_slows_ends_too() {
     let dir = dir();
     let limits = "limits = { documents_per_second = 1, bytes_per_second = 1000 }";
     let server = server(&dir, &[("a", &["check"], limits), ("b", &["check"], "limits = { bytes_per_second = 1000 }")]);
-    // Each stream owes an hour after its first line or its first piece.
+    // After its first line or its first piece, each stream would have to wait for an hour.
     let mut lines = Raw::connect(server.address);
     lines.send(
         "POST /v1/collections/default/bulk?op=check&duplex=true HTTP/1.1\r\nHost: localhost\r\n\

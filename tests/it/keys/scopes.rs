@@ -12,8 +12,8 @@ use crate::support::local::{Local, Setup};
 
 const ALL: [&str; 9] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load"];
 
-/// Starts a server with these keys: one for each scope, with the name of the scope; for each scope, one with all other
-/// scopes; one with all scopes; and `some`, with all scopes but only for some collections.
+/// Starts a server with several keys. For each scope, one key has only this scope and its name, and another key has all
+/// other scopes. The key `all` has all scopes. The key `some` has all scopes too, but only for some collections.
 fn server(dir: &crate::support::library::Dir) -> Local {
     let one = ALL.map(|scope| [scope]);
     let without =
@@ -271,7 +271,7 @@ async fn requests_of_one_http_2_connection_have_keys_of_their_own() {
     assert_eq!(statuses, [200, 403, 401, 200, 401, 200, 403]);
 }
 
-/// A proxy may decide by one of two keys, and forward both.
+/// If a request has two keys, a proxy may check one key, and the server could use the other one.
 #[test]
 fn a_request_with_two_keys_is_refused() {
     let dir = dir();

@@ -1,4 +1,4 @@
-//! `hapax import` and `hapax check` of Parquet: texts, and signatures that are decided in the usual way.
+//! `hapax import` and `hapax check` read Parquet files of texts or of signatures. Signatures are decided like texts.
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Int32Array, StringArray};
@@ -82,7 +82,7 @@ fn signatures_are_decided_like_texts() {
     let client = Client::new(url.clone());
     let again = client.post("/v1/collections/default/documents", &json!({ "id": "page/1", "text": text(1) })).ok();
     assert_eq!(again["outcome"], "unchanged", "{again}");
-    // Which documents of a file are alike, after it was loaded.
+    // If a file is loaded and then checked, the answers show which of its documents are alike.
     let loaded = run(&["load", file, "--collection", "loaded", "--server", &url]);
     assert!(loaded.status.success(), "{loaded:?}");
     let checked = run(&["check", file, "--collection", "loaded", "--server", &url]);

@@ -1,6 +1,6 @@
-//! Files of ready signatures. A collection that is exported, loaded and exported again makes equal files. A loaded
-//! collection answers like the one that it was exported from, and like one into which the texts were posted. A file that
-//! is wrong makes nothing, and the error names the file, the row and the column.
+//! Files of ready signatures. If a collection is exported, loaded and exported again, both exports are equal. A loaded
+//! collection answers like the exported collection, and like a collection into which the texts were posted. A faulty
+//! file creates nothing, and the error names the file, the row and the column.
 
 mod importing;
 mod offline;
@@ -9,7 +9,7 @@ mod refusals;
 mod round_trip;
 pub mod table;
 
-/// The words of a document that no other `n` has.
+/// Returns the words of a document. Texts of different `n` have different words.
 fn text(n: u64) -> String {
     crate::support::client::words(n)
 }

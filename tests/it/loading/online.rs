@@ -1,5 +1,7 @@
-//! `POST .../load`: whole or not at all, one at a time, and only for keys that may.
+//! `POST .../load` loads a collection completely or not at all. Loads run one at a time, and only for keys that may
+//! load.
 
+use std::cell::Cell;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -125,7 +127,12 @@ fn one_collection_is_loaded_at_a_time_and_a_client_that_leaves_makes_room() {
     );
     slow.send(format!("Content-Length: {}\r\n\r\n", body.len()));
     slow.0.write_all(&body[..1000]).unwrap();
-    let load = || client.send("POST", "/v1/collections/new/load", &[PARQUET], &body);
+    // Each load needs a new name, because a load that comes before the slow one succeeds.
+    let names = Cell::new(0);
+    let load = || {
+        names.set(names.get() + 1);
+        client.send("POST", &format!("/v1/collections/new-{}/load", names.get()), &[PARQUET], &body)
+    };
     until("the first load has begun", || load().status == 503);
     load().problem(503, "overloaded");
     drop(slow);

@@ -171,7 +171,7 @@ fn the_page_and_the_tables_have_the_columns_of_the_format() {
         .map(|column| format!("| `{}` | {} | {} | {} |", column.name, column.kind, column.meaning, column.absent));
     assert!(rows.iter().copied().eq(expected), "docs/load.md lists other columns: {rows:#?}");
 
-    // The column of the format for each column of the tables; `None`: it follows from others.
+    // The column of the format for each column of the tables. `None`: the value follows from other columns.
     let places = [
         ("seq", None),
         ("id_fingerprint", None),

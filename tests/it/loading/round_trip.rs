@@ -36,21 +36,21 @@ fn fill(client: &Client, name: &str) {
     }
     let page = format!("<html><body><article><p>{}</p></article></body></html>", text(50));
     post("", &json!({ "id": "html", "html": page }));
-    // A representative goes, another content comes, and an id with every kind of letter.
+    // Deletes a representative, replaces a content, and inserts an id with unusual characters.
     assert_eq!(client.delete(&format!("{documents}?id=page/3")).ok()["deleted"], 1);
     post("?on_existing=replace", &json!({ "id": "page/5", "text": text(99) }));
     post("", &json!({ "id": "ü\"\\\u{1}🦀 \u{202e}", "text": text(98) }));
 }
 
-/// Returns the answers about every document, without the places that change with the order.
+/// Returns the answers about every document, without the fields that a load may change.
 fn answers(client: &Client, name: &str, ids: &[String]) -> Vec<Value> {
     let base = format!("/v1/collections/{name}");
     ids.iter()
         .enumerate()
         .map(|(n, id)| {
             let mut document = client.post(&format!("{base}/documents/get"), &json!({ "ids": [id] })).ok();
-            // Memory rounds the time, and that depends on when the collection was created. A load gives the documents new
-            // numbers.
+            // Times in memory are rounded, and the rounding depends on when the collection was created. A load gives
+            // the documents new numbers.
             if let Some(Value::Object(document)) = document["documents"].get_mut(0) {
                 document.retain(|name, _| !["last_seen", "expires", "seq"].contains(&name.as_str()));
             }

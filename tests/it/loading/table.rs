@@ -1,4 +1,4 @@
-//! Writes Parquet files, right ones and wrong ones.
+//! Writes Parquet files, both valid and faulty ones.
 
 use std::collections::HashMap;
 use std::path::Path;

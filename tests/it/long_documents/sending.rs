@@ -64,7 +64,7 @@ pub(super) fn until(what: &str, done: impl FnMut() -> bool) {
     until_within(Duration::from_secs(120), what, done);
 }
 
-/// Waits until `/metrics` has this line. A scrape takes none of the room or places that the test waits for.
+/// Waits until `/metrics` has this line. A scrape uses none of the memory or places that the test waits for.
 pub(super) fn scraped(client: &Client, line: &str) {
     until(line, || client.get("/metrics").text().contains(line));
 }

@@ -130,7 +130,7 @@ fn a_full_queue_refuses_what_begins_and_keeps_what_has_begun() {
     }
     client.post(CHECK, &json!({"text": "a short one"})).ok();
 
-    // If the queue of the streams is full, lines wait and are not refused.
+    // If the queue of the streams is full, lines are not refused: they wait.
     let streams = occupy_for(pool, WhenFull::GiveWay);
     let lines = {
         let client = client.clone();

@@ -103,6 +103,8 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("load/builder.rs", "shingles", "380"),
     ("load/builder.rs", "shown", "page-7"),
     ("load/reader.rs", "chunk.column_path().string()", "signature"),
+    ("load/page_source.rs", "length", "1048576"),
+    ("load/page_source.rs", "read", "1200"),
     ("load/reader.rs", "packed", "1200"),
     ("load/reader.rs", "plain", "2147483647"),
     ("load/reader.rs", "kind", "string"),

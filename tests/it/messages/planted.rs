@@ -1,4 +1,4 @@
-//! The scan finds each kind of sentence, and leaves out strings that are none.
+//! The scan finds each kind of sentence, and leaves out strings that are not sentences.
 
 use super::scan::{Kind, scan};
 use super::template::Template;

@@ -20,7 +20,7 @@ pub struct Message {
 
 #[derive(Debug, PartialEq)]
 pub enum Kind {
-    /// The text of an error: `Type::Variant`, or the name of a struct.
+    /// The text of an error. The name is `Type::Variant`, or that of a struct.
     Error(String),
     /// A log line.
     Log { level: String, fields: Vec<String> },
@@ -220,8 +220,8 @@ fn behind_item(tokens: &[TokenTree], mut at: usize) -> usize {
     end.map_or(tokens.len(), |end| at + end + 1)
 }
 
-/// Returns the template among the arguments of a macro and the expressions that fill it. Also returns all other
-/// arguments, and these expressions too.
+/// Returns the template among the arguments of a macro, with the expressions that fill it. Also returns all arguments
+/// except the template, so that they are searched too.
 fn template_of(tokens: TokenStream) -> Option<(Template, Vec<TokenStream>)> {
     let parts = commas(tokens);
     let only_string = |part: &TokenStream| {

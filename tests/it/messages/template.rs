@@ -42,7 +42,7 @@ impl Template {
         self.arguments.as_deref().unwrap_or_default()
     }
 
-    /// Whether the string is more than names and values: it must have two words, one of them not a value.
+    /// Whether the string is more than names and values. It must have two words, and at least one of them is no value.
     pub fn is_sentence(&self) -> bool {
         let words = self.with_values("0");
         self.has_words() && words.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count() > 1

@@ -1,4 +1,5 @@
-//! If another collection cannot be asked about a document, the document is still stored, and the answer says both.
+//! If another collection cannot be asked about a document, the document is still stored. The answer says that it was
+//! stored, and which collection could not be asked.
 
 use serde_json::json;
 

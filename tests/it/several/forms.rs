@@ -135,8 +135,8 @@ fn a_signature_fits_only_collections_with_its_spec() {
     let problem = client.post("/v1/collections/x/check?collections=y,z", &signature).problem(409, "spec_mismatch");
     assert!(problem["detail"].as_str().unwrap().contains("collection `z`"), "{problem}");
 
-    // The signature of a text was made by one collection. It fits another one with an equal spec, unless that
-    // collection compares shingles.
+    // A signature that one collection made of a text can be checked in another collection with an equal spec. If that
+    // collection compares shingles, the signature is refused.
     let sign = client.post("/v1/collections/a/sign", &json!({"text": text(1, 0)})).ok();
     let signed = json!({"signature": sign["signature"], "fingerprint": sign["fingerprint"]});
     store(&client, "c", "in-c", &text(1, 0));
@@ -184,7 +184,7 @@ fn a_text_is_signed_once_for_each_spec() {
     };
     assert_eq!(signs(&|| insert("a", "c")), 1);
     assert_eq!(signs(&|| insert("b", "a,c")), 2);
-    // The other collections compare shingles, which the collection of the path does not need.
+    // Collection `d` compares shingles. The collection of the path does not need them.
     let exact = json!({"shingle": "word2", "keep": "shingles", "verify": "exact"});
     assert_eq!(client.json("PUT", "/v1/collections/d", &exact).status, 201);
     store(&client, "d", "x", &text(7, 0));

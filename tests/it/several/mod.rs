@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, documents};
 
-/// Creates the collections of most tests, each with its own settings. The first and the last have the same spec. Rows
-/// are so short that all documents above a threshold are certainly candidates.
+/// Creates the collections of most tests, each with its own settings. The first and the last have the same spec. The
+/// bands have so few rows that all documents above a threshold are certainly candidates.
 fn create(client: &Client) {
     let banding = json!({"bands": 64, "rows": 2});
     for (name, settings) in [

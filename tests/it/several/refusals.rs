@@ -29,7 +29,7 @@ fn a_list_must_have_each_name_once_and_not_that_of_the_path() {
             ("", "at least one other"),
             ("b,", "`` is none"),
             ("B", "`B` is none"),
-            ("b,a", "`a`, which is asked anyway"),
+            ("b,a", "`a`, which is always asked first"),
             ("b,c,b", "`b` twice"),
             (&*many, "names 16 collections; at most 15"),
         ] {
@@ -76,7 +76,7 @@ fn a_key_must_be_for_each_collection_and_does_not_learn_which_exist() {
         for name in ["c", "none"] {
             assert_eq!(refused(name, route), format!("the key `some` is not for the collection `{name}`"));
         }
-        // The order of the list does not reveal it either.
+        // The answers to lists in another order do not reveal either whether a collection exists.
         assert_eq!(refused("mine-none,c", route), refused("b,c", route));
         some.post(&format!("/v1/collections/a/{route}?collections=b,mine-none"), &body)
             .problem(404, "collection_not_found");
@@ -113,8 +113,8 @@ fn each_collection_counts_as_a_document_for_the_limits_of_a_key() {
     };
     let documents: Vec<Value> = (0..100).map(|at| json!({"text": text(at, 0)})).collect();
     let batch = json!({"op": "check", "documents": documents});
-    // An accepted request is done completely, and its lookups in the others are charged afterwards. In an earlier
-    // version, such a batch was refused each time, because its own documents left no allowance for these lookups.
+    // An accepted request is done completely, and its lookups in the other collections are counted afterwards. In an
+    // earlier version, such a batch was refused each time: its own documents left no allowance for these lookups.
     let answer = slow.post("/v1/collections/a/batch?collections=b,c", &batch).ok();
     assert_eq!(answer["results"].as_array().unwrap().len(), 100, "{answer}");
     let refused = slow.post("/v1/collections/a/check?collections=b", &json!({"text": text(0, 0)}));

@@ -52,5 +52,5 @@ fn the_tools_ask_several_collections() {
     let (status, offline, error) = run(&[&check[..], &["--data-dir", data]].concat());
     assert_eq!((status, &offline), (1, &online), "{error}");
     let (status, _, error) = run(&["check", "--collections", "default", "--data-dir", data, &input]);
-    assert!(status == 2 && error.contains("--collections: names `default`, which is asked anyway"), "{error}");
+    assert!(status == 2 && error.contains("--collections: names `default`, which is always asked first"), "{error}");
 }

@@ -177,7 +177,7 @@ pub fn words(number: u64) -> String {
     (0..40).map(|word| format!("w{number}x{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns one line for bulk for each number: a document with the number as its id, and with its words.
+/// Returns lines for bulk. The line of a number is a document that has the number as its id, and its [`words`].
 pub fn lines(numbers: Range<u64>) -> String {
     numbers.map(|number| json!({ "id": number.to_string(), "text": words(number) }).to_string() + "\n").collect()
 }

@@ -12,7 +12,7 @@ pub fn binary() -> String {
     std::env::var("HAPAX_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_hapax").to_owned())
 }
 
-/// Does the same through a command that executes its last arguments.
+/// Does the same as [`hapax`], through a command that executes its last arguments.
 pub fn by(words: &[&str], arguments: &[&str]) -> Command {
     let binary = binary();
     let words = [words, &[&*binary], arguments].concat();
@@ -24,7 +24,7 @@ pub fn by(words: &[&str], arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs `hapax` with these arguments until it ends.
 pub fn run(arguments: &[&str]) -> Output {
     hapax(arguments).output().expect("the binary runs")
 }

@@ -41,7 +41,7 @@ pub fn routes() -> BTreeMap<(String, String), Entry> {
     routes
 }
 
-/// Follows a `$ref`, if it is one.
+/// Follows `$ref`, if the value has one.
 pub fn resolve(value: &Value) -> &Value {
     match value["$ref"].as_str() {
         Some(reference) => resolve(DESCRIPTION.pointer(reference.strip_prefix('#').unwrap()).expect(reference)),
@@ -57,7 +57,7 @@ pub fn template(path: &str) -> Option<&'static str> {
         template.clone().count() == path.clone().count()
             && template.zip(path).all(|(part, given)| part == given || (part.starts_with('{') && !given.is_empty()))
     };
-    // A literal part fits better than a parameter. No two templates here differ only in that.
+    // A literal part would fit better than a parameter, but no path fits two of these templates.
     paths.keys().map(String::as_str).find(|template| fits(template))
 }
 

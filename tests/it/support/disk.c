@@ -1,10 +1,11 @@
-/* Preloaded into a server (LD_PRELOAD): notes what it does to the files under HAPAX_DISK_DIR, in the order in which it
- * happens, and fails some of it. `disk.rs` reads the notes. What goes through a memory map (SQLite's -shm) is not seen.
+/* Preloaded into a server (LD_PRELOAD). Notes the server's operations on the files under HAPAX_DISK_DIR, in their
+ * order, and makes some of them fail. `disk.rs` reads the notes. Writes through a memory map (SQLite's -shm) are not
+ * noted.
  *
- * HAPAX_DISK_DIR    the folder; the rest of the disk is left alone
- * HAPAX_DISK_NOTES  where notes go
- * HAPAX_DISK_FAIL   NUMBER:ERRNO, the operation that fails, counted from 1
- * HAPAX_DISK_FULL   a path: as long as there is a file, whatever makes others longer fails with ENOSPC
+ * HAPAX_DISK_DIR    the folder; operations on other files are neither noted nor changed
+ * HAPAX_DISK_NOTES  the file to which the notes are appended
+ * HAPAX_DISK_FAIL   NUMBER:ERRNO: the number of the operation that fails, counted from 1, and its error
+ * HAPAX_DISK_FULL   a path: while a file with this path exists, each write that makes a file longer fails with ENOSPC
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,7 +42,7 @@ __attribute__((constructor)) static void begin(void) {
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-/* What is in the folder, the folder, and the one it is in: whether the folder has a name is written there. */
+/* Whether a path is inside the folder, or is the folder or its parent. The parent stores the name of the folder. */
 static int ours(const char *path) {
     if (notes < 0) return 0;
     if (strncmp(path, dir, dir_len) == 0 && (path[dir_len] == '/' || path[dir_len] == 0)) return 1;
@@ -49,7 +50,7 @@ static int ours(const char *path) {
     return len < dir_len && strncmp(path, dir, len) == 0 && !strchr(dir + len + 1, '/');
 }
 
-/* Whether a descriptor is of a file of ours, and its path. Memory maps are none of it. */
+/* Whether the path of a descriptor is ours. Writes it to `path`. Files for memory maps (-shm) are not ours. */
 static int path_of(int fd, char *path) {
     char link[64];
     if (notes < 0) return 0;
@@ -81,8 +82,8 @@ static void put(const void *bytes, size_t len) {
     }
 }
 
-/* kind, the error it was made to fail with, lengths of two strings and of data, offset; then these. What fails by
- * itself is not noted. */
+/* Writes a note: the kind, the injected error or 0, the lengths of two strings, the offset, the length of the data;
+ * then the strings and the data. If an operation fails without an injected error, no note is written. */
 static void note(char kind, int error, const char *path, const char *other, uint64_t offset, const void *data,
                  uint64_t len) {
     struct {
@@ -95,7 +96,7 @@ static void note(char kind, int error, const char *path, const char *other, uint
     put(data, head.len);
 }
 
-/* Counts an operation; the error it is to fail with, or 0. */
+/* Counts an operation. Returns the error with which it must fail, or 0. */
 static int fails(int grows) {
     if (++count == fail_at) return fail_errno;
     return grows && full && access(full, F_OK) == 0 ? ENOSPC : 0;
@@ -168,7 +169,7 @@ int unlink(const char *name) { NAMED('u', name, "", NEXT(unlink)(name)) }
 int rmdir(const char *name) { NAMED('u', name, "", NEXT(rmdir)(name)) }
 int mkdir(const char *name, mode_t mode) { NAMED('d', name, "", NEXT(mkdir)(name, mode)) }
 
-/* A new file, or one made empty. Opening is not counted: it writes nothing. */
+/* Opens a file. Notes a new file, and a file that is made empty. Opening is not counted, because it writes no data. */
 static int noted_open(const char *name, int flags, mode_t mode) {
     char path[PATH_MAX];
     size_t len = strlen(name);

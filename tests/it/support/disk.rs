@@ -1,8 +1,8 @@
 //! A server's operations on its disk, recorded by `disk.c`, and the possible states after a power failure.
 //!
 //! A power failure keeps all synced data, and an arbitrary part of the other data. In a file, this part can be any
-//! sectors written since its last sync, in any order. In a folder, it is the first of the names that were created,
-//! changed and removed in it.
+//! sectors written since the last sync of the file. In a folder, names are created, changed and removed in order, and
+//! any number of these changes can be lost, the last ones first.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 /// The unit that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
 
-/// Returns the library to be preloaded. It is compiled once for each run.
+/// Returns the library that servers preload. It is compiled once for each run.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = LIBRARY.get_or_init(|| {
@@ -61,8 +61,8 @@ pub enum Kind {
     Remove,
 }
 
-/// Returns the operations noted in a file, in order. Whenever the server was killed, all notes except the last are
-/// complete.
+/// Returns the operations noted in a file, in order. If the server was killed, the last note may be incomplete. An
+/// incomplete note is left out.
 pub fn operations(notes: &Path) -> Vec<Operation> {
     let bytes = fs::read(notes).unwrap_or_default();
     let (mut rest, mut operations) = (&bytes[..], Vec::new());
@@ -112,7 +112,7 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 pub struct Disk {
     root: PathBuf,
     files: Vec<Content>,
-    /// The present names, and those that are certain.
+    /// The names at present, and the names that are certain after a power failure.
     now: BTreeMap<PathBuf, Node>,
     certain: BTreeMap<PathBuf, Node>,
     /// The changes of names that are not certain yet, by folder, in order.

@@ -45,7 +45,7 @@ pub(crate) fn settings() -> Settings {
 pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
     CollectionsConfig {
         data_dir: dir.path().join("data"),
-        // A process that another test has just started holds the lock for a moment, until it runs its own program.
+        // A process that another test starts inherits the lock, and holds it until it executes its own program.
         lock_wait: Duration::from_secs(5),
         collections_max: 64,
         secret: None,

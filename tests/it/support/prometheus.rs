@@ -15,8 +15,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a Prometheus that scrapes these addresses and evaluates these rules. `None` if it is not installed. In CI
-    /// it must be.
+    /// Starts a Prometheus that scrapes these addresses and evaluates these rules. `None` if it is not installed. In
+    /// CI it must be installed.
     pub fn scraping(targets: &[&str], rules: Option<&Path>) -> Option<Self> {
         if Command::new("prometheus").arg("--version").output().is_err() {
             assert!(std::env::var_os("CI").is_none(), "CI has no prometheus; install the package");

@@ -58,7 +58,7 @@ impl Starting {
         let child = command
             .arg(data_dir)
             .args(arguments)
-            // On a busy machine requests wait. Only tests of overload want them to be refused because of that.
+            // On a busy machine, requests wait. Only in tests of overload, a wait may be the reason for a refusal.
             .env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0")
             .env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0")
             .env("HAPAX__SERVER__BATCH_DELAY_MAX_MS", "0")
@@ -101,7 +101,7 @@ impl Starting {
     pub fn ready_or_ended(mut self) -> Result<Server, (ExitStatus, String)> {
         let stdout = self.child.stdout.take().expect("stdout is piped");
         let (send, lines) = mpsc::channel();
-        // It reads to the end, so that the server never writes into a closed pipe.
+        // The thread reads to the end, so that the server never writes into a closed pipe.
         thread::spawn(move || {
             BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| _ = send.send(line))
         });

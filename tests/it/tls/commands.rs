@@ -72,7 +72,7 @@ fn a_server_that_is_not_trusted_is_named_with_the_remedy() {
     let names = authority.sign_with(&["hapax.internal"], |_| {});
     let server = served(&dir, &names, &[]);
     let other_name = asked(ca, &server.url(""));
-    assert!(other_name.contains("for other names than that of the URL: hapax.internal"), "{other_name}");
+    assert!(other_name.contains("for other names than the host name of the URL: hapax.internal"), "{other_name}");
     server.terminate();
 
     let old = authority.sign_with(&["127.0.0.1"], |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));

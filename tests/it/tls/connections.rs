@@ -58,7 +58,7 @@ async fn http_2_goes_over_tls() {
     let tls = connector.connect("127.0.0.1".try_into().unwrap(), tcp).await.unwrap();
     let (mut requests, connection) = h2::client::handshake(tls).await.unwrap();
     tokio::spawn(connection);
-    // These requests have more than 20 places. Requests about whole collections have 16.
+    // Requests about documents have more than 20 places. Requests about whole collections have only 16.
     let answers = (0..20).map(|_| {
         let request =
             axum::http::Request::get(format!("https://{}/v1/collections/default/documents?limit=1", server.address));
@@ -88,7 +88,8 @@ fn every_kind_of_request_goes_over_tls() {
     assert_eq!(client.get("/v1/collections/default").ok()["documents"], 2000);
 }
 
-/// Without a key, a page of this server itself is accepted. Its origin now begins with https.
+/// Without a key, requests of the server's own pages are accepted. With TLS, the origin of these pages begins with
+/// https.
 #[test]
 fn own_pages_have_https_origins() {
     let (dir, authority) = (dir(), Authority::new());

@@ -1,5 +1,5 @@
-//! TLS: a server with a certificate, as its clients see it. The tests also use rustls for handshakes, so these tests
-//! are about hapax: its protocols, its limits, its files.
+//! TLS: a server with a certificate, as its clients see it. The server and most clients use the same library, rustls.
+//! So these tests are not about TLS itself, but about hapax: its protocols, its limits, its files.
 
 mod commands;
 mod connections;

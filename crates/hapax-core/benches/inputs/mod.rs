@@ -24,7 +24,7 @@ pub(crate) const KINDS: [Kind; 5] = [
 pub(crate) const SIZES: [(&str, usize); 3] = [("100B", 100), ("2KB", 2048), ("100KB", 102_400)];
 
 impl Kind {
-    /// Makes `count` texts, each as long as whole characters allow up to `bytes`.
+    /// Makes `count` texts. Each has as many whole characters as fit into `bytes` bytes.
     pub(crate) fn texts(self, bytes: usize, count: usize) -> Vec<String> {
         let mut generator = SplitMix64::new(3);
         (0..count)

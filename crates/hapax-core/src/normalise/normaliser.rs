@@ -10,8 +10,8 @@ use crate::unicode::{Class, decode};
 /// The longest run of non-starters that is reordered and composed as one (UAX #15, section 13).
 const NON_STARTERS_MAX: usize = 30;
 
-/// The number of bytes of text whose plain characters are written in one go. The output gets room for all of them
-/// first.
+/// The number of bytes of text whose plain characters are written in one go. Room for all these bytes is made in the
+/// output first.
 const PLAIN_BYTES_MAX: usize = 4096;
 /// The number of bytes that are written in one go if recent runs were short.
 const PLAIN_BYTES_MIN: usize = 128;
@@ -242,8 +242,8 @@ impl Normaliser {
     }
 
     /// Takes one scalar value of the mapped and decomposed stream. Hangul syllables arrive composed. This is
-    /// equivalent, because a syllable does not compose with anything before it, and a trailing consonant after it still
-    /// composes.
+    /// equivalent, because a syllable does not compose with anything before it, and it still composes with a trailing
+    /// consonant after it.
     #[inline]
     fn push_mapped(&mut self, mut c: char, out: &mut Vec<u8>) {
         let entry = self.rules.table().get(c);

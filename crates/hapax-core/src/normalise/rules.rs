@@ -65,7 +65,7 @@ impl Rules {
         if is_ascii_space(b) { b' ' } else { zeroed }
     }
 
-    /// Folds a block of ASCII bytes in the same way. Compilers vectorise this loop.
+    /// Folds each byte of a block as [`Self::ascii`] does. Compilers vectorise this loop.
     #[inline(always)]
     pub(super) fn ascii_block(&self, block: &Block, folded: &mut Block) {
         for (folded, b) in folded.iter_mut().zip(block) {
@@ -101,7 +101,7 @@ impl Rules {
     }
 }
 
-/// A character that composes with nothing before it and is not made of several.
+/// The folding of a character, if it is a single character that never composes with the character before it.
 #[derive(Clone, Copy)]
 pub(super) enum Plain {
     Itself,

@@ -38,8 +38,8 @@ impl Collector {
     }
 
     pub(super) fn add(&mut self, canonical: &[u8], shingles: &[u64]) {
-        /// Repeats are dropped if there are at least this many shingles, and at least twice as many as after the last
-        /// time.
+        /// Repeats are dropped if there are at least this many shingles, and at least twice as many as after repeats
+        /// were last dropped.
         const REPEATS_MIN: usize = 1 << 16;
         let Self { collect, collected, distinct } = self;
         if collect.canonical {

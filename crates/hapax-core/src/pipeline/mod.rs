@@ -44,13 +44,14 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Makes a pipeline. Refuses a spec that is out of range. Refuses a keyed spec if the secret is absent or another
-    /// one. A spec without a key does not use the secret, so one process may have collections of both kinds.
+    /// Makes a pipeline. Refuses a spec that is out of range. Refuses a keyed spec if the secret is absent or has
+    /// another fingerprint. A spec without a key does not use the secret, so one process may have collections of both
+    /// kinds.
     pub fn new(spec: &TextSpec, secret: Option<&SecretKey>) -> Result<Self, SpecError> {
         Self::with_simd(spec, secret, Simd::best())
     }
 
-    /// Does the same with the given vector instructions instead of the best: for tests and benchmarks.
+    /// Like [`Pipeline::new`], with the given vector instructions instead of the best ones, for tests and benchmarks.
     pub fn with_simd(spec: &TextSpec, secret: Option<&SecretKey>, simd: Simd) -> Result<Self, SpecError> {
         Ok(Self { spec: spec.clone(), tools: Tools::new(spec, secret, simd)? })
     }
@@ -88,8 +89,8 @@ impl Pipeline {
         Signer::resume(&self.tools, scratch)
     }
 
-    /// Signs a given set. Its elements are 64-bit shingle hashes from `element_text` or `element_integer`. Sorts the
-    /// elements and removes repeats. `None` if the set is empty.
+    /// Signs a set. Its elements are 64-bit shingle hashes from `element_text` or `element_integer`. Sorts the elements
+    /// and removes repeats. `None` if the set is empty.
     pub fn sign_set(&self, scratch: &mut SignScratch, elements: &mut Vec<u64>) -> Option<Signed> {
         elements.sort_unstable();
         elements.dedup();
@@ -109,7 +110,7 @@ impl Pipeline {
         Some(signed)
     }
 
-    /// Takes the collected data of the last text signed on this scratch, if [`Signer::collect`] asked for it. A second
+    /// Takes the collected data of the last text signed on this scratch, if [`Signer::collect`] requested it. A second
     /// call returns nothing.
     pub fn collected(&self, scratch: &mut SignScratch) -> Collected {
         scratch.collector().take()
@@ -120,12 +121,12 @@ impl Pipeline {
         self.tools.sketcher().take_ranks(scratch.sketch())
     }
 
-    /// Returns the shingle hash of a string of a given set; the string is not normalised.
+    /// Returns the shingle hash of a string in a set. The string is not normalised.
     pub fn element_text(&self, element: &str) -> u64 {
         self.tools.hasher().element_text(element)
     }
 
-    /// Returns the shingle hash of an integer of a given set.
+    /// Returns the shingle hash of an integer in a set.
     pub fn element_integer(&self, element: i128) -> u64 {
         self.tools.hasher().element_integer(element)
     }
@@ -141,7 +142,7 @@ impl Pipeline {
         sorted_distinct(stream.take_shingles())
     }
 
-    /// Does the same for a text that is canonical already.
+    /// Like [`Pipeline::shingle_set`], for a text that is canonical already.
     pub fn shingle_set_of_canonical(&self, scratch: &mut SignScratch, canonical: &str) -> Vec<u64> {
         let (stream, ..) = scratch.begin(&self.tools);
         blocks(canonical).for_each(|block| stream.push_canonical(&self.tools, block));

@@ -5,8 +5,8 @@ use super::stream::Stream;
 use super::tools::Tools;
 use crate::sketch::SketchState;
 
-/// Reusable buffers, and the state of a text that is given in pieces. Any pipeline may use them. Once they have held
-/// the longest text, signing allocates nothing.
+/// Reusable buffers, and the state of a text that is given in pieces. Any pipeline may use them. After the longest text
+/// has been signed with them, signing allocates nothing.
 #[derive(Default)]
 pub struct SignScratch {
     /// `None` before the first text.

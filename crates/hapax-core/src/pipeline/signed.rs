@@ -9,9 +9,9 @@ pub struct Signed {
     pub signature: Vec<u8>,
     /// A hash that is equal for equal canonical texts, or equal sets.
     pub content: ContentHash,
-    /// The number of shingles: windows of a text, repeats counted; distinct elements of a set.
+    /// The number of shingles: the windows of a text, including repeats, or the distinct elements of a set.
     pub shingles: u64,
-    /// The number of slots that no shingle reached and densification filled; always 0 unless the sketch is `oph`.
+    /// The number of slots that no shingle reached and densification filled; always 0 if the sketch is not `oph`.
     pub empty_slots: u32,
 }
 

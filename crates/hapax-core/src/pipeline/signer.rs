@@ -87,8 +87,8 @@ impl<'a> Signer<'a> {
         true
     }
 
-    /// Passes on the results of the last piece. This is done only when another piece arrives: most texts have a single
-    /// piece, and their content hash is then computed in one go.
+    /// Passes on the results of the last block. This is done only when another block arrives, so that the content hash
+    /// of a text with a single block is computed in one go.
     fn hand_on(&mut self) {
         self.collector.add(self.stream.canonical(), self.stream.shingles());
         self.tools.sketcher().push(self.sketch, self.stream.shingles());

@@ -63,7 +63,7 @@ impl Stream {
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
     }
 
-    /// Ends a text given as bytes; [`Stream::finish`] follows.
+    /// Ends a text given as bytes. [`Stream::finish`] must be called next.
     pub(super) fn finish_bytes(&mut self, tools: &Tools, ill_formed: IllFormed) -> Result<(), NotUtf8> {
         let from = self.canonical.len();
         self.normaliser.finish_bytes(ill_formed, &mut self.canonical)?;
@@ -71,8 +71,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Appends the shingles that are complete only at the end of the text. Returns the number of shingles, repeats
-    /// counted.
+    /// Appends the shingles that are complete only at the end of the text. Returns the number of shingles, including
+    /// repeats.
     pub(super) fn finish(&mut self, tools: &Tools) -> u64 {
         let from = self.canonical.len();
         self.normaliser.finish(&mut self.canonical);
@@ -106,7 +106,7 @@ impl Stream {
         self.shingles.clear();
     }
 
-    /// Drops the canonical text, if its content hash is not needed.
+    /// Drops the canonical text. This is for callers that do not need the content hash.
     pub(super) fn drop_canonical(&mut self) {
         self.canonical.clear();
     }

@@ -6,7 +6,7 @@ use std::mem::transmute;
 use super::portable;
 use super::slots::{BATCH, SLOTS_MAX, SlotSet};
 
-/// The 64-bit numbers of a vector.
+/// The number of 64-bit numbers in a vector.
 const LANES: usize = 8;
 
 /// Does the work of `lanes::mix` and then of `portable::select`.
@@ -20,8 +20,8 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // All 1,024 bits. Fewer slots are repeated to fill them, so that the bits of a value above the slot number do not
-    // matter.
+    // One bit for each of 1,024 slots. If there are fewer slots, their bits are repeated, so that the bits of a value
+    // above the slot number do not matter.
     let words: SlotSet = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
     // SAFETY: each reads 64 of the 128 bytes of the array.
     let [low, high] = [0, LANES].map(|at| unsafe { _mm512_loadu_si512(words.as_ptr().add(at).cast()) });
@@ -74,7 +74,7 @@ pub(super) fn hash_short(
             unsafe { (_mm256_loadu_si256(starts.as_ptr().cast()), _mm256_loadu_si256(ends.as_ptr().cast())) };
         let beyond = _mm256_cmpgt_epi32_mask(start, last_place) | _mm256_movepi32_mask(start);
         let words = if beyond == 0 {
-            // SAFETY: no place is negative or greater than the last from which eight bytes are in the text.
+            // SAFETY: no place is negative, and the text has eight bytes from each place on.
             unsafe { gather(text, start) }
         } else {
             let words = starts.map(|start| portable::eight_bytes(text, start as usize));
@@ -148,12 +148,12 @@ fn xxh3_short(word: __m512i, len: __m512i) -> __m512i {
 /// Reads eight bytes from each place.
 ///
 /// # Safety
-/// No place is negative, and eight bytes from each are in the text.
+/// No place is negative, and the text has eight bytes from each place on.
 #[inline]
 #[target_feature(enable = "avx2,avx512f")]
 unsafe fn gather(text: &[u8], places: __m256i) -> __m512i {
     if cfg!(miri) {
-        // Miri knows the instruction only in its older form.
+        // Miri supports only the older form of the instruction.
         let halves = [_mm256_castsi256_si128(places), _mm256_extracti128_si256::<1>(places)];
         // SAFETY: the caller's promise.
         let [low, high] = halves.map(|places| unsafe { _mm256_i32gather_epi64::<1>(text.as_ptr().cast(), places) });
@@ -169,7 +169,7 @@ unsafe fn gather(text: &[u8], places: __m256i) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn pack_64(kept: __mmask8, numbers: __m512i) -> __m512i {
     if cfg!(miri) {
-        // Miri does not know the instruction.
+        // Miri does not support the instruction.
         // SAFETY: both types have 64 bytes, and any bits are a value of either.
         unsafe { transmute::<[u64; LANES], __m512i>(packed_plainly(kept, transmute::<__m512i, [u64; LANES]>(numbers))) }
     } else {
@@ -177,7 +177,7 @@ fn pack_64(kept: __mmask8, numbers: __m512i) -> __m512i {
     }
 }
 
-/// Does the same for 32-bit numbers.
+/// Does the work of `pack_64` for 32-bit numbers.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512vl")]
 fn pack_32(kept: __mmask8, numbers: __m256i) -> __m256i {
@@ -189,7 +189,7 @@ fn pack_32(kept: __mmask8, numbers: __m256i) -> __m256i {
     }
 }
 
-/// Does the same in plain Rust.
+/// Does the work of `pack_64` and `pack_32` in plain Rust.
 fn packed_plainly<T: Copy + Default>(kept: __mmask8, numbers: [T; LANES]) -> [T; LANES] {
     let mut kept_numbers =
         numbers.into_iter().enumerate().filter(|(i, _)| kept >> i & 1 == 1).map(|(_, number)| number);

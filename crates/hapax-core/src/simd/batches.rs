@@ -10,7 +10,7 @@ use super::slots::{BATCH, SlotSet};
 use super::x86;
 use super::{lanes, portable};
 
-/// Returns the slots, a multiple of 64, that are [`EMPTY`].
+/// Returns the set of slots that are [`EMPTY`]. The number of slots must be a multiple of 64.
 #[inline]
 pub(crate) fn untouched(simd: Simd, slots: &[u64]) -> SlotSet {
     match simd.level() {

@@ -8,7 +8,7 @@ pub(crate) trait Scan {
     fn run<V: Bytes>(self, vector: V) -> Self::Output;
 }
 
-/// 64 bytes of text; masks have one bit for each.
+/// 64 bytes of text. Masks have one bit for each byte.
 pub(crate) type Block = [u8; 64];
 
 /// The operations of vector instructions on blocks of text.
@@ -19,7 +19,8 @@ pub(crate) trait Bytes: Copy {
     /// Masks of the bytes that are ASCII white space by the White_Space property, and of those that are not ASCII.
     fn spaces(self, block: &Block) -> (u64, u64);
 
-    /// A mask of the bytes `first` to `first + count - 1`. `count` is 1 to 128, and no byte is above 0xff.
+    /// A mask of the bytes `first` to `first + count - 1`. `count` is 1 to 128, and `first + count - 1` is at most
+    /// 0xff.
     fn in_range(self, block: &Block, first: u8, count: u8) -> u64;
 
     /// Moves the bytes whose bits are set to the front of `packed`; the bytes after them have no meaning.

@@ -1,9 +1,9 @@
-//! Loops over 64-bit numbers that compilers turn into vector instructions by themselves, compiled for each level.
+//! Loops over 64-bit numbers, compiled once for each level. Compilers turn these loops into vector instructions.
 
 use super::level::{Level, Simd};
 use crate::mix::fmix64;
 
-/// The number of slots of a sketch whose minima stay in registers while shingles stream past.
+/// The number of slots of a sketch whose minima stay in registers while the shingles are read.
 pub(crate) const SLOTS: usize = 16;
 
 /// Compiles a function of plain loops once for each kind of vector instructions.
@@ -65,13 +65,12 @@ for_each_level! {
         }
     }
 
-    /// Lowers each slot to the minimum of `high | (x * factor + term) >> 8` over all x. There is a multiple of 16
-    /// slots.
+    /// Lowers each slot to the minimum of `high | (x * factor + term) >> 8` over all x. The number of slots is a
+    /// multiple of 16.
     fn lower_to_least(xs: &[u64], factors: &[u64], terms: &[u64], high: u64, slots: &mut [u64]) {
         let (factors, terms) = (factors.as_chunks::<SLOTS>().0, terms.as_chunks::<SLOTS>().0);
         for ((slots, factors), terms) in slots.as_chunks_mut::<SLOTS>().0.iter_mut().zip(factors).zip(terms) {
-            // Ranks have 56 bits, so a signed comparison, the only one that older processors have, gives the same
-            // result.
+            // Older processors have only a signed comparison. Its result is the same here, because ranks have 56 bits.
             let mut least = [i64::MAX; SLOTS];
             for x in xs {
                 for i in 0..SLOTS {
@@ -84,9 +83,9 @@ for_each_level! {
         }
     }
 
-    /// Computes xxh3_64 of tokens of one to eight bytes. `words` has the bytes of each, little-endian, and `starts` and
-    /// `ends` its position in the text. Bytes after the token's end do not matter, and the hash of a longer token has
-    /// no meaning.
+    /// Computes xxh3_64 of tokens of one to eight bytes. `words` contains the bytes of each token, little-endian, and
+    /// `starts` and `ends` contain its position in the text. Bytes after the token's end do not matter, and the hash of
+    /// a longer token has no meaning.
     fn xxh3_short(words: &[u64], starts: &[u32], ends: &[u32], hashes: &mut [u64]) {
         for (((&word, &start), &end), hash) in words.iter().zip(starts).zip(ends).zip(hashes) {
             let len = u64::from(end.wrapping_sub(start));

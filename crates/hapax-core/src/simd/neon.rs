@@ -19,8 +19,8 @@ fn quarters(block: &Block) -> [uint8x16_t; 4] {
     std::array::from_fn(|i| unsafe { vld1q_u8(block.as_ptr().add(16 * i)) })
 }
 
-/// Takes four vectors whose bytes are all ones or all zeros, and returns one bit for each byte. A different bit is kept
-/// of each byte, and bytes are added pairwise until each has eight bits.
+/// Takes four vectors whose bytes are all ones or all zeros, and returns one bit for each byte. In each group of eight
+/// bytes, a different bit of each byte is kept. Then bytes are added pairwise, until each byte has eight bits.
 #[inline]
 #[target_feature(enable = "neon")]
 fn mask(found: [uint8x16_t; 4]) -> u64 {

@@ -60,8 +60,8 @@ fn at_least(bytes: u64, least: u8) -> u64 {
     bytes + ONES * u64::from(0x80 - least)
 }
 
-/// Returns two masks with a bit for each byte. The first says whether `found`, given ASCII, sets the byte's highest
-/// bit. The second says whether the byte is not ASCII.
+/// Returns two masks with a bit for each byte. The first says whether `found`, which is called with ASCII bytes, sets
+/// the byte's highest bit. The second says whether the byte is not ASCII.
 #[inline(always)]
 fn masks(block: &Block, found: impl Fn(u64) -> u64) -> (u64, u64) {
     let (mut of_found, mut of_beyond) = (0, 0);
@@ -74,7 +74,7 @@ fn masks(block: &Block, found: impl Fn(u64) -> u64) -> (u64, u64) {
     (of_found, of_beyond)
 }
 
-/// Moves the highest bits of eight bytes side by side: the bit of byte i becomes bit 56 + i.
+/// Moves the highest bits of eight bytes side by side: the highest bit of byte i becomes bit i.
 #[inline(always)]
 fn gather(high: u64) -> u64 {
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56

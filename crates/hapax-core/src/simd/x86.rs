@@ -1,5 +1,5 @@
 //! The hot loops over text and over batches with AVX2. The AVX-512 level has its own forms of the loops that multiply,
-//! in `avx512`, and uses the others from here.
+//! in `avx512`, and uses the other loops from here.
 
 use std::arch::x86_64::*;
 
@@ -97,7 +97,8 @@ pub(super) fn untouched(slots: &[u64]) -> SlotSet {
 /// The largest number of slots for which a vector has one bit each.
 pub(super) const SELECT_SLOTS_MAX: usize = 256;
 
-/// For each set of four 64-bit lanes, given by bits 0, 1, 4 and 5: the 32-bit lanes of those in the set, in order.
+/// For each subset of four 64-bit lanes, given by bits 0, 1, 4 and 5 of the index: the 32-bit lanes of the subset, in
+/// order.
 static KEPT_LANES: [[u32; 8]; 0x33 + 1] = {
     let mut table = [[0; 8]; 0x33 + 1];
     let mut kept = 0;
@@ -128,9 +129,10 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SELECT_SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // All 256 bits. Fewer slots are repeated to fill them, so the bits of a value above the slot number do not matter.
+    // One bit for each of 256 slots. If there are fewer slots, their bits are repeated, so that the bits of a value
+    // above the slot number do not matter.
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
-    // In late rounds hardly any value is selected, and the processor predicts that. In earlier rounds it cannot.
+    // In late rounds hardly any value is selected, and the processor predicts that. It cannot predict earlier rounds.
     let few = words.iter().map(|word| word.count_ones()).sum::<u32>() <= 256 / 32;
     // SAFETY: reads the 32 bytes of the array.
     let open = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
@@ -139,7 +141,7 @@ pub(super) fn mix_and_select(
     let mut count = 0;
     for i in (0..values.len()).step_by(8) {
         let rest = &values[i..];
-        // Two of four bits, for the two groups of four values that the lower halves come from.
+        // In `there`, bits 0, 1, 4 and 5 are for the first four values: `low_bytes` interleaves the two groups.
         let (eight, there) = match rest.first_chunk() {
             Some(eight) => (eight, 0xff),
             None => {
@@ -216,7 +218,7 @@ pub(super) fn hash_short(
         let (start, end) = unsafe { (_mm_loadu_si128(starts.as_ptr().cast()), _mm_loadu_si128(ends.as_ptr().cast())) };
         let beyond = _mm_or_si128(_mm_cmpgt_epi32(start, _mm_set1_epi32(last_place)), start);
         let words = if _mm_movemask_ps(_mm_castsi128_ps(beyond)) == 0 {
-            // SAFETY: no place is negative or greater than the last from which eight bytes are in the text.
+            // SAFETY: no place is negative, and the text has eight bytes from each place on.
             unsafe { _mm256_i32gather_epi64::<1>(text.as_ptr().cast(), start) }
         } else {
             let words = starts.map(|start| portable::eight_bytes(text, start as usize));
@@ -256,9 +258,9 @@ pub(super) fn hash_short(
     longs
 }
 
-/// Does the work of `lanes::xxh3_short`. XXH3 has one formula for up to 3 bytes and one for 4 to 8. Both multiply twice, so
-/// both run in the same instructions, and each lane gets the factors and shifts of its formula. A shift by more bits than
-/// a lane has gives 0. This happens only in lanes whose result is not used.
+/// Does the work of `lanes::xxh3_short`. XXH3 has one formula for up to 3 bytes and one for 4 to 8. Both multiply
+/// twice, so both run in the same instructions, and each lane gets the factors and shifts of its formula. A shift by
+/// more bits than a lane has gives 0. This happens only in lanes whose result is not used.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn xxh3_short(word: __m256i, len: __m256i) -> __m256i {

@@ -10,11 +10,11 @@ use crate::simd::{self, BATCH, SLOTS_MAX, Simd, SlotSet, lanes};
 
 const ROUNDS: usize = 16;
 
-/// The number of shingles, per slot, that may be held back for later rounds. That many distinct shingles leave a slot
-/// empty after round 0 with probability k·e^-16, so almost only sets with many repeats reach this limit.
+/// The number of shingles, per slot, that may be held back for later rounds. After that many distinct shingles, the
+/// probability that round 0 has left a slot empty is k·e^-16, so almost only sets with many repeats reach this limit.
 const HELD_PER_SLOT: usize = 16;
-/// The number of shingles, per slot, from which repeats are removed before another round: so many distinct shingles
-/// would have filled all slots.
+/// If a slot is still empty with more shingles per slot than this, repeats are removed before another round: so many
+/// distinct shingles would have filled all slots.
 const REPEATS_PER_SLOT: usize = 8;
 
 /// The constants of a sketch of this kind.
@@ -34,10 +34,11 @@ const ALL_SLOTS: SlotSet = [u64::MAX; SLOTS_MAX / 64];
 /// The state of a set besides its ranks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FssProgress {
-    /// Shingles that later rounds may need. They are kept while round 0 leaves a slot empty and there are few of them.
+    /// Shingles that later rounds may need. They are kept until round 0 has filled all slots, or until there are too
+    /// many of them.
     held: Vec<u64>,
-    /// The number of rounds whose ranks can still win: the greatest round in any slot, or `ROUNDS` if the last resort
-    /// filled one.
+    /// The last round whose ranks can still lower a slot: the greatest round in any slot, or `ROUNDS` if the last
+    /// resort filled a slot.
     reach: usize,
     /// Whether every shingle runs through all rounds within reach, because there are too many to hold.
     eager: bool,
@@ -49,7 +50,7 @@ pub(super) struct FssProgress {
 struct RoundBuffers {
     /// Mixed shingles: all of them, or those that may lower a slot.
     values: Box<[u64; BATCH]>,
-    /// The slots that only the last resort fills, with their multipliers and its results.
+    /// The slots that only the last resort fills, their multipliers, and the results of the last resort.
     slots: Vec<usize>,
     factors: Vec<u64>,
     least: Vec<u64>,
@@ -146,8 +147,8 @@ impl Fss {
         }
     }
 
-    /// Runs one round. It can lower only a slot that was empty before, or that it has filled itself. There are few of
-    /// these, so most shingles are skipped. Returns the slots that it leaves empty.
+    /// Runs one round. It can lower only a slot that was empty before, or that the same round has filled. There are few
+    /// such slots, so most shingles are skipped. Returns the slots that it leaves empty.
     fn round(
         &self,
         simd: Simd,
@@ -168,8 +169,8 @@ impl Fss {
         still_open
     }
 
-    /// Runs all rounds from 1 to `reach`, even if they fill nothing: more work than stopping early, with the same
-    /// result.
+    /// Runs all rounds from 1 to `reach`, even if they fill nothing. This is more work than stopping early, but the
+    /// result is the same.
     fn rounds_after_first(
         &self,
         simd: Simd,
@@ -186,7 +187,7 @@ impl Fss {
         }
     }
 
-    /// Fills the slots that no round has reached. There are few such slots, unless there are few shingles.
+    /// Fills the slots that no round has reached. There are few such slots if there are many shingles.
     fn last_resort(&self, simd: Simd, ranks: &mut [u64], batch: &mut RoundBuffers, shingles: &[u64]) {
         const HIGH: u64 = (ROUNDS as u64) << 56;
         let RoundBuffers { values, slots, factors, least } = batch;
@@ -243,7 +244,8 @@ mod tests {
         ranks
     }
 
-    /// Shingles whose round 0 never reaches the upper half of the slots: the worst input for an unkeyed sketch.
+    /// Returns shingles that round 0 never places in the upper half of the slots: the worst input for an unkeyed
+    /// sketch.
     fn avoiding(constants: &Fss, k: usize, len: usize) -> Vec<u64> {
         let mut generator = SplitMix64::new(9);
         let lower = |x: &u64| (fmix64(x ^ constants.rounds[0]) as usize & (k - 1)) < k / 2;

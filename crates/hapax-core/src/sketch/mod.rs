@@ -72,7 +72,7 @@ pub struct SketchState {
 }
 
 impl SketchState {
-    /// Returns the ranks so far; after [`Sketcher::finish`], those of the whole set.
+    /// Returns the ranks so far; after [`Sketcher::finish`], the ranks of the whole set.
     pub fn ranks(&self) -> &[u64] {
         &self.ranks
     }
@@ -84,7 +84,7 @@ impl Sketcher {
         Self::with_simd(kind, k, Simd::best())
     }
 
-    /// Does the same, with the given vector instructions.
+    /// Like [`Sketcher::new`], with the given vector instructions.
     pub fn with_simd(kind: SketchKind, k: u32, simd: Simd) -> Self {
         let k = k as usize;
         assert!(k.is_power_of_two() && (64..=SLOTS_MAX).contains(&k), "k of a valid spec");

@@ -3,10 +3,10 @@
 //! A shingle goes to one slot, `v = fmix64(x ^ c)`: the low bits of v choose the slot, and `v >> 8` is its rank. Slots
 //! that no shingle reached stay empty in the ranks, so that ranks can be merged.
 //!
-//! Packing gives each empty slot the rank of a donor. Slots are drawn for it, `fmix64(d ^ (slot << 32 | draw))` for
-//! draws 0, 1, 2 …, until one is not empty. The number of the empty slot, `(slot + 1) << 48`, is XORed in. Otherwise,
-//! two sets of one shingle each would agree in all 256 slots at once with probability 1/256, because all slots of such
-//! a set are filled from one rank.
+//! Packing gives each empty slot the rank of a donor. To find the donor, slots are drawn,
+//! `fmix64(d ^ (slot << 32 | draw))` for draws 0, 1, 2 …, until a drawn slot is not empty. The number of the empty
+//! slot, `(slot + 1) << 48`, is XORed into the rank. Otherwise, two sets of one shingle each would agree in all 256
+//! slots at once with probability 1/256, because all slots of such a set are filled from one rank.
 
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{BATCH, EMPTY, Simd, lanes};

@@ -1,8 +1,9 @@
 //! A threshold and a number of slots -> the banding that datasketch's `MinHashLSH` picks.
 //!
 //! datasketch adds up two areas at the S-curve: one for the pairs below the threshold that become candidates, and one
-//! for the pairs above the threshold that do not. All similarities have the same weight. Therefore the banding may miss
-//! many pairs just above the threshold, to save candidates at similarities that real pairs seldom have.
+//! for the pairs above the threshold that do not become candidates. All similarities have the same weight. Therefore
+//! the banding may miss many pairs just above the threshold, to save candidates at similarities that real pairs seldom
+//! have.
 
 /// The nodes of Gauss and Legendre on -1..=1, and their weights.
 const NODES: [(f64, f64); 5] = [
@@ -14,8 +15,8 @@ const NODES: [(f64, f64); 5] = [
 ];
 
 /// Returns the bands and rows for which the sum of both areas is smallest: `∫ 1 - (1 - s^r)^b ds` from 0 to the
-/// threshold, and `∫ (1 - s^r)^b ds` from there to 1. Both have the same weight, as by default in datasketch. If
-/// several sums are equal, it returns the banding with the fewest bands, and then the fewest rows.
+/// threshold, and `∫ (1 - s^r)^b ds` from there to 1. Both areas have the same weight, which is the default of
+/// datasketch. If several sums are equal, it returns the banding with the fewest bands, and then the fewest rows.
 ///
 /// # Panics
 /// If `slots` is 0.
@@ -55,8 +56,8 @@ impl Area {
     }
 }
 
-/// Returns nodes and weights for an integral from `low` to `high`. The curves of more slots are steeper and need more
-/// nodes.
+/// Returns nodes and weights for an integral from `low` to `high`. With more slots, the curves are steeper and need
+/// more nodes.
 fn nodes(low: f64, high: f64, slots: u32) -> Vec<(f64, f64)> {
     let panels = slots.max(256);
     let half = (high - low) / f64::from(panels) / 2.0;

@@ -1,5 +1,5 @@
-//! Targets -> banding. This is the only place that chooses: the banding of a new collection, `tune` on the command line
-//! and `/v1/tune` all come from [`choose_among`], so they cannot disagree.
+//! Targets -> banding. All choices are made here: a new collection, `tune` on the command line and `/v1/tune` all use
+//! [`choose_among`], so they cannot disagree.
 
 use super::probability::candidate_probability;
 use super::unrelated::Unrelated;
@@ -21,7 +21,7 @@ pub struct Asked {
     pub bands_wanted: Option<u32>,
     /// The largest number of candidates that documents of similarity `s_bg` may add to one lookup. Default: no limit.
     pub candidates_max: Option<f64>,
-    /// The number of documents held. Default: 10 million.
+    /// The number of stored documents. Default: 10 million.
     pub documents: Option<f64>,
     /// The Jaccard similarity of unrelated documents. Default: 0.1.
     pub s_bg: Option<f64>,
@@ -34,7 +34,7 @@ impl Asked {
         Targets {
             recall: self.recall.unwrap_or(0.99),
             s_hi,
-            // Rounded, so that 0.6 written out is the same as 0.8 - 0.2.
+            // The default is rounded, so that 0.8 - 0.2 is the same as an explicit 0.6.
             s_lo: self.s_lo.unwrap_or_else(|| ((s_hi - 0.2) * 1e9).round().max(0.0) / 1e9),
             bands_wanted: self.bands_wanted.unwrap_or(31),
             candidates_max: self.candidates_max.unwrap_or(f64::INFINITY),
@@ -43,7 +43,7 @@ impl Asked {
         }
     }
 
-    /// Whether the caller gave a target that no banding may be able to meet.
+    /// Whether the caller gave a target that may be impossible to meet.
     fn is_binding(self) -> bool {
         self.recall.is_some() || self.s_hi.is_some() || self.candidates_max.is_some()
     }
@@ -63,7 +63,7 @@ pub struct Targets {
     pub bands_wanted: u32,
     /// The largest number of candidates that documents of similarity `s_bg` may add to one lookup.
     pub candidates_max: f64,
-    /// The number of documents held.
+    /// The number of stored documents.
     pub documents: f64,
     /// The Jaccard similarity of unrelated documents.
     pub s_bg: f64,
@@ -131,14 +131,14 @@ pub struct NoBanding(pub String);
 
 /// Chooses the banding for signatures of this shape, compared at this threshold.
 ///
-/// Among the bandings that meet the targets, it finds the one with the fewest candidates at `s_lo`, and keeps its rows.
-/// Then it adds bands up to the number wanted, if the slots and the limit on candidates allow them. If no target is
-/// given and the defaults cannot be met (at very low thresholds), it takes the banding that finds the most.
+/// Among the bandings that meet the targets, it finds the one with the fewest candidates at `s_lo`, and uses its number
+/// of rows. Then it adds bands up to `bands_wanted`, if the slots and the limit on candidates allow them. If no target
+/// is given and the defaults cannot be met (at very low thresholds), it takes the banding that finds the most pairs.
 pub fn choose(asked: Asked, threshold: f64, shape: SignatureShape) -> Result<Choice, NoBanding> {
     choose_among(asked, threshold, shape, &Unrelated::alike(asked.targets(threshold).s_bg))
 }
 
-/// Does the same, but counts unrelated candidates with these similarities instead of `s_bg`.
+/// Like [`choose`], but counts unrelated candidates with these similarities instead of `s_bg`.
 pub fn choose_among(
     asked: Asked,
     threshold: f64,
@@ -155,16 +155,17 @@ pub fn choose_among(
     }
 }
 
-/// Returns the banding that meets the targets with the fewest candidates at `s_lo`. If several have equally few, it is
-/// the one with the fewest bands.
+/// Returns the banding that meets the targets with the fewest candidates at `s_lo`. If several bandings have equally
+/// few candidates, it is the one with the fewest bands.
 pub(super) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
     cheapest_of(Scales { targets, shape, unrelated: &Unrelated::alike(targets.s_bg) })
 }
 
 fn cheapest_of(scales: Scales<'_>) -> Option<Choice> {
     let work = |choice: &Choice| (choice.candidate_rate_at_s_lo, choice.banding.bands());
-    // More bands of the same rows find more of everything, so only the smallest sufficient number counts. Trying all
-    // would take milliseconds for the largest signatures, on the thread that answers a PUT.
+    // With the same rows, more bands find more pairs at every similarity, so only the smallest sufficient number of
+    // bands is considered. Trying all numbers would take milliseconds for the largest signatures, on the thread that
+    // answers a PUT.
     (1..=scales.shape.k)
         .filter_map(|rows| fewest_bands(rows, scales))
         .filter(Choice::is_affordable)
@@ -210,15 +211,15 @@ fn unmet(scales: Scales<'_>) -> NoBanding {
         ));
     };
     let most = most_recall(&mut scales.weigh_all().filter(Choice::is_affordable)).map_or(String::new(), |most| {
-        format!("; within it the best recall is {:.4}, with {}", most.recall_at_s_hi, name(&most))
+        format!("; the best recall within this limit is {:.4}, with {}", most.recall_at_s_hi, name(&most))
     });
     let alike = match unrelated.is_measured() {
         true => "as similar as those of the sample".to_owned(),
         false => format!("at background similarity {s_bg}"),
     };
     NoBanding(format!(
-        "no banding with recall {recall} at similarity {s_hi} keeps to candidates_max {candidates_max}: {documents} documents \
-         {alike} add at least {:.4} candidates to a lookup, with {}{most}",
+        "no banding with recall {recall} at similarity {s_hi} stays within candidates_max {candidates_max}: \
+         {documents} documents {alike} add at least {:.4} candidates to a lookup, with {}{most}",
         fewest.background_candidates,
         name(&fewest)
     ))
@@ -281,7 +282,7 @@ mod tests {
                 }
             }
         }
-        // At s_lo = s_hi = 1 every banding has rate 1: the fewest bands win.
+        // At s_lo = s_hi = 1 every banding has rate 1, so the choice is the banding with the fewest bands.
         let equal = chosen(Asked { s_hi: Some(1.0), s_lo: Some(1.0), ..ASKED }, K256);
         assert_eq!(equal.banding.bands(), 1);
     }
@@ -302,8 +303,8 @@ mod tests {
         assert_eq!(bands(all_targets_are_defaults, 256), (31, 8));
     }
 
-    /// The choice keeps to `candidates_max` with the measured pairs, although their mean similarity would allow bandings
-    /// that propose many more.
+    /// With the measured pairs, the choice stays within `candidates_max`. Their mean similarity alone would allow
+    /// bandings that propose many more candidates.
     #[test]
     fn measured_pairs_take_the_place_of_s_bg() {
         let mut similarities = vec![0.01; 10_000];
@@ -335,7 +336,7 @@ mod tests {
         );
         let candidates = message(Asked { documents: Some(1e12), candidates_max: Some(0.5), ..ASKED });
         assert!(candidates.contains("candidates_max 0.5") && candidates.contains("at least"), "{candidates}");
-        assert!(candidates.contains("within it the best recall is 0."), "{candidates}");
+        assert!(candidates.contains("the best recall within this limit is 0."), "{candidates}");
         for (wrong, name) in [
             (Asked { recall: Some(1.5), ..ASKED }, "recall"),
             (Asked { s_hi: Some(f64::NAN), ..ASKED }, "s_hi"),

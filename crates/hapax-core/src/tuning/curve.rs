@@ -1,6 +1,6 @@
-//! A banding -> the figures of its S-curve: where it is steepest, and the similarity at which a given share of the
-//! pairs are candidates. This is the inverse of `candidate_probability`, and also takes into account that slots agree
-//! by chance.
+//! A banding -> the figures of its S-curve: the similarity at which it is steepest, and the similarity at which a given
+//! share of the pairs are candidates. This is the inverse of `candidate_probability`, and also takes into account that
+//! slots agree by chance.
 
 use crate::band::Banding;
 use crate::spec::SignatureShape;
@@ -45,12 +45,12 @@ pub fn similarity_at(share: f64, banding: Banding, shape: SignatureShape) -> f64
     similarity(full.powf(1.0 / f64::from(banding.rows())), shape.bits)
 }
 
-/// Returns the similarity at which the share of candidates grows fastest. `None` for one band of one row, whose curve is
-/// a straight line.
+/// Returns the similarity at which the share of candidates grows fastest. `None` for one band of one row, whose curve
+/// is a straight line.
 ///
 /// This is the inflection of `1 - (1 - s^r)^b`, at `s = ((r - 1)/(b·r - 1))^(1/r)`. The well-known `(1/b)^(1/r)`
 /// (Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", 3.4.2) approximates it for large r. Slots that agree by
-/// chance move it to a lower similarity, but not to another s, because s is linear in the similarity.
+/// chance move the inflection to a lower similarity, but not to another s, because s is linear in the similarity.
 pub fn steepest(banding: Banding, shape: SignatureShape) -> Option<f64> {
     let (bands, rows) = (f64::from(banding.bands()), f64::from(banding.rows()));
     let slots = bands * rows;
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(at(1, 1, 8), None, "a straight line");
         assert_eq!(at(2, 1, 8), Some(0.0), "steepest at its beginning");
         assert_eq!(at(1, 9, 8), Some(1.0), "steepest at its end");
-        // ((8 - 1)/(31·8 - 1))^(1/8), where (1/31)^(1/8) is 0.651.
+        // The exact value is ((8 - 1)/(31·8 - 1))^(1/8). The approximation (1/31)^(1/8) is 0.651.
         let exact = at(31, 8, 64).expect("a curve");
         assert!((exact - 0.640_546).abs() < 1e-6, "{exact}");
     }

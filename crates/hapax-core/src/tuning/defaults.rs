@@ -1,4 +1,4 @@
-//! Shape and threshold -> the banding of a collection whose settings name none.
+//! Shape and threshold -> the banding of a collection whose settings name no banding.
 
 use super::choice::{Asked, Targets, cheapest, choose};
 use super::probability::candidate_probability;
@@ -11,11 +11,11 @@ pub fn default_banding(shape: SignatureShape, threshold: f64) -> Banding {
     choose(Asked::default(), threshold, shape).expect("the defaults always have an answer").banding
 }
 
-/// Returns the default for collections in stores of formats 1 and 2, which do not say whether bands were set by hand.
-/// This default is frozen, because an upgrade compares bandings with it.
+/// Returns the default for collections in stores of formats 1 and 2. These stores do not say whether bands were set by
+/// hand. This default is frozen, because an upgrade compares bandings with it.
 ///
 /// It is 31x8 for k=256 and 21x6 for k=128 if these find 0.99 of the pairs at the threshold; otherwise the banding that
-/// finds this share with the fewest candidates 0.2 below it.
+/// finds this share with the fewest candidates at 0.2 below the threshold.
 pub fn default_banding_of_format_2(shape: SignatureShape, threshold: f64) -> Banding {
     const RECALL: f64 = 0.99;
     let of = |bands, rows| Banding::new(bands, rows, shape).expect("bands times rows is at most k");

@@ -27,7 +27,7 @@ fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
 ///
 /// It is exact for `classic` sketches, whose slots are independent. The estimates of other sketches spread less or more
 /// ([`SketchedPair::spread`]). For these sketches it calculates with more or fewer independent slots: k divided by the
-/// square of that factor.
+/// square of the spread.
 pub fn verdict_probability(
     jaccard: f64,
     banding: Banding,
@@ -64,7 +64,7 @@ fn tail(k: u32, s: f64, least: f64) -> f64 {
 /// Returns P(candidate and at least `least` slots agree), exact for independent slots.
 ///
 /// It starts from P(enough slots agree), and subtracts the probability that enough slots agree but no band agrees in
-/// all its rows. The latter is a convolution: b times of Binomial(r, s) without its last term, and once of Binomial(k -
+/// all its rows. The latter is a convolution of b copies of Binomial(r, s) without its last term, and of Binomial(k -
 /// b·r, s).
 pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShape, least: u32) -> f64 {
     let s = slot_agreement(jaccard, shape.bits);
@@ -168,14 +168,14 @@ mod tests {
         assert!((background(31, 8) - 20.0).abs() < 2.0, "{}", background(31, 8));
         assert!((background(21, 6) - 1290.0).abs() < 30.0, "{}", background(21, 6));
         assert_eq!(rate(31, 8, 1.0), 1.0);
-        // Small probabilities keep their digits. Here nothing but s^r·b matters.
+        // Small probabilities keep their precision. Here the probability is nearly s^r·b.
         let shape = SignatureShape { k: 256, bits: 32 };
         let tail = candidate_probability(0.01, banding(8, 32, shape), shape);
         assert!((tail / (8.0 * 0.01f64.powi(32)) - 1.0).abs() < 1e-5, "{tail:e}");
     }
 
-    /// The banding that the areas under the S-curve choose for threshold 0.8 and 128 slots (datasketch's default) finds
-    /// 40 % of the pairs of similarity 0.8.
+    /// The banding that is chosen by the areas at the S-curve for threshold 0.8 and 128 slots (datasketch's default)
+    /// finds 40 % of the pairs of similarity 0.8.
     #[test]
     fn nine_bands_of_thirteen_find_two_in_five_at_their_threshold() {
         let shape = SignatureShape { k: 128, bits: 64 };

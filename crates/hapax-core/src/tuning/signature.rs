@@ -1,12 +1,12 @@
-//! The shape of signatures -> the error of their estimates, and the memory that the index takes for each.
+//! The shape of signatures -> the error of their estimates, and the memory that the index takes for each document.
 
 use super::probability::slot_agreement;
 use super::spread::SketchedPair;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
-/// Returns the standard error of the estimated similarity of two documents: the standard deviation of the share of equal
-/// slots, `sqrt(s·(1 - s)/k)` for independent slots, converted to a similarity.
+/// Returns the standard error of the estimated similarity of two documents: the standard deviation of the share of
+/// equal slots, `sqrt(s·(1 - s)/k)` for independent slots, converted to a similarity.
 pub fn standard_error(jaccard: f64, shape: SignatureShape, signed: SketchedPair) -> f64 {
     let s = slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);
     let of_slots = (s * (1.0 - s) / f64::from(shape.k)).sqrt();

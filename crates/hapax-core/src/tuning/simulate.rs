@@ -1,4 +1,4 @@
-//! Random pairs of sets through real sketches and bands, to check the prediction for independent slots.
+//! Simulates random pairs of sets with real sketches and bands, to check the prediction for independent slots.
 
 use crate::band::Banding;
 use crate::mix::SplitMix64;
@@ -28,7 +28,7 @@ pub struct Simulation {
 /// The results at one similarity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedPoint {
-    /// The Jaccard similarity of the pairs: the nearest to the given one that sets of this size can have.
+    /// The Jaccard similarity of the pairs: the possible value for sets of this size that is nearest to the given one.
     pub jaccard: f64,
     /// The number of pairs tried.
     pub pairs: u32,
@@ -50,7 +50,8 @@ pub fn simulate(simulation: &Simulation, jaccards: &[f64]) -> Vec<SimulatedPoint
 
 fn point(simulation: &Simulation, sketcher: &Sketcher, jaccard: f64) -> SimulatedPoint {
     let &Simulation { shape, banding, pairs, .. } = simulation;
-    // Each similarity has its own stream, so that adding similarities does not change the results of the others.
+    // Each similarity has its own random numbers, so that adding similarities does not change the results of the
+    // others.
     let mut generator = SplitMix64::new(simulation.seed ^ jaccard.to_bits());
     let least = matching_min(simulation.threshold, shape);
     let mut state = SketchState::default();

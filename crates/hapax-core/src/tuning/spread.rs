@@ -1,7 +1,7 @@
 //! Sketch and number of shingles -> the spread of estimates, divided by the spread of independent slots. The figures
 //! were measured over 600 to 2,000 pairs at J = 0.5, 0.8 and 0.9, k = 64 to 1024 (standard error of a figure about
-//! 0.02). The spread depends on the ratio of shingles to slots, and hardly on either alone. `tests/sketches.rs` checks
-//! it with real sketches.
+//! 0.02). The spread depends on the ratio of shingles to slots, and hardly on either number alone. `tests/sketches.rs`
+//! checks the figures with real sketches.
 
 use crate::spec::SketchKind;
 
@@ -14,7 +14,7 @@ pub struct SketchedPair {
     pub shingles: u64,
 }
 
-/// The log2 of the shingles per slot of the first figure. Each further figure is for twice as many shingles.
+/// The first figure is for this log2 of shingles per slot. Each further figure is for twice as many shingles.
 const FIRST: f64 = -7.0;
 const FSS: [f64; 13] = [0.92, 0.89, 0.83, 0.76, 0.71, 0.705, 0.71, 0.735, 0.79, 0.86, 0.92, 0.965, 1.0];
 const OPH: [f64; 13] = [1.35, 1.25, 1.24, 1.22, 1.19, 1.13, 1.06, 0.97, 0.885, 0.865, 0.92, 0.96, 1.0];

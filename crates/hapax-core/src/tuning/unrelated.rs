@@ -1,5 +1,5 @@
-//! Similarities of unrelated documents -> how often a banding proposes an unrelated document. Comparing it is wasted
-//! work.
+//! Similarities of unrelated documents -> how often a banding proposes an unrelated document. Comparing such a document
+//! is wasted work.
 
 use super::curve::similarity_at;
 use super::probability::candidate_probability;
@@ -56,7 +56,7 @@ impl Unrelated {
     /// Returns the similarity that this share of the pairs do not exceed.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut so_far = 0.0;
-        // Sums of shares may be a little too small.
+        // Sums of shares may be a little too small because of rounding.
         let reached = |level: &&(f64, f64)| {
             so_far += level.1;
             so_far >= share - 1e-12
@@ -67,13 +67,14 @@ impl Unrelated {
     /// Returns the share of the pairs that become candidates: the mean of the S-curve over the pairs.
     ///
     /// This is far above the value of the curve at the mean similarity. The curve grows with the r-th power, so the few
-    /// most similar pairs make most of the candidates.
+    /// most similar pairs produce most of the candidates.
     pub fn candidate_rate(&self, banding: Banding, shape: SignatureShape) -> f64 {
         self.levels.iter().map(|(jaccard, share)| share * candidate_probability(*jaccard, banding, shape)).sum()
     }
 
     /// Returns the standard error of [`candidate_rate`](Self::candidate_rate), which is estimated from a limited number
-    /// of pairs; 0 if no pair was measured. If one pair makes most of the rate, the error is as large as the rate.
+    /// of pairs; 0 if no pair was measured. If a single pair accounts for most of the rate, the error is as large as
+    /// the rate.
     pub fn candidate_rate_error(&self, banding: Banding, shape: SignatureShape) -> f64 {
         let Some(pairs) = self.pairs else { return 0.0 };
         let mean = self.candidate_rate(banding, shape);
@@ -118,7 +119,8 @@ mod tests {
         assert!(Unrelated::measured(&[]).is_none());
     }
 
-    /// One pair in a thousand is equal. The mean similarity hardly shows it, but this pair makes nearly all candidates.
+    /// One pair in a thousand has a similarity of 0.5. The mean similarity hardly shows this, but this pair produces
+    /// nearly all candidates.
     #[test]
     fn few_similar_pairs_make_most_candidates() {
         let mut similarities = vec![0.0; 999];

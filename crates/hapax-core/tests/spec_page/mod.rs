@@ -28,8 +28,8 @@ fn pipeline(spec: &str) -> Pipeline {
     Pipeline::new(&spec, Some(&secret)).expect("the secret is the spec's")
 }
 
-/// Checks the known answers of one text: all token hashes, all shingles, the first `ranks` ranks, the digests, the
-/// content.
+/// Checks that the page has the known answers of one text: all token hashes, all shingles, the first `ranks` ranks, the
+/// digests and the content hash.
 fn says_all_stages(spec: &str, text: &str, ranks: usize) {
     let (pipeline, mut scratch) = (pipeline(spec), SignScratch::default());
     let secret = (!spec.ends_with("key=none")).then_some(SECRET);

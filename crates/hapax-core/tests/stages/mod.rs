@@ -1,11 +1,11 @@
-//! The results of every stage for one text or set, as JSON: written to the vectors by `examples/vectors.rs`, and
-//! compared with them by `tests/vectors.rs`.
+//! The results of every stage for one text or set, as JSON. `examples/vectors.rs` writes them to `vectors.json`, and
+//! `tests/vectors.rs` compares them with this file.
 
 use hapax_core::{Pipeline, SecretKey, SignScratch, Signed, Spec, TextSpec, tuning};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A longer list is represented by its beginning and a digest of the whole.
+/// A longer list is represented by its beginning and by a digest of the whole list.
 const LIST_MAX: usize = 8;
 
 fn text_spec(spec: &str) -> TextSpec {

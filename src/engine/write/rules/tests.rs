@@ -64,7 +64,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Returns the plan, asking the rules in the order that the engine does.
+    /// Returns the plan. Asks the rules in the same order as the engine.
     fn plan(&self) -> Plan {
         let (terms, held) = (self.terms(), self.held());
         let plan = match self.get("verdict") {

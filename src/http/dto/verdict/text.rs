@@ -1,6 +1,6 @@
-//! A verdict -> its JSON, the same bytes that serde makes of it, for answers about single documents, batches and bulk
-//! lines. Members that nearly every verdict has are written here, because an answer with ten matches has a hundred of
-//! them. All others are left to serde.
+//! A verdict -> its JSON: the same bytes that serde makes. Used for answers about single documents, batches and bulk
+//! lines. The members that nearly every verdict has are written here, because that is faster: an answer with ten
+//! matches has a hundred of them. serde writes all other members.
 
 use std::io::{self, Write};
 
