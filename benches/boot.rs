@@ -1,7 +1,8 @@
-//! The speed of a restart: `make bench-boot` writes a collection of many documents and times its opening.
+//! The speed of a restart: `make bench-boot` writes a collection of many documents and measures how long opening the
+//! collection takes.
 //!
 //! A restart reads every signature, checks every checksum, and rebuilds the index. The file has just been written, so
-//! the system's cache contains as much of it as fits. Therefore hardly any wait for the disk is measured.
+//! most of the file is in the system's cache. Therefore the result includes almost no waiting for the disk.
 
 #![allow(clippy::print_stdout)]
 
@@ -27,7 +28,7 @@ struct Arguments {
     /// Documents in the collection
     #[arg(long, default_value_t = 5_000_000)]
     documents: u64,
-    /// Slots of a signature: 128 has 21 bands of 6 rows, any other number 31 bands of 8
+    /// Slots of a signature: 128 slots have 21 bands of 6 rows, and any other number has 31 bands of 8 rows
     #[arg(long, default_value_t = 128)]
     slots: u32,
     #[arg(long, hide = true)]

@@ -1,9 +1,9 @@
 //! Whether checks slow each other down: two threads of one process are compared with two processes of one thread each,
 //! which share nothing. `make bench-threads`.
 //!
-//! Both processes have the same documents and run the same checks. They take turns within a run: two threads in the
-//! first process, then one thread in each process at the same time. A check is the work of a request on a collection:
-//! sign a text, look it up, make a verdict. HTTP is left out, because its threads share little.
+//! Both processes have the same documents and run the same checks. Within a run, two measurements take turns: two
+//! threads in the first process, then one thread in each process at the same time. A check is the work of a request on
+//! a collection: sign a text, look it up, make a verdict. HTTP is left out, because its threads share little.
 
 #![allow(clippy::print_stdout)]
 
@@ -106,7 +106,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Its data is in a temporary directory that it removes when its input ends.
+        // The worker's data is in a temporary directory, which the worker removes when its input ends.
         self.commands = None;
         let _ = self.child.wait();
     }

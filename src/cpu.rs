@@ -72,7 +72,7 @@ pub struct QueuePlace {
     when_full: WhenFull,
 }
 
-/// The permission for work that the pool has accepted but has not received yet.
+/// Represents work that [`CpuPool::admit`] has accepted, but that is not in a queue yet.
 #[must_use]
 pub struct Admitted {
     pool: CpuPool,
@@ -178,8 +178,8 @@ impl QueuePlace {
         self.run_uncut(0, work).await
     }
 
-    /// Does the same for work on `bytes` bytes that cannot be cut. If `bytes` is large, the work runs on a separate
-    /// thread.
+    /// Like [`Self::run`], for work on `bytes` bytes that cannot be cut. If `bytes` is large, the work runs on a
+    /// separate thread.
     pub async fn run_uncut<T: Send + 'static>(
         self,
         bytes: usize,

@@ -1,6 +1,6 @@
-//! Runs the server's fuzz targets on mutated inputs. Unlike a fuzzer, it does not know which branches it has reached.
-//! But it needs no nightly compiler and no build of its own, so it runs with all other tests. `make fuzz-server` tests
-//! more thoroughly.
+//! Runs the server's fuzz targets on mutated inputs. Unlike a fuzzer, this test does not know which branches it has
+//! reached. But it needs no nightly compiler and no separate build, so it runs with all other tests. `make fuzz-server`
+//! tests more thoroughly.
 
 #![allow(unreachable_pub)] // of the targets and their support
 #![allow(clippy::new_without_default)]

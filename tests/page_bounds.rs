@@ -16,7 +16,8 @@ const BYTES_PER_BYTE: usize = 4;
 const FIXED_BYTES: usize = 32 << 20;
 /// Bytes of the stack of the thread that extracts. A recursion over the elements of a page would need more.
 const STACK_BYTES: usize = 128 << 10;
-/// The limit is for a build without optimisation that runs next to other tests. Usually a page takes a fraction of it.
+/// The most seconds for a MB of a page, in a build without optimisation that runs next to other tests. Usually a page
+/// takes a fraction of this time.
 const SECONDS_PER_MB: f64 = 4.0;
 
 struct Counting;

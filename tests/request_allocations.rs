@@ -19,7 +19,8 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::json;
 
-/// The most allocations of a check that finds nothing, beyond those of the bare server. It once had 26 more.
+/// The most allocations of a check that finds nothing, beyond those of the bare server. In an earlier version, a check
+/// had 26 more.
 const MORE_MAX: u64 = 8;
 const WARM_UP: u64 = 300;
 const REQUESTS: u64 = 200;
@@ -30,7 +31,7 @@ struct Counting;
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Set in the client's thread.
+    /// Whether this thread is the client's thread.
     static IS_CLIENT: Cell<bool> = const { Cell::new(false) };
 }
 

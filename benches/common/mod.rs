@@ -1,4 +1,4 @@
-//! A collection of documents in a directory, opened in the same way as by the server, but without a server.
+//! Opens a collection in a directory as the server does, but without a server.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,9 +1,8 @@
-//! An index and a plan -> figures. This is the work of every contender's process, that of hapax and those of the
-//! others.
+//! An index and a plan -> figures. Every contender's process does this work, also that of hapax.
 //!
-//! A process makes one pass, which builds one index, so that its memory is that of this index. It prints a line of
-//! figures, `name=value` separated by spaces. After the pass [`Pass::Insert`] it keeps the index and answers each line
-//! on stdin with another line of figures:
+//! A process makes one pass, which builds one index. So the memory of the process is that of the index. It prints a
+//! line of figures, `name=value` separated by spaces. After the pass [`Pass::Insert`] it keeps the index and answers
+//! each line on stdin with another line of figures:
 //!
 //! - `check THREADS FIRST COUNT`: runs queries from FIRST on in one go. Returns `ns` and `matches`, per check.
 //! - `latency FIRST COUNT`: runs queries one by one. Returns `p50`, `p99` and `max` in nanoseconds of wall time.
@@ -11,9 +10,9 @@
 //!   the CPU times of queries that share these rows too, before and after the insertion, and of other queries
 //!   afterwards.
 //!
-//! It ends when its stdin ends. Signatures are made outside the timed part. Work of a single thread is timed by its CPU
-//! time, which does not include waiting for other processes. Work of two threads, and latencies, are timed by wall
-//! time.
+//! The process ends when its stdin ends. Signatures are made outside the timed part. Work of a single thread is timed
+//! by its CPU time, which does not include waiting for other processes. Work of two threads, and latencies, are timed
+//! by wall time.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -45,8 +44,8 @@ const HISTOGRAM_MAX_NS: u64 = 1_000_000_000_000;
 /// The time limit for measuring latencies. In an index without a bound, a query whose candidates are a large bucket
 /// takes long.
 const LATENCY_FOR_MAX: Duration = Duration::from_millis(500);
-/// The number of batches in which checks with and without a hot bucket are measured. The smallest percentiles count,
-/// because other processes can only make a batch slower.
+/// The number of batches in which checks with and without a hot bucket are measured. Of the percentiles of these
+/// batches, the smallest counts, because other processes can only make a batch slower.
 const HOT_BATCHES: usize = 5;
 
 /// The index to build, and the way to build it.
@@ -91,8 +90,8 @@ pub(crate) trait Index: Sync + Sized {
     const BUILD: Option<Build<Self>> = None;
 
     fn new(plan: &Plan) -> Self;
-    /// Returns the work that another thread does in a server after each commit, if there is such work. It counts in
-    /// the CPU time of inserts.
+    /// Returns the work that another thread does in a server after each commit, if there is such work. Its CPU
+    /// time is added to that of the inserts.
     fn upkeep(&self) -> Option<Upkeep> {
         None
     }
@@ -186,7 +185,7 @@ fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
     (index, figures)
 }
 
-/// Returns figures of single inserts from the first to the last, while another thread does the upkeep: `p50`, `p99` and
+/// Times every insert alone, from the first to the last, while another thread does the upkeep. Returns `p50`, `p99` and
 /// `max` in nanoseconds of wall time, `cpu_max` of CPU time, and `slow.NUMBER`, the CPU time of each insert that took
 /// [`SLOW`] or longer. CPU time includes time in which the host of a virtual machine took the processor away. An insert
 /// that is slow in only one pass is such a case.
@@ -211,7 +210,7 @@ fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
             if let Some(due) = &upkeep
                 && number % UPKEEP_EVERY == 0
             {
-                // If the thread is busy, the next call comes soon.
+                // If the thread is busy, this call may be dropped, because the next one comes soon.
                 let _ = due.try_send(());
             }
         }
@@ -407,8 +406,8 @@ impl Spent {
 }
 
 impl Plan {
-    /// The documents whose inserts count as early. They begin at 100,000, or at a tenth if there are fewer than a
-    /// million. There are as many of them as there are documents before them.
+    /// The documents whose inserts count as early. They begin after 100,000 documents, or after a tenth of all
+    /// documents if there are fewer than a million. As many documents count as there are before them.
     pub(crate) fn early(&self) -> std::ops::Range<u32> {
         let from = (self.documents / 10).min(100_000);
         from..2 * from

@@ -1,10 +1,11 @@
-//! Document number -> synthetic signature: the same from the same seed in every program that includes this file. Slots
-//! have 8 bits. Three documents in ten are near-duplicates of an earlier one: they have its slots, each replaced with a
-//! probability from 0 to 0.2. One near-duplicate in sixteen is equal to its original. Knows nothing of measurements.
+//! Document number -> synthetic signature. A seed has the same signatures in every program that includes this file.
+//! Slots have 8 bits. Three documents in ten are near-duplicates of an earlier document: each slot is copied from the
+//! earlier document, or replaced with a probability from 0 to 0.2. One near-duplicate in sixteen is equal to its
+//! original. Knows nothing of measurements.
 
 /// The number of near-duplicates in ten documents or queries.
 const COPIES_IN_TEN: u64 = 3;
-/// One near-duplicate in this many is equal.
+/// One near-duplicate in this many is equal to its original.
 const EQUAL_ONE_IN: u64 = 16;
 /// The greatest probability of replacing a slot, in 256ths: similarities are from 0.80 to 1.
 const REDRAW_MAX: u64 = 51;
@@ -13,7 +14,7 @@ const BOILERPLATE: u8 = 0xB0;
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The kind of a number; each kind has its own sequence of signatures.
+/// The kind of document that a number refers to. Each kind has its own sequence of signatures.
 #[derive(Clone, Copy)]
 enum Kind {
     Stored = 1,
@@ -71,12 +72,12 @@ impl Documents {
     }
 }
 
-/// Sets these rows to those that hot documents share.
+/// Fills these rows with the value that all hot documents share.
 pub(crate) fn boilerplate(rows: &mut [u8]) {
     rows.fill(BOILERPLATE);
 }
 
-/// Returns the document, among the first `earlier`, that the document with this key copies, if any.
+/// Returns the document that the document with this key copies, one of the first `earlier`. `None` if it is no copy.
 fn copied(key: u64, earlier: u64) -> Option<u64> {
     (earlier > 0 && key % 10 < COPIES_IN_TEN).then(|| ((key >> 32) * earlier) >> 32)
 }

@@ -1,8 +1,9 @@
-//! Compares the index with gaoya's and with a plain map: `make bench-index` builds them and prints the tables.
+//! Compares the index of hapax with that of gaoya and with a plain map: `make bench-index` builds them and prints the
+//! tables.
 //!
-//! Every pass of every contender is a separate process, so that its memory is that of one index. Builds run one after
-//! the other. For checks, the index of hapax stays in memory, and takes turns with one other contender at a time. In
-//! each round, the other contender is measured between two measurements of hapax and compared with their mean.
+//! Every pass of every contender is a separate process, so that its memory is that of one index. Indexes are built one
+//! after the other. For checks, the index of hapax stays in memory, and takes turns with one other contender at a time.
+//! In each round, the other contender is measured between two measurements of hapax and compared with their mean.
 
 #![allow(clippy::print_stdout)]
 
@@ -54,7 +55,7 @@ struct Arguments {
     bench: bool,
 }
 
-/// `128:21x6`.
+/// Slots, bands and rows, written as `128:21x6`.
 #[derive(Clone, Copy)]
 struct Shape {
     k: usize,

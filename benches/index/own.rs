@@ -18,7 +18,7 @@ pub(crate) struct Own {
     bounds: Bounds,
 }
 
-/// The index keeps its own buffers for each thread.
+/// The index has its own buffers for each thread, so they are not here.
 #[derive(Default)]
 pub(crate) struct Scratch {
     mistaken: HashSet<Seq>,
@@ -45,8 +45,8 @@ fn entry(number: u32, signature: &[u8]) -> Entry<'_> {
 
 impl Index for Own {
     type Scratch = Scratch;
-    /// A collection changes its index from one thread at a time. If signatures differ, the tables allow several
-    /// threads.
+    /// A collection changes its index from only one thread at a time. The tables also allow several threads, if all
+    /// signatures differ.
     const INSERT_SHARED: Option<InsertShared<Self>> = Some(|index, number, signature| index.put(number, signature));
     /// The same situation as at boot: the documents are loaded, and the postings are missing.
     const BUILD: Option<Build<Self>> = Some(|own, documents| {

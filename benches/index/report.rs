@@ -187,7 +187,7 @@ fn table(own: &Measured, others: &[Measured], hot: u32) {
     row("matches a check", &|one| format!("{:.4}", one.matches));
 }
 
-/// Returns the ratio to hapax for the table: how many times as large the figure is, or how many times as fast hapax is.
+/// Formats a ratio to hapax: how many times as large as that of hapax a figure is. hapax itself has no ratio.
 fn times(one: &Measured, own: &Measured, ratio: f64) -> String {
     if one.name == own.name { String::new() } else { format!(" ({ratio:.2}x)") }
 }

@@ -1,7 +1,7 @@
 """Times datasketch and rensa for crates/hapax-core/benches/peers.rs.
 
-This has the same protocol as src/main.rs: it prints rows and notes, and then answers each command with a number. It
-uses one thread. A library that cannot be imported is left out, and a note says so.
+This program has the same protocol as src/main.rs: it prints rows and notes, and then answers each command with a
+number. It uses one thread. A library that cannot be imported is left out, and a note says so.
 """
 
 import os

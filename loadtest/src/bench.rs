@@ -54,9 +54,9 @@ impl Bench {
         Self::with(scenario, args, server, split.as_ref())
     }
 
-    /// Works with the given server.
+    /// Like [`Self::new`], with the given server.
     pub(crate) fn with(scenario: &str, args: &Args, server: Server, split: Option<&Split>) -> Result<Self> {
-        // Threads that start later inherit this: those of the runtime, and the dispatcher.
+        // The runtime and the dispatcher start their threads later, so these threads inherit this binding.
         split.map(|split| pinning::bind(&split.client)).transpose()?;
         Ok(Self {
             target: target(&server, args)?,
@@ -70,7 +70,7 @@ impl Bench {
         })
     }
 
-    /// Starts the server again, and makes the system forget its files.
+    /// Starts the server again, and makes the system drop the server's files from its cache.
     pub(crate) fn restart_cold(&mut self) -> Result<()> {
         self.server.restart_cold()?;
         self.target = target(&self.server, &self.args)?;
@@ -126,12 +126,12 @@ impl Bench {
         tally
     }
 
-    /// Returns the pace for requests at this rate, with the intervals of the options.
+    /// Returns the pace for requests at this rate. The options say how intervals vary.
     pub(crate) fn open(&self, rate: f64) -> Pace {
         Pace::Open { rate, arrivals: self.args.arrivals, seed: self.args.seed }
     }
 
-    /// Returns the pace that the options ask for. If they ask for a share of the capacity, measures the capacity first.
+    /// Returns the pace that the options name. If they name a share of the capacity, measures the capacity first.
     pub(crate) fn pace<W: Work>(&mut self, work: &Arc<W>) -> Result<Pace> {
         if self.args.clients.is_some() {
             return Ok(Pace::Closed);
@@ -206,7 +206,7 @@ impl Bench {
     }
 }
 
-/// Returns the part of a phase's seconds whose latencies count.
+/// Returns the number of seconds of a phase in which latencies count: all seconds except those of the warm-up.
 pub(crate) fn counted(seconds: f64) -> f64 {
     seconds - (seconds / 5.0).min(2.0)
 }

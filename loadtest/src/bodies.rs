@@ -20,8 +20,9 @@ const JACCARD: f64 = 0.95;
 const NEAR_OF_TEN: u64 = 3;
 /// The number of documents in a group of near-duplicates.
 const GROUP: u64 = 10;
-/// The purposes of random numbers.
+/// The purpose of random numbers that choose documents or words.
 const DRAW: u8 = 20;
+/// The purpose of random numbers that choose the changes in a text.
 const CHANGE: u8 = 21;
 
 #[derive(Clone, Debug, clap::Args)]

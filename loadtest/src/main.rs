@@ -43,7 +43,8 @@ enum Scenario {
     Insert(options::Args),
     /// Measure durable inserts by many clients, compared with a server that stores nothing
     Durable(durable::Args),
-    /// Look documents up at half and at most of the capacity, alone and during inserts, an import, and backups
+    /// Look documents up at half the capacity and near the full capacity, alone and during inserts, an import and
+    /// backups
     Latency(options::Args),
     /// Send a crawler's mix: new pages, copies, unchanged pages, lookups, reads and deletes
     Mixed(options::Args),

@@ -189,7 +189,7 @@ def _columns(schema: Any, name: str) -> list[str]:
 def _fits(kind: str, has: Any) -> bool:
     if hasattr(has, "value_type") and str(has).startswith("dictionary"):
         has = has.value_type
-    # Such as large_string, string_view or fixed_size_binary[256].
+    # A type is written as large_string, string_view or fixed_size_binary[256], for example.
     text = str(has).split("[", maxsplit=1)[0]
     if kind == "string":
         return text in ("string", "large_string", "string_view")

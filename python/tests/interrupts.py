@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupted(run):
-    """Run a program that says "ready", and send it SIGINT.
+    """Run a program, and send it SIGINT after it has printed "ready".
 
-    Once it says "interrupted", yield the process and the time of the signal.
+    When the program has printed "interrupted", yield the process and the time of the signal.
     """
-    # Tests that run in the background ignore SIGINT, and a new program inherits that.
+    # Tests that run in the background ignore SIGINT. A new program would inherit this setting.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
         signal.signal(signal.SIGINT, before)

@@ -10,7 +10,7 @@ needs_server = pytest.mark.skipif(not BINARY, reason="HAPAX_BINARY names no serv
 
 
 def environment(**variables):
-    """The environment variables of this process, without those of hapax, and the given ones."""
+    """The environment variables of this process except those of hapax, and the given variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HAPAX")}
     return {**kept, **variables}
 

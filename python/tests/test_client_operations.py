@@ -16,17 +16,17 @@ pytest.importorskip("yaml")
 
 from pyhapax.client import answers, document_requests, server_answers, server_requests  # noqa: E402
 
-# Methods in addition to those of the operations. They send the page itself as the body.
+# Additional methods, each with the operation that it calls. They send the page itself as the body.
 PAGES_ALONE = {"check_html": "checkDocument", "insert_html": "insertDocument"}
 # The parameters and fields that a method leaves out, with the reasons.
 LEFT_OUT = {
     # Always true: this client reads while it writes.
     "bulk": {"duplex"},
-    # A signature cannot be signed, and nothing is stored.
+    # `sign` takes no signatures and stores nothing, so it needs none of these fields.
     "sign": {
         "id", "signature", "fingerprint", "content_hash", "shingles", "metadata", "labels", "date", "payload_digest",
     },
-    # Only the page of a document is used.
+    # `extract` uses only the page of a document, so it needs none of these fields.
     "extract": {
         "id", "text", "set", "signature", "fingerprint", "content_hash", "shingles", "metadata", "labels", "date",
         "payload_digest",
@@ -39,7 +39,8 @@ UNIONS = {
     "BatchResult": [answers.Verdict, answers.DeletedDocument, answers.FailedDocument],
     "BulkLine": [answers.Verdict, answers.DeletedDocument, answers.FailedDocument],
 }
-# Fields of these answers that the client reads itself (READ), or that only single requests have (ONLY_SINGLE).
+# Fields of these answers that the client reads itself (READ), or that only answers to single requests have
+# (ONLY_SINGLE).
 READ = {"BulkLine": {"kind", "line", "lines", "summary"}, "BatchResult": set(), "DocumentOrPage": set()}
 ONLY_SINGLE = {"BulkLine": {"explanation"}, "BatchResult": {"explanation"}, "DocumentOrPage": set()}
 

@@ -1,4 +1,4 @@
-"""When pyhapax.client sends a request again. The server is of the standard library, and returns prepared answers."""
+"""When pyhapax.client sends a request again. A small server in this file returns prepared answers."""
 
 import http.server
 import json
@@ -61,7 +61,7 @@ class Fake:
                 self.wfile.write(body.encode())
 
             def stream(self, status, headers, body):
-                """Answer bulk: with a refusal before the documents arrive, or with lines after them."""
+                """Answer a bulk request: with a refusal before the documents arrive, or with lines after them."""
                 self.close_connection = True
                 self.rfile.read(len(EMPTY_LINE))
                 self.send_response(status)

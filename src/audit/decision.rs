@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::line::{AuditLine, AuditMatch};
 use crate::types::{CollectionName, DocId, LabelDeletion, Match, Merge, TimestampMs, Verdict, fitting, ratio};
 
-/// The most bytes of the matches in a line. The best match is always in the line, even if it is longer.
+/// The largest size of the matches in a line, in bytes. The best match is always in the line, even if it is longer.
 const MATCHES_BYTES_MAX: usize = 64 << 10;
 /// An upper bound of the size of a match without its id, in bytes.
 const MATCH_BYTES: usize = 160;

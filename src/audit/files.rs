@@ -22,7 +22,7 @@ const LOCK_FILE: &str = "audit.lock";
 const BEGINNING: &str = "audit-";
 const ENDING: &str = ".jsonl";
 /// A file is ended after this time, or after an eighth of the retention if that is shorter. A file is removed as a
-/// whole. The short time ensures that its oldest lines are kept only a little longer than the retention.
+/// whole. Because this time is short, the oldest lines of a file are kept only a little longer than the retention.
 const AGE_MAX: Duration = Duration::from_secs(86_400);
 
 /// The files of a directory to which no other process writes.

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The settings of the section `[audit]`, if that names a directory.
+/// The settings of the section `[audit]`, if this section names a directory.
 #[derive(Clone, Debug)]
 pub struct AuditSettings {
     pub dir: PathBuf,
     /// Whether checks are logged too.
     pub checks: bool,
-    /// The most bytes of lines that may wait for the disk.
+    /// The largest size of the lines that wait for the disk, in bytes.
     pub queue_bytes_max: usize,
-    /// The size at which a file is ended.
+    /// When a file has this size, in bytes, the log continues in a new file.
     pub file_bytes_max: u64,
-    /// The most bytes of all files together.
+    /// The largest size of all files together, in bytes.
     pub bytes_max: u64,
     /// How long lines are kept. `None`: until `bytes_max` is reached.
     pub retention: Option<Duration>,

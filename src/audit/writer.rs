@@ -9,8 +9,8 @@ use super::files::Files;
 use super::queue::Queue;
 use crate::telemetry::names;
 
-/// How long a line may wait to be written together with others. After a kill, the lines of the last such time are
-/// missing.
+/// A line waits for at most this time, so that several lines are written together. If the process is killed, the lines
+/// of its last moments, up to this time, are missing.
 const TOGETHER: Duration = Duration::from_millis(250);
 /// The time between two attempts while the disk refuses lines.
 const AGAIN: Duration = Duration::from_secs(1);

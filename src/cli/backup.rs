@@ -229,8 +229,8 @@ fn online(args: &Args) -> Result<MadeBackup> {
             relocate(&by_server(args, name, None)?, target)
         }
         (Some(target), Some(keep)) => {
-            // With 0, the server removes no backup. The older backups of this series are in the folder of `target`, and
-            // `prune` removes them.
+            // `keep` is 0, so that the server removes no backup from its own directory. The older backups of this
+            // series are in the parent directory of `target`, and `prune` removes them.
             let made = by_server(args, name, Some(0))?;
             let next = next_of_series(target)?;
             Ok(relocate(&made, &next.path)?.prune(&next.series, keep))

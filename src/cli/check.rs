@@ -292,7 +292,7 @@ struct Offline {
     asked: Option<AskedCollections>,
 }
 
-/// A verdict in the form of the bulk route.
+/// An output line with a verdict. It has the form of a line in the bulk route's answer.
 #[derive(Serialize)]
 struct VerdictLine<'a> {
     kind: &'static str,

@@ -1,4 +1,5 @@
-//! `hapax export --parquet`: writes a collection of a data directory as a file of signatures, which can be loaded again.
+//! `hapax export --parquet`: writes a collection of a data directory as a file of signatures, which can be loaded
+//! again.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -18,7 +18,7 @@ pub(super) struct FieldArgs {
 }
 
 impl FieldArgs {
-    /// Returns the form of lines with these fields.
+    /// Returns the form that lines must have: the names of the two fields, and whether an id is required.
     pub(super) fn wanted(&self, id_required: bool) -> Wanted {
         let form = LineForm { id_field: self.id_field.clone(), text_field: self.text_field.clone(), id_required };
         Wanted { form, originals: false }
@@ -26,7 +26,7 @@ impl FieldArgs {
 }
 
 /// Replaces each pattern such as `*.warc.gz` by the files that match it, in the order of their names. A pattern that is
-/// the name of a file is not replaced. The shell does the same, unless the pattern is quoted or matches too many files.
+/// the name of a file is not replaced. A shell also replaces patterns, unless they are quoted or match too many files.
 pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
@@ -70,7 +70,7 @@ pub(super) fn with_unread(error: anyhow::Error, unread: &[PathBuf]) -> anyhow::E
     }
 }
 
-/// Adds to an error the argument that can mend it, if there is one.
+/// Adds to an error the name of the argument that can correct it, if there is one.
 pub(super) fn unreadable(error: InputError, path: &Path) -> anyhow::Error {
     let error = match error {
         InputError::NoField(field) => anyhow!("{field}: use {}", flag(&field)),

@@ -53,7 +53,7 @@ pub(super) fn placed(fields: &Fields<'_>, place: &PlaceFields<'_>) -> String {
     text
 }
 
-/// An output line for a document without a verdict, in the form of the bulk route.
+/// An output line for a document without a verdict. It has the form of a line in the bulk route's answer.
 #[derive(Serialize)]
 pub(super) struct ErrorLine<'a, E> {
     kind: &'static str,

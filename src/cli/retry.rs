@@ -65,8 +65,8 @@ impl<'a> Patience<'a> {
         self.left().is_zero() || self.is_interrupted()
     }
 
-    /// Waits before the next request. The pause is `wanted` if the server named one, else the next pause, but it ends
-    /// when the patience is over.
+    /// Waits before the next request: for `wanted` if the server asked for that time, else for the next pause. The wait
+    /// ends early when the patience is over.
     pub(super) fn wait(&mut self, wanted: Option<Duration>) {
         let mut left = self.next_pause(wanted).min(self.left());
         while !left.is_zero() && !self.is_interrupted() {

@@ -12,9 +12,9 @@ use super::socket_activation::Given;
 use crate::config::Server;
 use crate::http::{self, AppState};
 
-/// The most clients that may wait in the kernel until they are accepted. On some systems, `net.core.somaxconn` is a
-/// lower limit. With a limit of 128, as in the standard library, some connections were reset when a few hundred clients
-/// connected at once.
+/// The most connections that may wait in the kernel until the server accepts them. On some systems,
+/// `net.core.somaxconn` sets a lower limit. The standard library uses 128. With 128, some connections were reset when a
+/// few hundred clients connected at once.
 const WAITING_MAX: u32 = 4096;
 
 /// The sockets on which the server listens.
@@ -40,8 +40,8 @@ pub(super) struct Serving {
 }
 
 impl Sockets {
-    /// Takes the sockets of the service manager, and binds the others. No connection is accepted until `serve` is
-    /// called.
+    /// Takes the sockets of the service manager, and binds the other sockets. No connection is accepted until `serve`
+    /// is called.
     pub(super) async fn bind(server: &Server, given: Given) -> Result<Self> {
         let listener = match given.http {
             Some(socket) => Bound::given("server.listen", socket)?,

@@ -21,7 +21,7 @@ pub enum Collections {
 }
 
 impl Collections {
-    /// Locks the data directory, and opens or creates `default`. It blocks. The other collections are opened by
+    /// Locks the data directory, and opens or creates `default`. Blocks the thread. The other collections are opened by
     /// [`open_rest`](Self::open_rest), or by the first request for each. Long contents are signed on `cpu`. `opening`
     /// receives the progress.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
@@ -167,7 +167,7 @@ impl Collections {
         }
     }
 
-    /// Waits until all accepted writes are durable. It blocks. No write is accepted afterwards.
+    /// Waits until all accepted writes are durable. Blocks the thread. No write is accepted afterwards.
     pub fn close(&self) {
         match self {
             Self::Local(local) => local.close(),

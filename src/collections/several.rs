@@ -13,8 +13,8 @@ use super::{
 };
 use crate::types::{CollectionName, Content, DocId, Extract, Keep, SignedText, Verdict};
 
-/// The largest number of collections in addition to that of the path. Each costs a lookup, and the lookups run one
-/// after another.
+/// The largest number of collections in addition to the collection of the path. Each collection costs a lookup, and the
+/// lookups run one after another.
 const OTHERS_MAX: usize = 15;
 
 /// The collections that a request asks: the one in its path, and then others. Cloning is cheap.

@@ -30,7 +30,7 @@ pub struct HttpLimits {
     pub bulk_line_bytes_max: usize,
     /// The number of bytes of unsent answers that a bulk request may keep in memory before it stops reading its body.
     pub bulk_answer_buffer_bytes_max: usize,
-    /// How long a client may leave these answers unread before the stream is ended.
+    /// How long unsent answers may fill this memory before the stream is ended.
     pub bulk_stall_timeout: Duration,
     /// How long a bulk request may send nothing before the stream is ended.
     pub bulk_idle_timeout: Duration,

@@ -23,11 +23,11 @@ pub struct Loaded {
     pub effective: String,
 }
 
-/// The listener of a server that answers probes first.
+/// The listener at which a server answers probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeAddress {
     pub address: SocketAddr,
-    /// Whether it speaks TLS.
+    /// Whether the listener uses TLS.
     pub tls: bool,
 }
 

@@ -21,7 +21,7 @@ const BODIES_BYTES_MIN: u64 = 12 * MIB;
 /// The memory of the process that no setting limits: connections, SQLite, threads, and the allocator's own memory. It
 /// is an eighth of the whole, within these bounds.
 const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
-/// The part of that memory for everything except connections.
+/// The part of [`REST_BYTES`] for everything except connections.
 const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
 /// The memory for one connection and one further HTTP/2 request. In total, there are at most as many further requests
 /// as connections.
@@ -131,8 +131,8 @@ fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Opt
 
 /// Divides `max` bytes. A share that is not set gets at most its value in `defaults`.
 fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
-    // The room that the set limits need. Bodies need twice the largest body, with an eighth of the room left for small
-    // bodies. Answers need four times the largest answer.
+    // The room that the configured limits need. Bodies need twice the largest body, with an eighth of the room left for
+    // small bodies. Answers need four times the largest answer.
     let bodies_min = (asked.body.max(asked.line).unwrap_or(0).saturating_mul(16) / 7).max(BODIES_BYTES_MIN);
     let answers_min = asked.answer.unwrap_or(0).saturating_mul(4);
     let bodies = asked.bodies.unwrap_or_else(|| whole_mib(max / 8).max(bodies_min).min(defaults.bodies));

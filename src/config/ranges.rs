@@ -28,7 +28,7 @@ pub(super) fn zero_or_within(key: &'static str, value: u64, range: RangeInclusiv
     Err(impossible(key, value, format!("must be 0, or between {} and {}", range.start(), range.end())))
 }
 
-/// Does the same, and returns `None` for 0.
+/// Like [`zero_or_within`], but returns `None` for 0.
 pub(super) fn optional(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<Option<u64>, ConfigError> {
     zero_or_within(key, value, range).map(|value| Some(value).filter(|&value| value > 0))
 }

@@ -21,7 +21,7 @@ impl Coming {
         number
     }
 
-    /// Removes work that has come, or that will never come.
+    /// Removes work that has arrived in the queue, or that will never arrive.
     pub(super) fn remove(&mut self, number: u64) {
         if let Ok(at) = self.works.binary_search_by_key(&number, |(number, _)| *number) {
             self.works.remove(at);
@@ -29,7 +29,7 @@ impl Coming {
     }
 
     /// Returns the number of pieces of work on their way. Work older than `life` no longer counts. Otherwise clients
-    /// that send slowly would keep others out.
+    /// that send slowly would keep other clients out.
     pub(super) fn count(&mut self, now: Instant, life: Duration) -> usize {
         while self.works.front().is_some_and(|(_, since)| now.duration_since(*since) > life) {
             self.works.pop_front();

@@ -44,8 +44,8 @@ struct Queue {
 }
 
 impl Lane {
-    /// Accepts new work whose job will be added later. Refuses it if the job would wait longer than `wait_max`; if that
-    /// is zero, accepts all work. Returns a number for [`Lane::came`].
+    /// Accepts new work whose job will be added later. Refuses it if the job would wait longer than `wait_max`. If
+    /// `wait_max` is zero, accepts all work. Returns a number for [`Lane::came`].
     pub(super) fn admit(&self, wait_max: Duration) -> Result<u64, Refused> {
         let (mut queue, now) = (self.queue.lock(), Instant::now());
         queue.admits(now, wait_max)?;
@@ -57,12 +57,13 @@ impl Lane {
         self.queue.lock().admits(Instant::now(), wait_max)
     }
 
-    /// Records that the work with this number has come, or will never come.
+    /// Records that the work with this number has arrived in the queue, or will never arrive.
     pub(super) fn came(&self, number: u64) {
         self.queue.lock().coming.remove(number);
     }
 
-    /// Adds a job. New work that would wait longer than `wait_max` is refused; if that is zero, none is refused.
+    /// Adds a job. New work that would wait longer than `wait_max` is refused. If `wait_max` is zero, no work is
+    /// refused.
     pub(super) fn push(&self, job: PoolWork, wait_max: Duration) -> Result<(), Refused> {
         let mut queue = self.queue.lock();
         if job.begun {

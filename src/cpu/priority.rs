@@ -8,15 +8,16 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest turn: the time for which a thread runs before it lets others run.
+/// The shortest turn. A turn is the time for which a thread runs before it lets other threads run.
 const TURN_MIN: Duration = Duration::from_micros(200);
+/// The longest turn.
 const TURN_MAX: Duration = Duration::from_millis(1);
-/// Between these bounds, a turn lasts a third of the time for which others have just run. This is about the share of a
-/// processor that a thread with the priority [`Nice::Streams`] gets.
+/// Between these bounds, a turn lasts a third of the time for which other threads have just run. This is about the
+/// share of a processor that a thread with the priority [`Nice::Streams`] gets.
 const WAIT_PARTS: u32 = 3;
 
 thread_local! {
-    /// The time until which the thread does not let others run.
+    /// The time at which the turn of the thread ends.
     static TURN_ENDS: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
@@ -42,10 +43,10 @@ pub fn run_promptly() {
     run_in_short_turns(Policy::Other);
 }
 
-/// Like [`run_promptly`], but the thread interrupts no other when it is woken. It waits until the running thread sleeps
-/// or yields, or until a tick of the system. This is for a thread that is woken a few thousand times a second. If such
-/// a thread shares a processor with the threads that serve connections, requests take less time than with
-/// [`run_promptly`], and more writes share a sync.
+/// Like [`run_promptly`], but when the calling thread is woken, it does not interrupt the running thread. Instead, it
+/// waits until the running thread sleeps or yields, or until the next tick of the system. This is for a thread that is
+/// woken a few thousand times a second. If it shares a processor with threads that serve connections, requests are
+/// faster than with [`run_promptly`], and more writes share a sync.
 pub fn run_without_interrupting() {
     run_in_short_turns(Policy::Batch);
 }

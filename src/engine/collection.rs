@@ -26,7 +26,7 @@ use hapax_core::IllFormed;
 
 /// The time between two checks whether a job has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a request to end a job waits.
+/// How long a request to stop a job waits for the end of the job.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// An open collection on this machine.
@@ -39,8 +39,8 @@ pub struct LocalCollection {
     merges: Arc<Merges>,
     removals: Arc<Removals>,
     rebanding: Arc<Rebanding>,
-    /// Held while the golden set is evaluated or changed, or while the buckets are surveyed. Each of these takes
-    /// memory, and up to a second.
+    /// Held while the golden set is evaluated or changed, or while the buckets are surveyed. Each of these operations
+    /// needs memory and takes up to a second.
     long: Turns,
     info: CollectionInfo,
 }
@@ -213,8 +213,8 @@ impl LocalCollection {
         self.writes.statistics().all()
     }
 
-    /// Returns the same counts for each of the first `limit` labels, in the order of their texts. With `name`, only
-    /// labels with this name are listed; with `after`, only labels after that label.
+    /// Like [`statistics`](Self::statistics), but for each of the first `limit` labels, in the order of their texts.
+    /// With `name`, only labels with this name are listed; with `after`, only labels after that label.
     pub fn label_statistics(
         &self,
         name: Option<&str>,
@@ -296,7 +296,7 @@ impl LocalCollection {
         lookup::buckets(&self.lookup, limit, turn).await
     }
 
-    /// Returns how much memory the stored documents among these two take during a comparison.
+    /// Returns how much memory a comparison of two documents needs for those of them that are stored.
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
         lookup::stored_bytes(&self.lookup, documents).await
     }
@@ -326,7 +326,7 @@ impl LocalCollection {
 
     /// Changes settings. A new banding is built while the old one serves requests.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
-        // These are the settings of this change, even if another change has followed.
+        // These are the settings right after this change. Another change may have followed since.
         let settings = self.rebanding.update(changes).await?;
         Ok(self.described(settings))
     }

@@ -13,7 +13,7 @@ use super::reserve::Reserve;
 use crate::telemetry::names;
 use crate::verdicts::{CollectionError, Result, WriteFailure};
 
-/// The size of the test file. A transaction and its log may need this many bytes, so less free space is not enough.
+/// The size of the test file: a transaction and its log may need this many bytes.
 const TRIAL_BYTES: usize = 1 << 20;
 /// The name of the test file in the data directory.
 const TRIAL_NAME: &str = "trial.tmp";

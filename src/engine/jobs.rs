@@ -14,11 +14,12 @@ use crate::store::{DoomedPart, StoredJobs};
 use crate::types::{Job, LabelDeletion, Merge, MergeSource, Merged, Seq, retry_after};
 use crate::verdicts::{CollectionError, ListedJob, Result};
 
-/// The maximum number of jobs of a collection that run at a time. Each read that lists documents checks all deletions.
+/// The maximum number of jobs of a collection that run at a time. The number is small because each request that lists
+/// documents checks all running deletions.
 const RUNNING_MAX: usize = 64;
 /// The maximum number of jobs that have ended and are still kept.
 const ENDED_MAX: usize = 100;
-/// No job may begin if there are this many jobs, including those that have ended and wait to be forgotten.
+/// The number of jobs at which no other job may begin. Jobs that have ended and wait to be forgotten are included.
 const UNFORGOTTEN_MAX: usize = 1000;
 
 /// The jobs of one collection.
@@ -31,7 +32,7 @@ struct Known {
     parts: VecDeque<Arc<Part>>,
     /// Whether the job itself is on disk.
     durable: bool,
-    /// The reason why it is waiting.
+    /// The reason why the job is waiting, if it is waiting.
     waits: Option<String>,
     /// Whether a client has asked to stop the job.
     stopped: bool,

@@ -27,7 +27,7 @@ struct Counted {
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     counts: Statistics,
-    /// The number of its row on disk, from 1; 0 if it was never written.
+    /// The number of the row on disk, starting at 1; 0 if the row was never written.
     place: i64,
     /// Whether the row has counts that are not on disk.
     dirty: bool,

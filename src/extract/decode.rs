@@ -11,7 +11,8 @@ const DECLARATION_BYTES: usize = 1024;
 /// The number of bytes that the guess uses. The guess counts pairs of letters, and a megabyte has enough pairs.
 const GUESS_BYTES: usize = 1 << 20;
 
-/// Decodes a page. `charset` is the parameter of its `Content-Type`, if it has one. An unknown `charset` is ignored.
+/// Decodes a page. `charset` is the parameter of the page's `Content-Type` header, if there is one. An unknown
+/// `charset` is ignored.
 pub fn decode(bytes: &[u8], charset: Option<&str>) -> String {
     let encoding = Encoding::for_bom(bytes)
         .map(|(encoding, _)| encoding)
@@ -59,7 +60,7 @@ fn label_after(text: &[u8], name: &[u8]) -> Option<&'static Encoding> {
 
 fn label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label(label)?;
-    // A declaration that can be read as ASCII is not in UTF-16, even if it says so.
+    // A page whose declaration can be read as ASCII is not in UTF-16, even if the declaration says UTF-16.
     Some(match encoding {
         encoding if encoding == UTF_16LE || encoding == UTF_16BE => UTF_8,
         encoding if encoding == X_USER_DEFINED => WINDOWS_1252,
@@ -68,7 +69,7 @@ fn label(label: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Returns whether these bytes are UTF-8. The last character may be cut. But if all characters before a cut character
-/// are ASCII, the bytes do not count as UTF-8: text in other encodings can end in such a byte too.
+/// are ASCII, the bytes do not count as UTF-8, because text in other encodings can also end in such a byte.
 pub fn is_utf8(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => true,

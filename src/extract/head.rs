@@ -20,10 +20,10 @@ pub(super) struct Head {
 pub(super) struct Statement {
     pub rel: Vec<u8>,
     pub href: Vec<u8>,
-    /// `name`, `property` or `http-equiv`.
+    /// The value of `name`, `property` or `http-equiv`.
     pub key: Vec<u8>,
     pub content: Vec<u8>,
-    /// `lang` or `xml:lang`.
+    /// The value of `lang` or `xml:lang`.
     pub language: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl Head {
         }
     }
 
-    /// Returns the facts. Statements for all readers are preferred to statements for social networks.
+    /// Returns the facts about the page. Statements for all readers are preferred to statements for social networks.
     pub(super) fn facts(self, extracted: Extract) -> PageFacts {
         PageFacts {
             title: self.title.or(self.open_graph_title),

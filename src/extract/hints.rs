@@ -23,7 +23,8 @@ fn names_chrome(word: &[u8]) -> bool {
     CHROME.binary_search_by(|known| known.as_bytes().cmp(word)).is_ok()
 }
 
-/// Longer words for the same parts. They are also found inside other words: `sphinxsidebar`, `mw-navigation`.
+/// Longer words that name the parts around the main text. They are also found inside other words: `sphinxsidebar`,
+/// `mw-navigation`.
 const CHROME_PARTS: &[&str] = &[
     "breadcrumb",
     "cookie",
@@ -60,7 +61,7 @@ fn names_content(word: &[u8]) -> bool {
     )
 }
 
-/// Whether a word says that other words do not describe the element itself: `has-sidebar`, `no-footer`.
+/// Whether a word shows that the words next to it do not describe the element itself: `has-sidebar`, `no-footer`.
 fn is_about_others(word: &[u8]) -> bool {
     matches!(word, b"has" | b"no" | b"with" | b"without")
 }
@@ -70,12 +71,12 @@ impl Hints {
     const CONTENT: u8 = 2;
     const MAIN: u8 = 4;
     const SITE_HEADER: u8 = 8;
-    /// Hidden from all readers.
+    /// The element is hidden from all readers.
     const HIDDEN: u8 = 16;
-    /// Hidden from programs that read the page aloud, as icons often are.
+    /// The element is hidden from programs that read the page aloud, as icons often are.
     const SILENT: u8 = 32;
     const CHROME_ROLE: u8 = 64;
-    /// An `a` with an address.
+    /// The element is an `a` with an address.
     const LINK: u8 = 128;
 
     /// Reads one attribute.
@@ -116,7 +117,7 @@ impl Hints {
         self.has(Self::HIDDEN)
     }
 
-    /// Whether the role is that of a part around the main text.
+    /// Whether `role` names a part around the main text.
     pub(super) fn has_chrome_role(self) -> bool {
         self.has(Self::CHROME_ROLE) || self.has(Self::SILENT)
     }

@@ -1,12 +1,12 @@
 //! The outline of a page -> the runs of its main text, without menus, banners, related links and comments.
 //!
-//! It removes the parts that are known to be something else, and keeps the rest. A Readability-style extractor does the
-//! opposite: it keeps the block with the best score. Both methods find an article. But with scores, a small change of a
-//! page can make another block the best one, and then two versions of the page have little text in common.
+//! This file removes the parts that are known not to be main text, and keeps the rest. A Readability-style extractor
+//! does the opposite: it keeps the block with the best score. Both methods find an article. But with scores, a small
+//! change of a page can make another block the best one, and then two versions of the page have little text in common.
 //! `docs/html.md` has figures.
 //!
 //! Each step is one pass over the table of elements:
-//! 1. Elements that mark themselves as something else are left out: `nav`, `role="search"`, `class="sidebar"`.
+//! 1. Elements that are marked as not being main text are left out: `nav`, `role="search"`, `class="sidebar"`.
 //! 2. The content is searched for: `main`, or an `article` or `class="content"` that has most of the paragraphs. If
 //!    there is none, the whole page is the content.
 //! 3. Before the first paragraph of the content and after its last one, blocks of links are left out. If no content
@@ -20,14 +20,14 @@ use super::tag::Tag;
 
 /// The number of bytes of text outside links that make a block a paragraph: about twenty words.
 const PARAGRAPH_BYTES: u32 = 100;
-/// The same number for pages that have no such block.
+/// The value used instead of `PARAGRAPH_BYTES` if no block of a page has that many bytes.
 const SHORT_PARAGRAPH_BYTES: u32 = 40;
 /// If the main text has fewer bytes than this, it counts as not found.
 const MAIN_BYTES_MIN: u32 = 40;
-/// If a page without marked content has fewer bytes of paragraphs than this, and most of its text would be left out,
-/// the page is treated as a page of links, which are kept.
+/// A page without marked content is treated as a page of links if its paragraphs have fewer bytes than this and most of
+/// its text would be left out. The links of such a page are kept.
 const FEW_BYTES: u32 = 150;
-/// The text of an edge is at most the text of the page divided by this number.
+/// The longest edge that is left out has the length of the page's text divided by this number.
 const EDGE_PARTS: u32 = 3;
 /// The least number of links in a menu.
 const MENU_LINKS_MIN: u32 = 4;
@@ -41,7 +41,7 @@ enum Content {
     Main(At),
     /// An `article`, or an element whose name says that it is the content.
     Named(At),
-    /// Nothing is marked.
+    /// The whole page, because no element is marked as the content.
     Page,
 }
 
@@ -55,7 +55,7 @@ struct Sums {
     links: u32,
     /// Bytes of paragraphs, without the links in them.
     paragraphs: u32,
-    /// Whether a `main` or an `article` is in it.
+    /// Whether the element is or contains a `main` or an `article`.
     has_main: bool,
     has_heading: bool,
     has_main_heading: bool,
@@ -155,7 +155,7 @@ fn sums(outline: &Outline, left_out: &[bool], paragraph_bytes: u32) -> Vec<Sums>
     sums
 }
 
-/// Returns for each element whether it, or an element around it, says that it is not the main text.
+/// Returns for each element whether this element or an element around it is marked as not being main text.
 fn chrome(outline: &Outline, sums: &[Sums]) -> Vec<bool> {
     let Outline { nodes, .. } = outline;
     let mut chrome = vec![false; nodes.len()];
@@ -270,8 +270,8 @@ fn leave_out_links(
     found
 }
 
-/// Returns the runs of a page without its edges: the text before the first heading that follows a menu, and the text
-/// after links that follow the last paragraph. An edge that is a large part of the text is kept.
+/// Returns the runs of a page without its edges. The edges are the text before the first heading that follows a menu,
+/// and the text after links that follow the last paragraph. An edge that is a large part of the text is kept.
 fn without_edges(outline: &Outline, left_out: &[bool], paragraphs: &Range<usize>, links: &[Links]) -> Range<usize> {
     let Outline { nodes, runs, .. } = outline;
     // The sums up to each run and each block of links are computed once, because a page may have a heading for every

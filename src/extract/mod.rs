@@ -1,5 +1,5 @@
 //! A page of HTML -> the text that is compared: the main text of the page, or all its visible text.
-//! It is pure: bytes in, text out. It knows nothing of HTTP and of collections.
+//! This module is pure: it turns bytes into text, and knows nothing of HTTP or collections.
 //!
 //! The text of a stored document is never extracted again. Therefore, after a change of the extractor, a page that is
 //! sent again with other HTML may look changed although its main text is the same. A change of the extracted texts
@@ -47,7 +47,7 @@ pub fn extract(html: &Html, extract: Extract) -> Page {
 /// Returns the mark of a page, to be stored with the text that is extracted now.
 pub fn mark(html: &Html) -> PageMark {
     // The hash is stored, so another hash function would make every page look changed. A test pins the hash function.
-    // The same bytes may have another text as XHTML, so the syntax is part of the hash.
+    // The same bytes may yield another text if they are read as XHTML, so the syntax is part of the hash.
     let seed = match html.syntax {
         Syntax::Html => 0,
         Syntax::Xhtml => 1,

@@ -13,7 +13,8 @@ use super::tag::Tag;
 const NODES_MAX: usize = 1 << 17;
 /// The largest number of open elements. Pages written by people have fewer than 100, and browsers allow 512.
 const DEPTH_MAX: usize = 2048;
-/// The number of open elements among which a tag searches for those that it closes. This bounds the work for each tag.
+/// The largest number of open elements that are searched for an element that a tag closes. This bounds the work for
+/// each tag.
 const SEARCH_MAX: usize = 256;
 
 /// The index of an element in [`Outline::nodes`].
@@ -34,7 +35,7 @@ pub(super) struct Node {
     pub runs: (u32, u32),
     /// Whether the element is a link, or is in one.
     pub in_link: bool,
-    /// Whether its text is not shown. Such text is not recorded.
+    /// Whether the text of the element is not shown. Such text is not recorded.
     pub unseen: bool,
 }
 
@@ -113,7 +114,7 @@ impl Builder {
         &mut self.outline.head
     }
 
-    /// Takes a start tag. `closed` says whether it is also the end tag.
+    /// Takes a start tag. `closed` says whether the tag also ends the element.
     pub(super) fn start(&mut self, tag: Tag, hints: Hints, closed: bool) {
         self.widen(gap_of(tag));
         match tag {
@@ -156,7 +157,7 @@ impl Builder {
         self.foreign().is_some()
     }
 
-    /// Returns whether the next text belongs to a `script` or a similar element, and is not needed.
+    /// Returns whether the next text is not needed, because it belongs to a `script` or a similar element.
     pub(super) fn is_raw(&self) -> bool {
         self.raw
     }
@@ -172,8 +173,8 @@ impl Builder {
         }
         let lines = self.open_of[Tag::Pre as usize] > 0;
         let Outline { text: all, runs, .. } = &mut self.outline;
-        // Text after an element that was not recorded belongs to the run before it. So the number of runs is bounded,
-        // as the number of elements is.
+        // Text after an element that was not recorded belongs to the run before that element. The number of runs is
+        // therefore bounded, like the number of elements.
         let mut in_run = runs.last().is_some_and(|run| run.node == at);
         let mut dense = 0;
         for word in text.split_inclusive(char::is_whitespace) {
@@ -223,7 +224,7 @@ impl Builder {
     }
 
     /// Returns the innermost open element for which `found` is true. The search ends at the first element for which
-    /// `stop` is true. Tags in a `template` end no element outside it.
+    /// `stop` is true. Tags in a `template` end no element outside the `template`.
     fn find(&self, found: impl Fn(Tag) -> bool, stop: impl Fn(Tag) -> bool) -> Option<usize> {
         let innermost_first = self.open.iter().enumerate().skip(1).rev().take(SEARCH_MAX);
         for (at, &node) in innermost_first {
@@ -293,7 +294,7 @@ impl Builder {
         self.open_of[tag as usize] += 1;
     }
 
-    /// Closes the open element with this index, and those inside it.
+    /// Closes the open element with this index, and the elements inside it.
     fn close_from(&mut self, at: usize) {
         let Outline { nodes, runs, .. } = &mut self.outline;
         let (end, runs) = (nodes.len() as At, runs.len() as u32);

@@ -68,7 +68,7 @@ pub(super) enum Tag {
 pub(super) type IsTag = fn(Tag) -> bool;
 
 impl Tag {
-    /// The number of tags, for tables by tag.
+    /// The number of kinds, for tables that are indexed by kind.
     pub(super) const COUNT: usize = Self::Inline as usize + 1;
 
     /// Returns the kind of an element with this name, in lower case.
@@ -179,8 +179,8 @@ impl Tag {
         }
     }
 
-    /// Returns whether the search of an end tag of `self` stops at an open `other`. For example, `</div>` in a cell
-    /// does not close a `div` around the table, and `</b>` closes neither a paragraph nor a drawing.
+    /// Returns whether an open `other` stops the search for the element that an end tag of `self` closes. For example,
+    /// `</div>` in a cell does not close a `div` around the table, and `</b>` closes neither a paragraph nor a drawing.
     pub(super) fn stops_at(self, other: Self) -> bool {
         match self {
             Self::Table | Self::Rows | Self::Row => other == Self::Table && self != Self::Table,

@@ -9,9 +9,9 @@ use super::outline::{Builder, Outline};
 use super::tag::Tag;
 use crate::types::Syntax;
 
-/// The number of bytes that are kept of the name of a tag or an attribute. All names with a meaning are shorter.
+/// The number of bytes of a tag's or an attribute's name that are kept. All names that matter here are shorter.
 const NAME_BYTES_MAX: usize = 32;
-/// The number of bytes that are kept of the value of an attribute. A longer value has no meaning here.
+/// The number of bytes of an attribute's value that are kept. All values that matter here are shorter.
 const VALUE_BYTES_MAX: usize = 4096;
 
 /// Reads a page.
@@ -102,7 +102,7 @@ impl Tokens {
         }
     }
 
-    /// Reads the attribute, which is complete.
+    /// Reads the attribute, which is now complete.
     fn flush_attribute(&mut self) {
         if !std::mem::take(&mut self.attribute.begun) || !self.is_start {
             return;

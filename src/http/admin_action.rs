@@ -25,7 +25,7 @@ pub(super) struct AdminAction {
 impl AdminAction {
     /// Returns the action of a request; `None` if the request changes neither collections nor backups.
     pub(super) fn of(route: &'static Route, request: &Request) -> Option<Self> {
-        // Loads have a scope of their own, but a load also makes a collection.
+        // A load requires the scope `load` instead of `admin`. It is logged too, because it makes a collection.
         let of_admins =
             matches!(route.requires, Requires::Scope(Scope::Admin | Scope::Load) | Requires::ScopeForAll(Scope::Admin));
         if !of_admins || route.method == Method::GET {

@@ -17,7 +17,8 @@ use crate::config::HttpLimits;
 use crate::cpu::Refused;
 use crate::telemetry::names::{self, label, value};
 
-/// If the pool for long work would refuse the work of a request, the longest allowed wait is this many times shorter.
+/// If the pool for long work would refuse the work of a request, the longest allowed wait of this request is divided by
+/// this number.
 const HOPELESS_SOONER: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,15 +40,16 @@ const PIECE_BYTES_FIRST: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Answers {
     free: Arc<Semaphore>,
-    /// Reserved for short answers when nothing else is free. So a client that does not read its long answers does not
-    /// block other clients.
+    /// Memory for short answers, used when no other memory is free. So a client that does not read its long answers
+    /// does not block other clients.
     kept: Arc<Semaphore>,
     /// The size limit for an answer that cannot be shortened, in bytes of JSON.
     longest: usize,
     /// Reserved for encoders, which get no other memory. So the encoders of unread answers take no memory from other
     /// answers.
     encoders: Arc<Semaphore>,
-    /// Looked up once, because a bulk line changes it eight times.
+    /// The metric of the reserved memory. The handle is looked up once, because each bulk line changes the metric eight
+    /// times.
     taken: Gauge,
 }
 
@@ -86,7 +87,7 @@ impl Answers {
     /// Reserves memory for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce.
     /// Returns 503 if there is no memory at all.
     pub(super) fn take(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
-        // At most half of the free memory, so that a large request leaves some for the next one.
+        // Grants at most half of the free memory, so that a large request leaves some memory for the next request.
         let granted = (2 * bytes).min((self.free.available_permits() / 2).max(ROOM_BYTES_MIN));
         let permit = Arc::clone(&self.free).try_acquire_many_owned(granted.min(u32::MAX as usize) as u32);
         let permit = permit.or_else(|full| match bytes {
@@ -276,7 +277,7 @@ impl io::Write for Pieces {
         }
         if self.last.len() == self.last.capacity() {
             let wanted = (self.last.len() * 2).clamp(PIECE_BYTES_FIRST, PIECE_BYTES);
-            // After the first piece the answer is long, so more bytes are likely to follow.
+            // An answer that fills its first piece is long, so more bytes are likely to follow.
             let wanted = if self.full.is_empty() { wanted } else { PIECE_BYTES };
             self.last.reserve(wanted - self.last.len());
         }
@@ -397,7 +398,7 @@ mod tests {
         }
         let mut short: Vec<AnswerRoom> = std::iter::from_fn(|| answers.take(SHORT_BYTES_MAX).ok()).collect();
         assert_eq!(short.len(), (1 << 17) / ROOM_BYTES_MIN);
-        // Once these answers are built, there is room for others.
+        // Once these answers are built, there is memory for other answers.
         short.iter_mut().for_each(|room| room.is_made(300));
         assert!(answers.take(SHORT_BYTES_MAX).is_ok());
         drop((held, short));

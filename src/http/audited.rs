@@ -1,5 +1,6 @@
-//! The decisions of one request -> lines of the audit log. A line has the whole verdict, even if the key of the request
-//! sees only a part of it. Without an audit log nothing is done here.
+//! The decisions of one request -> lines of the audit log. Only decisions are logged: there is no line for a document
+//! that is refused. A line has the whole verdict, even if the key of the request sees only a part of it. Without an
+//! audit log nothing is done here.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, (Reason, &'st
         return Ok(Caller::anyone());
     }
     if headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
-        // A proxy in front of the server may have checked a different one of these fields than the server would.
+        // A proxy in front of the server may have checked one of these fields, and the server might use another one.
         return Err((Reason::NoKey, "the request has several `Authorization` fields; send one"));
     }
     match shown(headers).map(|text| state.keys().find(text)) {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The deadline of a request. The layer that enforces the deadline shares it with the body, which postpones it.
+/// The deadline of a request. The layer that enforces the deadline shares it with the code that reads the body.
+/// Arriving bytes of the body postpone the deadline.
 pub struct Deadline {
     at: Mutex<Instant>,
     after: Duration,
@@ -36,7 +37,7 @@ impl Deadline {
         Self { at: Mutex::new(began + after), after, began: began.into_std() }
     }
 
-    /// Returns when the request began.
+    /// Returns the time at which the request began.
     pub fn began(&self) -> std::time::Instant {
         self.began
     }
@@ -46,7 +47,7 @@ impl Deadline {
         *self.at.lock() = Instant::now() + self.after;
     }
 
-    /// Returns the result of `work`, if it is ready in time. Calls `revoked` once a second, and gives up when it
+    /// Returns the result of `work`, if it is ready in time. Calls `revoked` once a second, and gives up when `revoked`
     /// returns a reason. Most requests are answered before the first call. The caller pins the work, because an async
     /// function that pins its own argument stores it twice.
     pub async fn hold<T, R>(

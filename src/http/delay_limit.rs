@@ -3,12 +3,12 @@
 //!
 //! A short burst also makes work wait, but it is over soon. So work is refused only after the waits have been too long
 //! for some time without a break. The idea is from CoDel (RFC 8289), which looks at the shortest wait of an interval.
-//! That does not fit here: work arrives in rounds, and the first piece of each round never waits.
+//! The shortest wait is no use here: work arrives in rounds, and the first piece of each round never waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Work is refused once the waits have been too long for this many times the limit.
+/// Work is refused once a run of long waits has lasted for the limit multiplied by this number.
 const BURST: u32 = 3;
 
 /// The longest allowed wait, and for how long it has been exceeded.

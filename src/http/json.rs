@@ -86,7 +86,7 @@ impl<'a> Object<'a> {
         self.fields.retain(|(field, raw)| field != name || !empty(raw));
     }
 
-    /// Leaves a field out unless `is_wanted` returns true for its value.
+    /// Leaves a field out if `is_wanted` returns false for its value.
     pub fn leave_out_unless(&mut self, name: &str, is_wanted: impl Fn(&RawValue) -> bool) {
         self.fields.retain(|(field, raw)| field != name || is_wanted(raw));
     }

@@ -1,5 +1,5 @@
-//! A response body that keeps a value until the body is dropped. This happens once the connection has taken the last
-//! byte, or is closed.
+//! A response body that keeps a value until the body is dropped. The body is dropped once the connection has taken the
+//! last byte, or is closed.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,6 +1,7 @@
 //! Reads and discards the part of a request's body that its handler did not read, up to a limit. An HTTP/1.1 connection
-//! can be used again only after that. Closing a connection with unread bytes resets it, and the answer may be lost.
-//! Also, a client that reuses connections could send its next request on a connection that is closing.
+//! can be used again only after the whole body was read. If a connection is closed with unread bytes, it is reset, and
+//! the answer may be lost. Also, a client that reuses connections could send its next request on a connection that is
+//! closing.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -26,9 +27,9 @@ pub(super) struct Leftover(Notes);
 struct SharedBody(Notes);
 
 impl Leftover {
-    /// Replaces the request's body with a shared one. `None` if the request can leave nothing unread.
+    /// Replaces the request's body with a shared one. `None` if there is nothing to discard after the handler.
     pub(super) fn of(request: &mut Request<Body>) -> Option<Self> {
-        // A client that waits for `100 Continue` has sent nothing, and reading would ask it to send its body.
+        // A client that waits for `100 Continue` has sent nothing. A read would tell this client to send its body.
         if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
             return None;
         }

@@ -1,5 +1,6 @@
 //! Enforces the limits of each client, and adds to the client's answers how much of each limit is left. This file
-//! counts only the request itself. The code that works on documents and bytes counts those, through `quota/quota.rs`.
+//! counts only the request itself. Documents and bytes are counted through `quota/quota.rs`, by the code that works on
+//! them.
 
 use std::sync::Arc;
 

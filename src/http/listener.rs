@@ -34,7 +34,7 @@ impl Listener {
 }
 
 /// The connections that wait in the kernel's queue. Tokio knows only the connections that the kernel has already
-/// reported, so this asks the kernel itself.
+/// reported, so this type asks the kernel itself.
 pub(super) struct Queue(std::net::TcpListener);
 
 impl Iterator for Queue {

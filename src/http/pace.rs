@@ -1,8 +1,9 @@
-//! A client's stream -> the same bytes in pieces, with pauses between them. Each piece takes a limited time.
-//! A decoder that has input is always ready, and so is a body that has already arrived. A loop that reads such a stream
-//! would block its thread until everything is decoded: other connections, timers and signals would have to wait. Two
-//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output. After 64 KiB there
-//! is a pause in which other tasks run. Knows nothing of requests.
+//! A client's stream -> the same bytes in pieces, with pauses in which this server's own tasks run. This file has
+//! nothing to do with slow clients: `body/patience.rs` and `sending.rs` limit those. A decoder that has input is always
+//! ready, and so is a body that has already arrived. A loop that reads such a stream would block its thread until
+//! everything is decoded: other connections, timers and signals would have to wait. Two kilobytes can decode to
+//! gigabytes. Here each poll takes little input and returns little output. After 64 KiB there is a pause in which other
+//! tasks run. Knows nothing of requests.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -15,7 +16,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf, Take};
 /// The most bytes that one poll of a reader returns.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// The most bytes that a decoder takes in one poll. They may decode to nothing: an empty zstd frame has 9 bytes and an
-/// empty gzip member has 20. The decoder is set up again for each of them.
+/// empty gzip member has 20. The decoder is set up again for each such frame or member.
 const SIP_BYTES: usize = 2 * 1024;
 /// Each frame of a body costs this many bytes in addition to its own bytes, because a client may send frames of one
 /// byte. Each piece that a reader returns costs at least this many bytes.

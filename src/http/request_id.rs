@@ -1,4 +1,5 @@
-//! A request's id: the id that the client sent, or a new id if the client's id is missing or not harmless.
+//! A request's id: the id that the client sent, or a new id if the client's id is missing, too long, or has other
+//! characters than ids may have.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};

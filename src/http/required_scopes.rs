@@ -40,7 +40,7 @@ impl Requires {
         }
     }
 
-    /// Returns the scopes of which a request needs one. The list is empty if any key is enough, or if no key is needed.
+    /// Returns scopes, one of which a request needs. The list is empty if any key is enough, or if no key is needed.
     pub fn scopes(self) -> Vec<Scope> {
         match self {
             Self::Nothing | Self::Key => Vec::new(),

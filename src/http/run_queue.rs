@@ -1,6 +1,6 @@
 //! Measures how long a task waits for a thread. Checks run to their end on the threads that serve connections. If there
 //! is too much to do, requests wait in the queues of these threads, before any place is taken or any counter rises.
-//! In: a task. Out: the same task. While the task runs, [`waited`] tells how long ago it became ready.
+//! In: a task. Out: the same task. While the task runs, [`waited`] returns how long ago the task became ready.
 //! [`has_time_to_refuse`] tells whether the thread of the task has time for a refusal. Knows nothing of requests.
 
 use std::cell::Cell;
@@ -63,7 +63,7 @@ pub(super) struct Timed<F> {
 /// The time at which a task became ready.
 struct Ready {
     made: Instant,
-    /// The time in nanoseconds since `made`, plus one; 0 if the task is not ready.
+    /// When the task became ready: the nanoseconds after `made`, plus one. 0 means that the task is not ready.
     since: AtomicU64,
     waker: AtomicWaker,
 }
@@ -94,7 +94,7 @@ impl<F: Future> Future for Timed<F> {
     }
 }
 
-/// Restores the value of the outer task, even after a panic.
+/// Restores the `READY_SINCE` of the outer task, even after a panic.
 struct Restored(Option<Instant>);
 
 impl Drop for Restored {

@@ -26,12 +26,12 @@ use crate::telemetry::names;
 /// The bytes that an HTTP/1.1 connection takes before its client reads any.
 const TAKEN_AT_ONCE: u64 = 64 * 1024;
 
-/// How long a client may leave an answer unread. Waiting uses this time up, and each byte that the client takes earns
-/// some of it back.
+/// How long a client may leave an answer unread. Waiting uses this time up, and each byte that the client takes
+/// restores some of it.
 #[derive(Clone, Copy)]
 pub(super) struct SendingPace {
     pub(super) timeout: Duration,
-    /// The number of bytes that earn back one second. `None`: any progress earns back all the time.
+    /// The number of bytes that restore one second. `None`: any progress restores the whole time.
     pub(super) bytes_per_second_min: Option<u64>,
 }
 
@@ -50,8 +50,7 @@ struct Watched {
     made: Instant,
     pace: SendingPace,
     state: Mutex<SendingState>,
-    /// The time since which bytes have been waiting for the client, in milliseconds since `made`, plus one; 0 if none
-    /// wait.
+    /// When bytes began to wait for the client: the milliseconds after `made`, plus one. 0 means that no bytes wait.
     waiting_since: AtomicU64,
     waker: AtomicWaker,
 }

@@ -145,7 +145,7 @@ impl Door {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
-                    // Usually, the process has no file descriptor left.
+                    // Usually, this fails because the process has no file descriptor left.
                     self.places.make_room(Duration::ZERO);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }

@@ -35,7 +35,7 @@ impl StreamThreads {
 }
 
 impl Drop for StreamThreads {
-    /// May be called on a thread that must not block.
+    /// The value may be dropped on a thread that must not block.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

@@ -16,7 +16,8 @@ use crate::types::{Seq, TimestampMs};
 /// The maximum number of documents in an index. Places have 31 bits, because tables use the highest bit for themselves.
 pub const PLACES_MAX: u64 = ROWS_MAX;
 
-/// The row of a place consists of the cells below, followed by its signature.
+// The row of a place consists of these cells, followed by the signature.
+
 const SEQ: usize = 0;
 /// The position in the commit order at which the document is removed, shifted by one bit. The lowest bit says whether
 /// the document is a link.
@@ -109,7 +110,7 @@ impl Arena {
         cell.store(removed.0 << 1 | cell.load(Ordering::Relaxed) & LINKED, Ordering::Release);
     }
 
-    /// Makes a link an ordinary document for views from a position in the commit order on.
+    /// Makes a link an ordinary document for all views at or after the position `at` in the commit order.
     pub(super) fn promote(&self, link: Place, at: Seq) {
         self.promotions.add(link, at);
     }
@@ -172,8 +173,10 @@ impl Arena {
         self.rows.row(place.0).is_some_and(|cells| cells[REMOVED].load(Ordering::Relaxed) & LINKED != 0)
     }
 
-    /// Returns the fingerprint of the id at a place. The result of this function and of those below is valid only while
-    /// the place cannot be freed. A place with a posting cannot be freed while the table of the posting is locked.
+    // The results of the functions below are valid only while the place cannot be freed. A place with a posting cannot
+    // be freed while the table of the posting is locked.
+
+    /// Returns the fingerprint of the id at a place.
     pub(super) fn id_fingerprint(&self, place: Place) -> u64 {
         self.published(place)[ID].load(Ordering::Relaxed)
     }

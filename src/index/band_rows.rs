@@ -14,11 +14,11 @@ use crate::types::Seq;
 #[derive(Clone)]
 pub(super) struct BandRows {
     words: Range<usize>,
-    /// Masks for the bytes that are rows of the band, in the first word and in the last word. If there is only one
-    /// word, `last_mask` is 0.
+    /// The mask of the bytes in the first word that are rows of the band.
     first_mask: u64,
+    /// The mask of the bytes in the last word that are rows of the band; 0 if there is only one word.
     last_mask: u64,
-    /// Whether the rows have more than 8 bytes, so that their words cannot be merged into one without overlap.
+    /// Whether the rows have more than 8 bytes. Shorter rows are combined into one word before their key is computed.
     overlap: bool,
     seed: Seed,
 }
@@ -45,7 +45,7 @@ impl BandRows {
         hapax_core::prefetch(&held[self.words.start]);
     }
 
-    /// Returns the keys of all places, for a table.
+    /// Returns the function from places to their keys in this band, for a table.
     #[inline]
     pub(super) fn keys<'a>(&'a self, arena: &'a Arena) -> BandKeys<'a> {
         BandKeys { rows: self, arena }

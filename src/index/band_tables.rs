@@ -92,13 +92,14 @@ impl BandTables {
         postings
     }
 
+    // The functions that change the tables follow. Only one change may run at a time.
+
     /// Adds a published place that is not in these tables yet. A place that is not `findable`, such as a link, gets no
-    /// postings, and only a lookup of its whole signature finds it. Only one change may run at a time. This is also
-    /// true for the functions below.
+    /// postings, and only a lookup of its whole signature finds it.
     pub(super) fn insert(&self, arena: &Arena, place: Place, findable: bool) {
         self.equals.flags().enter(place, findable);
         let key = self.equals.prefetch_of(arena, place);
-        // While this memory is fetched, the memory of the bands is requested.
+        // Requests the memory of the bands while the memory that the line above requested is fetched.
         let keys = if findable { self.keys_of(arena, place) } else { SmallVec::new() };
         match self.equals.leader_or_add(arena, &self.pool, key, place) {
             None if findable => self.post(arena, place, &keys),
@@ -134,7 +135,7 @@ impl BandTables {
         );
     }
 
-    /// Removes a place before it is freed. Does nothing if the place is not in these tables.
+    /// Removes a place. Call it before the place is freed. Does nothing if the place is not in these tables.
     pub(super) fn remove(&self, arena: &Arena, place: Place) {
         let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
         match self.equals.led_by(leader) {
@@ -211,7 +212,7 @@ impl BandTables {
     /// the next one needs. While the memory of one band is fetched, other bands are worked on. All locks are held to
     /// the end, so that a lookup that locks all shards finds the place in all of its bands or in none.
     fn post(&self, arena: &Arena, place: Place, keys: &[u64]) {
-        // In each turn, a stage works on the band that is this many bands behind the band of the first stage.
+        // Each later stage works on a band this many turns after the first stage has worked on the same band.
         const HOME_AFTER: usize = 4;
         const OVERFLOW_AFTER: usize = 12;
         const INSERT_AFTER: usize = 16;

@@ -26,7 +26,7 @@ impl Bands {
         Self { banding, shape, rows }
     }
 
-    /// Returns the number of bands and of their rows.
+    /// Returns the number of bands, and the number of rows of each band.
     pub(super) fn banding(&self) -> Banding {
         self.banding
     }

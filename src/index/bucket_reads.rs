@@ -20,8 +20,8 @@ use super::sync::AtomicU64;
 /// because of the seed, clients cannot make more such postings.
 const OTHERS_MAX: usize = 64;
 
-/// The maximum number of places whose repetitions are counted before they are sorted. With more places, counting helps
-/// little: a remembered place is usually replaced before it is found again.
+/// The maximum number of places whose repetitions are counted before the places are sorted. With more places, counting
+/// helps little: a remembered place is usually replaced before it is found again.
 const COUNTED_MAX: usize = 1024;
 
 /// How often a lookup with a scope tries to read the buckets one after another, before it locks all of them.

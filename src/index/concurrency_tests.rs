@@ -426,8 +426,8 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
     assert!(probe.looked_at() < 31 * 8, "{} postings were looked at", probe.looked_at());
 }
 
-/// The bug: when the leader of a large group was removed, each lookup of the collection started again, and again for
-/// each further member that was removed.
+/// The bug: when the leader of a large group was removed, each lookup in the collection started again. It started once
+/// more for each further member that was removed.
 #[test]
 fn lookups_of_others_go_on_while_a_group_changes_hands() {
     const EQUALS: u32 = 30_000;

@@ -48,7 +48,7 @@ impl Directory {
         self.ids.insert(arena, place);
     }
 
-    /// Removes the id of a document before its place is freed.
+    /// Removes the id of a document. Call it before the document's place is freed.
     pub(super) fn leave(&self, arena: &Arena, place: Place) {
         self.ids.remove(arena, place);
     }

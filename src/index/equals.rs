@@ -38,9 +38,9 @@ pub(super) struct Equals {
 pub(super) struct Twin {
     /// The leader of the group, or the only document.
     pub leader: Place,
-    /// Whether the only document can be found by its bands.
+    /// If there is only one document: whether it can be found by its bands.
     pub alone_findable: bool,
-    /// The whole group, if there are several documents.
+    /// If there are several documents: their group.
     pub group: Option<Arc<Group>>,
 }
 
@@ -99,8 +99,8 @@ impl Equals {
         self.group_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns how often another document became a leader. If postings moved to the new leader, this was counted while
-    /// their shards were locked.
+    /// Returns how often another document became a leader. If postings move to the new leader, the number increases
+    /// while the shards of these postings are locked.
     pub(super) fn handed_over(&self) -> u64 {
         self.handed_over.load(Ordering::Acquire)
     }
@@ -112,7 +112,7 @@ impl Equals {
     }
 
     /// Returns the group that a place leads. The result is valid only while the place cannot lose its postings or its
-    /// entry in the table. Hold the lock of either to ensure this.
+    /// entry in the table. Hold the lock of a posting or of the entry to ensure this.
     #[inline]
     pub(super) fn led_by(&self, place: Place) -> Option<Arc<Group>> {
         if !self.leads(place) {

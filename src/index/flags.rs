@@ -7,12 +7,12 @@ use super::sync::{AtomicU64, Ordering};
 /// A fact about a place.
 #[derive(Clone, Copy)]
 pub(super) enum Flag {
-    /// It is in the index.
+    /// The place is in the index.
     Here,
-    /// It can be found by its bands, either directly or through the leader of its group.
+    /// The document at the place can be found by its bands, either directly or through the leader of its group.
     Findable,
     Posted,
-    /// It leads a group of two or more documents.
+    /// The place leads a group of two or more documents.
     Leads,
 }
 

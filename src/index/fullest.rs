@@ -16,7 +16,7 @@ pub struct FullBucket {
     pub band: u32,
     pub key: BandKey,
     pub documents: usize,
-    /// Some of them, both old and new ones.
+    /// Some of these documents, both old and new ones.
     pub sample: Vec<Occupant>,
 }
 

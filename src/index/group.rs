@@ -38,8 +38,9 @@ impl Group {
         self.0.read()
     }
 
-    /// Returns the member that will lead the group instead of `of`. Prefers members that can be found by their bands.
-    /// Takes the last of them, because expiry reaches it last.
+    /// Returns the member that will lead the group instead of `of`. This is the last other member that can be found
+    /// by its bands, because expiry reaches the last member last. If there is no such member, it is the last of all
+    /// other members.
     pub(super) fn heir(&self, of: Place) -> Option<Place> {
         let members = self.0.read();
         let other = |list: &PlaceList| list.iter().rev().find(|&place| place != of);
@@ -82,8 +83,8 @@ impl GroupMembers {
         self.all.from((content, Seq(0)), by_content(arena))
     }
 
-    /// Returns members in the order of content and `seq`. At least a quarter of them can be found by their bands.
-    /// Without this rule, a lookup might read a million links that have the same content.
+    /// Returns all members in the order of content and `seq`. If fewer than a quarter of the members can be found by
+    /// their bands, returns only those. Otherwise a lookup might read a million links that have the same content.
     pub(super) fn findable_by_content(&self, arena: &Arena) -> Cow<'_, PlaceList> {
         match &self.findable {
             Some(findable) if findable.len() < self.all.len() / 4 => {

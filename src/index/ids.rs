@@ -66,7 +66,7 @@ impl IdIndex {
         self.table.insert(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
-    /// Removes a place before it is freed.
+    /// Removes a place. Call it before the place is freed.
     pub(super) fn remove(&self, arena: &Arena, place: Place) {
         let keys = self.keys(arena);
         let key = keys.key(place);

@@ -50,7 +50,7 @@ pub(super) struct AllLabels {
 #[derive(Default)]
 struct Held {
     numbers: HashMap<Labels, u32>,
-    /// The number of a set is its key plus 1.
+    /// The sets. The number of a set is its key in this slab plus 1.
     sets: Slab<HeldSet>,
     keys: BTreeMap<Label, usize>,
     labels: Slab<HeldLabel>,
@@ -65,7 +65,7 @@ struct Held {
 struct HeldSet {
     labels: Labels,
     keys: SmallVec<[usize; LABELS_MAX]>,
-    /// See [`LabelSet`].
+    /// The value that documents with this set store.
     set: LabelSet,
     holders: u64,
 }

@@ -54,7 +54,7 @@ impl LastSeen {
         self.cell(place).store(self.tick(seen), Ordering::Relaxed);
     }
 
-    /// Notes that the document was seen. Returns whether that is later than the time so far.
+    /// Notes that the document was seen. Returns whether `seen` is later than the time that was known so far.
     pub fn touch(&self, place: Place, seen: TimestampMs, ttl: Duration) -> bool {
         let new = self.tick(seen);
         let part = (ttl.as_millis() as i64 / PARTS_OF_TTL / TICK_MS).clamp(1, i64::from(TICK_MAX)) as u32;

@@ -25,8 +25,8 @@ pub(super) enum Settled {
 /// the current token. If nothing else refers to a token, its readers have finished.
 #[derive(Default)]
 pub(super) struct Leaving {
-    /// The current token. Readers note it in memory of their own thread, so they do not wait for each other. The thread
-    /// that replaces the token counts these notes.
+    /// The current token. Each reader notes the token in memory of its own thread, so readers do not wait for each
+    /// other. The thread that replaces the token counts these notes.
     now: ArcSwap<()>,
     /// Batches, in the order of their commits.
     waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Settled>)>>,

@@ -173,8 +173,8 @@ impl Index {
         self.part.rows().set_removed(place, view::DOUBTFUL);
     }
 
-    /// Makes a link an ordinary document for views from a position in the commit order on. If a new banding is being
-    /// built and has not reached the link yet, the new banding later takes the link in its state at that time.
+    /// Makes a link an ordinary document for all views at or after the position `at` in the commit order. If a new
+    /// banding is being built and has not reached the link yet, it later takes the link in the state of that time.
     pub fn promote(&self, link: Place, at: Seq) {
         self.part.promote(link, at);
     }

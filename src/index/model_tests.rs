@@ -25,19 +25,20 @@ const SCOPES: [(&[&str], [bool; 4]); 5] = [
 struct Held {
     signature: Vec<u8>,
     id_fingerprint: u64,
-    /// The index of its labels in [`LABELS`].
+    /// The index of the document's labels in [`LABELS`].
     labels: usize,
     occupant: Occupant,
-    /// The position in the commit order at which a link is promoted, and whether it is on disk.
+    /// If the document is a link that is promoted: the position in the commit order at which this happens, and whether
+    /// the promotion is on disk.
     promoted: Option<(Seq, bool)>,
-    /// It is deleted on disk.
+    /// Whether the document is deleted on disk.
     leaving: bool,
-    /// It is unknown whether it is on disk.
+    /// Whether the document is in doubt: it is unknown whether it is on disk.
     doubtful: bool,
 }
 
 impl Held {
-    /// Returns whether a view shows it. The index computes this in another way.
+    /// Returns whether a view shows the document. The index computes this in another way.
     fn is_seen_by(&self, view: View) -> bool {
         let Occupant { seq, removed, .. } = self.occupant;
         let until = if removed == Seq(0) { u64::MAX } else { removed.0 };
@@ -48,7 +49,7 @@ impl Held {
         }
     }
 
-    /// Returns whether it is a link in a view.
+    /// Returns whether the document is a link in a view.
     fn is_link_in(&self, view: View) -> bool {
         let is_promoted = self.promoted.is_some_and(|(at, _)| match view {
             View::Decided => true,
@@ -124,7 +125,7 @@ impl World {
         }
     }
 
-    /// Removes the deleted documents. This test has no readers that they would wait for.
+    /// Removes the deleted documents. All of them can be removed, because this test has no readers.
     fn clear(&mut self) {
         while let Some(place) = self.index.next_removable() {
             assert_eq!(self.index.remove(place), self.model.remove(&place).unwrap().occupant.seq);

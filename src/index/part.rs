@@ -89,7 +89,7 @@ impl MemoryPart {
         }
     }
 
-    /// Makes the postings of the first `places` places, in parallel. `progress` is called with the share that is done,
+    /// Makes the postings of all places below `places`, in parallel. `progress` is called with the share that is done,
     /// from 0 to 1.
     pub(super) fn build(&self, places: u32, progress: impl Fn(f64) + Sync) {
         let places: Vec<Place> = (0..places).map(Place).collect();
@@ -130,7 +130,7 @@ impl MemoryPart {
         self.tables.read().all().any(|tables| tables.resize_next(&self.arena))
     }
 
-    /// Makes a link an ordinary document for views from a position in the commit order on.
+    /// Makes a link an ordinary document for all views at or after the position `at` in the commit order.
     pub(super) fn promote(&self, link: Place, at: Seq) {
         // The promotion is noted before a search can find the link.
         self.arena.promote(link, at);

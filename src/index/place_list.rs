@@ -224,7 +224,7 @@ impl Many {
     }
 }
 
-/// Returns the position of a place in a chunk, or its position after an insertion. Usually that is the end.
+/// Returns the position of a place in a chunk, or the position at which to insert the place. Usually that is the end.
 fn position<K: Ord>(chunk: &[Place], place: Place, key: impl Fn(Place) -> K) -> usize {
     let wanted = key(place);
     match chunk.last() {

@@ -255,7 +255,7 @@ impl Bucket {
     }
 }
 
-/// Returns a bit for each of `tags`, which says whether that one is equal to `tag`.
+/// Compares each of `tags` with `tag`. Returns a bit for each, which is set if the two are equal.
 #[inline]
 fn equal_tags(tags: [u8; BUCKET_ENTRIES], tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]

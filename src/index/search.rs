@@ -29,10 +29,10 @@ pub struct Query<'a> {
     pub own: Option<Place>,
     /// The minimum number of equal slots that a match has.
     pub matching_min: u32,
-    /// The maximum number of documents with one signature to list. All of them were compared as one, so the documents
-    /// that are left out are equally similar.
+    /// The maximum number of documents to list for one signature. Documents with the same signature are compared as
+    /// one, so the documents that are left out are equally similar.
     pub members_max: usize,
-    /// The maximum number of different contents with one signature to list, if contents are compared by their shingles.
+    /// The maximum number of different contents to list for one signature, if contents are compared by their shingles.
     /// `members_max` then applies to each content.
     pub contents_max: Option<usize>,
     /// Documents that have other content than the query although 64 bits of the hash are equal.
@@ -425,7 +425,7 @@ impl Search {
         }
     }
 
-    /// Counts a candidate if `is_one`.
+    /// Counts one candidate if `is_one` is true, otherwise none.
     fn counts(&mut self, is_one: bool, above: bool) {
         self.candidates += u32::from(is_one);
         self.above += u32::from(is_one && above);

@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use hapax_core::fmix64;
 
-/// Two secret numbers. Only tables in memory use them and nothing on disk does, so each process may have its own.
+/// Two secret numbers. Only tables in memory use these numbers. No file depends on them, so each process may have its
+/// own numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed {
     before: u64,

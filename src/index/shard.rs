@@ -27,10 +27,11 @@ const LIST: u32 = 1 << 31;
 /// The number of places at which a shrinking list becomes separate entries again.
 const INLINE_AGAIN: usize = 4;
 
-/// Loads of a shard in percent. At `LOAD_DUE` a shard is due to grow, and at `LOAD_MAX` it must grow.
+/// The load, in percent, at which a shard is due to grow.
 const LOAD_DUE: usize = 89;
+/// The load, in percent, at which a shard must grow.
 const LOAD_MAX: usize = 91;
-/// A shard is due to shrink below this load.
+/// The load, in percent, below which a shard is due to shrink.
 const LOAD_MIN: usize = 30;
 
 /// A shard's entries, with room for some more. The shard and its lock together take one cache line.
@@ -87,8 +88,8 @@ impl Shard {
         std::mem::replace(&mut self.pages, pages)
     }
 
-    /// Moves the entries whose next key bit is 1 to another shard, which is empty. The new sizes of the two shards
-    /// depend on their numbers.
+    /// Moves the entries whose next key bit is 1 to another shard, which is empty. The numbers of the two shards make
+    /// their new sizes differ.
     pub(super) fn split(
         &mut self,
         pool: &Pool,
@@ -319,8 +320,8 @@ impl Shard {
         if self.bucket(home).has_none(tag) {
             return self.put_at(home, tag, place.0);
         }
-        // Most places with the same tag have another key, but to find out, each must be read from memory. If there are
-        // few such places, the answer makes no difference, so they are not read.
+        // Most places with the same tag have another key. To compare the keys, the row of each place must be read from
+        // memory. If there are few such places, the result would make no difference, so the rows are not read.
         let (mut tagged, mut any_list) = (0, false);
         self.each_tagged(key, |position| {
             tagged += 1;
@@ -423,7 +424,8 @@ impl Shard {
         self.put_at(self.home(key), self.layout.tag(key), entry);
     }
 
-    /// Like [`Self::put`]. Returns false if the step does not determine the bucket.
+    /// Like [`Self::put`], for a step and a tag instead of a key. Returns false if the step does not determine the
+    /// bucket.
     #[inline]
     fn put_by_step(&mut self, step: u64, tag: u8, entry: u32) -> bool {
         let Some(home) = self.layout.home_of_step(step) else { return false };

@@ -13,12 +13,12 @@ use super::key_members::INLINE_MAX;
 use super::place::Place;
 use crate::types::Seq;
 
-/// To find the largest bucket, the documents of this many of the longest lists are counted.
+/// The number of the longest lists whose documents are counted, to find the largest bucket.
 const COUNTED: usize = 16;
 
-/// A posting counts as missing if this many attempts do not find it. There is a pause of `LOOK_AGAIN` between them,
-/// because a change may be in progress.
+/// A posting counts as missing if this many attempts do not find it.
 const LOOKS: u32 = 3;
+/// The pause between two attempts, because a change may be in progress.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The findings of a survey.

@@ -1,5 +1,5 @@
 //! The atomics that this folder uses: the ones of the standard library or, under `--cfg hapax_loom`, the ones of
-//! `loom`, which tries every order.
+//! `loom`, which tries every order of loads and stores.
 
 pub(super) use std::sync::OnceLock;
 #[cfg(not(hapax_loom))]

@@ -25,8 +25,8 @@ const SHARDS_MAX: usize = 1 << DEPTH_MAX;
 /// the same time.
 const SPLIT_ENTRIES: [usize; 2] = [3 * 1024, 6 * 1024];
 
-/// The number of places to enter at a time when many are added. Their keys are first sorted by shard, so that one shard
-/// after the other is in the cache.
+/// When many places are added, this many at a time are sorted by shard and then added. One shard after the other is
+/// therefore in the cache.
 const PLACED_AT_ONCE: usize = 1 << 19;
 
 /// How many places ahead memory is prefetched.

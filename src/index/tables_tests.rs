@@ -192,7 +192,7 @@ fn a_large_index_finds_all_and_gives_memory_back() {
 
 #[test]
 fn a_capped_bucket_says_so_and_shows_old_and_new() {
-    // All share the first band and nothing else.
+    // All signatures share the first band and nothing else.
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let signatures: Vec<Vec<u8>> =
         (0..1000).map(|_| (0..SHAPE.bytes()).map(|at| if at < 5 { 3 } else { rng.random() }).collect()).collect();
@@ -357,7 +357,7 @@ fn a_freed_place_reads_as_nothing_and_can_be_reused() {
     assert_eq!([shown(View::Durable(Seq(10))), shown(View::Decided)], [occupant(9, 12, false); 2]);
     arena.unlink(Place(5));
     assert_eq!(arena.peek(Place(5)), Some(occupant(9, 12, false)));
-    // An earlier read of the cell is corrected.
+    // A reader that read the cell before `unlink` still gets an ordinary document.
     assert_eq!(shown(View::Durable(Seq(10))), occupant(9, 12, false));
 }
 

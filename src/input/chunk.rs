@@ -1,4 +1,4 @@
-//! Documents that are sent together, and where each of them came from.
+//! Documents that are sent together, and the place that each of them came from.
 
 use std::fmt;
 use std::sync::Arc;
@@ -64,20 +64,20 @@ pub struct Chunk {
     pub originals: Vec<Vec<u8>>,
     /// The place that each document came from.
     pub origins: Vec<Origin>,
-    /// Lines and records that are not documents, and the reasons.
+    /// The lines and records from which no document was made, with the reasons.
     pub failures: Vec<(Origin, Reason)>,
     /// Records that have no page.
     pub skipped: u64,
-    /// The bytes on disk that these documents take in the file.
+    /// The number of bytes that these documents occupy in the file on disk.
     pub input_bytes: u64,
-    /// The bytes of these documents after decompression; for records, the bytes of the documents that were made from
-    /// them.
+    /// The number of bytes of these documents after decompression. For records of a WARC file, this is the size of the
+    /// documents that were made from the records.
     pub text_bytes: u64,
     bytes: usize,
 }
 
 impl Chunk {
-    /// Returns a chunk with one document, which is not a line of a file.
+    /// Returns a chunk with one document that did not come from a line of a file.
     pub fn single(origin: Origin, line: Vec<u8>) -> Self {
         let mut chunk = Self::default();
         chunk.push(origin, line, None);

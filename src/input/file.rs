@@ -1,5 +1,5 @@
 //! A file -> chunks of documents. The first bytes show its compression and its format. The name of the file decides
-//! only if these bytes are damaged or do not show the format. It must never know how chunks are sent, or how they are
+//! only if these bytes are damaged or do not show the format. The code here must never know how chunks are sent or
 //! answered.
 
 use std::fs::{File, Metadata};
@@ -49,8 +49,8 @@ pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
     format(&mut units, &path.to_string_lossy(), wanted).map(drop)
 }
 
-/// Whether the same bytes can be read again after the file is opened again. A folder counts too: the attempt to read it
-/// fails, so the error is found early.
+/// Whether the same bytes can be read again after the file is opened again. A folder counts as readable twice, so that
+/// the error of reading it is found early.
 fn is_readable_twice(data: &Metadata) -> bool {
     data.is_file() || data.is_dir()
 }
@@ -93,8 +93,8 @@ fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, Inpu
         Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
         Err(error) => return Err(io::Error::from(error).into()),
     };
-    // Damage that is found here is an error of the whole file, and the lines and the records before the damage are
-    // lost. For this reason, files of the usual formats are not read further here.
+    // Damage that is found here is an error of the whole file: the lines and the records before the damage are lost.
+    // For this reason, only `BEGIN_BYTES` are read here if they show one of the usual formats.
     let begin = units.peek(if is_enough { BEGIN_BYTES } else { FORMAT_BYTES }).map_err(io::Error::from)?;
     told_by(begin, by_name, &wanted.form.text_field)
 }
@@ -103,7 +103,7 @@ fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, Inpu
 fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -> io::Result<()> {
     let mut records = Records::new(units);
     let (mut chunk, mut reported) = (Chunk::default(), 0);
-    // The records before an error are used like all others.
+    // The records before an error are used like all other records.
     let read = loop {
         let record = match records.next() {
             Ok(Some(record)) => record,
@@ -199,7 +199,7 @@ mod tests {
         let lines = "{\"url\":1,\"content\":\"a\"}\n".repeat(5000);
         let Err(InputError::NoField(field)) = chunks("x", lines.as_bytes()) else { panic!("it lacks a field") };
         assert_eq!(field.to_string(), r#"no field "body"; there is "content""#);
-        // Some lines have the field, so each of the other lines is a failure of its own.
+        // Some lines have the field, so the file is read, and each line without the field fails.
         let mixed = format!("{lines}{{\"url\":2,\"body\":\"a\"}}\n{lines}");
         assert!(matches!(chunks("x", mixed.as_bytes()), Err(InputError::NoField(_))), "none of the first 2,000 lines");
         let mixed = format!("{{\"url\":2,\"body\":\"a\"}}\n{lines}");

@@ -1,12 +1,13 @@
-//! The first bytes of a file -> its format, or the reason why the file is not read. Formats that cannot be read are
-//! recognised here; otherwise each of their lines would fail. Knows nothing of compression.
+//! The first bytes of a file -> its format, or the reason why the file is not read. A file in a format that hapax
+//! cannot read is recognised here and refused as a whole. Otherwise, each of its lines would fail. Knows nothing of
+//! compression.
 
 use super::lines::BYTE_ORDER_MARK;
 use super::reason::InputError;
 
-/// The number of bytes by which the formats that can be read are recognised.
+/// The number of first bytes that show whether a file has a format that hapax can read.
 pub(super) const BEGIN_BYTES: usize = 16;
-/// The number of bytes by which the other formats are recognised: a tar archive has the name of its format at byte 257.
+/// The number of first bytes that show the other formats: a tar archive has the name of its format at byte 257.
 pub(super) const FORMAT_BYTES: usize = 512;
 /// The place and the name of the format in the first header of a tar archive.
 const TAR: (usize, &[u8]) = (257, b"ustar");
@@ -63,7 +64,7 @@ fn foreign(begin: &[u8], text: &[u8]) -> Option<InputError> {
     }
 }
 
-/// Whether the first line names columns, one of which is the text. A line of JSON begins with a brace.
+/// Whether the first line is the header of a table with a column for the text. A line of JSON begins with a brace.
 fn is_header_of_table(text: &[u8], text_field: &str) -> bool {
     let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let is_text = |cell: &[u8]| unquoted(cell.trim_ascii()) == text_field.as_bytes();

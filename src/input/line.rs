@@ -41,13 +41,14 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     if let Some(text) = text {
         add("text", text.get());
     }
-    // A document has only one content. If the line has a text, its field `html` is not sent. Some data sets have both.
+    // A document has only one content. If a line has both a text and the field `html`, as in some data sets, `html` is
+    // not sent.
     let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text"].contains(name));
     let others = others.filter(|name| text.is_none() || **name != "html");
-    // If the line has no signature, fields with these names are other hashes and counts of the data set.
+    // If the line has no signature, `content_hash` and `shingles` are other hashes and counts of the data set.
     let is_signed = record.get("signature").is_some();
     let others = others.filter(|name| is_signed || !["content_hash", "shingles"].contains(name));
-    // A `date` in another form is some other date of the data set, and is not sent.
+    // A `date` that is not a valid capture date is another date of the data set, and is not sent.
     let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
     let mut has_content = text.is_some();
     for name in others {
@@ -73,8 +74,8 @@ fn refuse_twice(record: &Fields<'_>, form: &LineForm) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Returns a reason that names the fields that may be meant instead. If the text is missing, these are the fields with
-/// strings, if there are any.
+/// Returns a reason that names the fields that may be meant instead. If the text is missing and the line has strings,
+/// only the fields with strings are named.
 fn missing(record: &Fields<'_>, field: &str, is_id: bool) -> Reason {
     let is_string = |value: &RawValue| value.get().starts_with('"');
     let strings = !is_id && record.0.iter().any(|(_, value)| is_string(value));

@@ -1,4 +1,4 @@
-//! A file of JSON Lines -> chunks of documents. It must never know how chunks are sent.
+//! A file of JSON Lines -> chunks of documents. The code here must never know how chunks are sent.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) fn read(
 ) -> Result<(), InputError> {
     let (mut chunk, mut number, mut reported, mut given) = (Chunk::default(), 0, 0, false);
     let mut buffer = Vec::new();
-    // The lines before an error are used like all others.
+    // The lines before an error are used like all other lines.
     let read = loop {
         let length = match read_line(&mut units, &mut buffer) {
             Ok(0) => break Ok(()),
@@ -62,7 +62,7 @@ pub(super) fn read(
     read
 }
 
-/// Refuses a file if all lines of its first chunk lack a field, because the other lines will lack it too.
+/// Refuses a file if all lines of its first chunk lack a field, because the later lines will then lack this field, too.
 pub(super) fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
     let lack_a_field = chunk.failures.iter().all(|(_, reason)| matches!(reason, Reason::NoField(_)));
     match chunk.failures.first() {

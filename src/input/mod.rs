@@ -1,6 +1,6 @@
 //! Files -> documents in the form of the API, in chunks that fit into one bulk request. In: files or stdin of JSON
-//! Lines or WARC, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s. It must never know how
-//! chunks are sent, or how they are answered.
+//! Lines or WARC, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s. This module must never know
+//! how chunks are sent or answered.
 
 mod chunk;
 mod fields;

@@ -49,7 +49,7 @@ pub(super) fn read(
     let (total, fingerprint) = (opened.rows, opened.fingerprint.clone());
     let mut rows = Rows { chunk: Chunk::default(), read: 0, reported: 0, given: false, total, bytes };
     let mut batches = opened.batches()?;
-    // The rows before an error are used like all others.
+    // The rows before an error are used like all other rows.
     let ended = loop {
         let batch = match catching(|| batches.next().transpose().map_err(|error| error.to_string())) {
             Ok(Some(batch)) => batch,
@@ -160,7 +160,7 @@ impl Rows {
     }
 }
 
-/// Returns a row as JSON. Values that JSON does not have are left out.
+/// Returns a row as JSON. Values that JSON cannot express are left out.
 fn object(batch: &RecordBatch, at: usize, fingerprint: Option<&str>) -> String {
     let schema = batch.schema();
     let (mut object, mut is_signed) = (String::from("{"), false);
@@ -207,8 +207,8 @@ fn value(name: &str, array: &ArrayRef, at: usize) -> Option<Value> {
     }
 }
 
-/// Returns bytes as the API takes them: a signature in base64, and a hash in hexadecimal digits. Other bytes are text
-/// whose column is not marked as UTF-8.
+/// Returns bytes as the API takes them: a signature in base64, and a hash in hexadecimal digits. Other bytes are read
+/// as text, because some files do not mark their columns of text as UTF-8.
 fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
     match name {
         "signature" => Some(STANDARD.encode(bytes).into()),

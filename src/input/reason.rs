@@ -30,14 +30,14 @@ impl Reason {
     }
 }
 
-/// A field that a line lacks, with its other fields.
+/// A field that a line lacks, and the fields that may be meant instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoField {
     /// The name of the absent field.
     pub field: String,
-    /// Whether the absent field is that of the id, and not of the text.
+    /// True if the absent field is the id; false if it is the text.
     pub is_id: bool,
-    /// The fields that may be meant, as JSON.
+    /// The names of the fields that may be meant instead, as JSON.
     pub present: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-//! The bytes of a file -> the same bytes, which can be read again. It keeps the last mebibyte that was read. In a
-//! damaged compressed file, the next intact part may begin before the place at which the decoder noticed the damage.
-//! Knows nothing of compression.
+//! The bytes of a file -> the same bytes, which can be read again. At least the last mebibyte that was read is kept.
+//! In a damaged compressed file, the next intact part may begin before the place at which the decoder noticed the
+//! damage. Knows nothing of compression.
 
 use std::io::{self, BufRead, Read};
 
@@ -42,7 +42,8 @@ impl Rewinding {
         self.failed
     }
 
-    /// Goes back to this offset, or to the first byte that is kept if the offset is before it.
+    /// Goes back to this offset. If the bytes at the offset are no longer kept, goes back to the first byte that is
+    /// kept.
     pub(super) fn rewind(&mut self, offset: u64) {
         let at = usize::try_from(offset.saturating_sub(self.begin)).unwrap_or(usize::MAX);
         self.at = at.min(self.buffer.len());

@@ -19,10 +19,9 @@ const GZIP: &[u8] = &[0x1F, 0x8B, 0x08];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 /// The first bytes of a zstd frame that contains the dictionary for all other frames, as in `.warc.zst` files.
 const DICTIONARY: &[u8] = &[0x5D, 0x2A, 0x4D, 0x18];
-/// The last three of the first four bytes of a skippable frame, which contains no data. The first byte is 0x50 to 0x5F.
-/// `pzstd` begins with such a frame.
+/// Bytes 2 to 4 of a skippable frame, which contains no data. Byte 1 is 0x50 to 0x5F. `pzstd` begins with such a frame.
 const SKIPPED: &[u8] = &[0x2A, 0x4D, 0x18];
-/// After damage, gzip members with a longer header are not found. In archives, a header contains at most the name of a
+/// The longest header of a gzip member that is found after damage. In archives, a header contains at most the name of a
 /// file.
 const GZIP_HEADER_BYTES_MAX: usize = 1024;
 /// The longest dictionary, in bytes.
@@ -55,7 +54,7 @@ enum Compression {
 }
 
 enum Decoder {
-    /// Bytes that are not compressed, or the place between two units.
+    /// Reads bytes that are not compressed. Also used between two units.
     Raw(Rewinding),
     Gzip(Box<GzDecoder<Rewinding>>),
     Zstd(Frame),
@@ -134,14 +133,14 @@ impl Units {
         Ok(units)
     }
 
-    /// Does the same for a file.
+    /// Like [`open`](Self::open), for a file.
     pub(super) fn of_file(file: File, window_log_max: u32) -> io::Result<Self> {
         let ahead = file.metadata()?.is_file().then(|| file.try_clone()).transpose()?;
         Ok(Self { file: ahead, ..Self::open(Box::new(file), window_log_max)? })
     }
 
-    /// Returns at most `count` bytes of the file, from `offset` on, without changing the place. Returns `None` if the
-    /// file is compressed, or cannot be read out of order.
+    /// Returns at most `count` bytes of the file, from `offset` on, and does not change the place. Returns `None` if
+    /// the file is compressed, or cannot be read out of order.
     pub(super) fn ahead(&self, offset: u64, count: usize) -> Option<Vec<u8>> {
         let file = self.file.as_ref().filter(|_| !self.are_compressed())?;
         let mut bytes = vec![0; count];
@@ -261,7 +260,7 @@ impl Units {
         Ok(())
     }
 
-    /// Decodes more bytes of the unit, and appends them to those that were not consumed.
+    /// Decodes more bytes of the unit, and appends them to the decoded bytes that were not consumed.
     fn decode(&mut self) -> Result<(), UnitError> {
         self.decoded.drain(..self.at);
         self.at = 0;

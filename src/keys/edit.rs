@@ -14,7 +14,7 @@ use super::file::{self, KeysError, VERSION};
 use super::key::{Key, KeyDigest, KeyLimits, Scores};
 use super::scope::Scope;
 
-/// The most valid keys with the same name: the one in use, and the one that replaces it.
+/// The largest number of valid keys with the same name: the key in use, and the key that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
 /// The beginning of every key. People and programs that look for leaked secrets recognise a key by it.
 const BEGINNING: &str = "hapax_";

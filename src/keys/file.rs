@@ -41,8 +41,9 @@ pub(super) const KEYS_MAX: usize = 1000;
 /// The most entries in the list of collections of a key.
 const PATTERNS_MAX: usize = 100;
 const ID_BYTES_MAX: usize = 32;
-/// The most characters of a name that an error quotes, and the most characters at each end of a detail that is cut.
+/// An error quotes at most this many characters of a name.
 const NAME_CHARS_SHOWN: usize = 80;
+/// If a detail is cut, this many characters stay at each end.
 const DETAIL_CHARS_SHOWN: usize = 250;
 /// The values that a limit may have.
 pub(super) const LIMIT_RANGE: RangeInclusive<u64> = 1..=1_000_000_000_000;
@@ -214,7 +215,7 @@ fn patterns(list: &[String]) -> Result<Option<Vec<Pattern>>, String> {
     Ok(Some(patterns).filter(|_| !are_all(list)))
 }
 
-/// Returns whether a list of collections allows all of them.
+/// Returns whether a list of collections allows all collections.
 pub(super) fn are_all(list: &[String]) -> bool {
     list.iter().any(|text| text == "*")
 }

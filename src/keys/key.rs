@@ -1,4 +1,5 @@
-//! One key: its name, the hash of its text, and its rights. Knows nothing of files and requests.
+//! One key: its name, the hash of its text, and its rights. Decides which names of collections a key may use. Knows
+//! nothing of files and requests.
 
 use std::fmt;
 
@@ -41,8 +42,8 @@ impl KeyDigest {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the first bytes of the hash. A key is looked up by these bytes, and they reveal nothing about the
-    /// others.
+    /// Returns the first bytes of the hash. A key is looked up by these bytes, which reveal nothing about the other
+    /// bytes.
     pub(super) fn beginning(&self) -> u64 {
         u64::from_le_bytes(self.0[..8].try_into().expect("eight bytes"))
     }

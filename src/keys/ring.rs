@@ -110,7 +110,8 @@ impl KeyRing {
         };
         let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect(), Timestamp::now()));
         self.0.keys.store(Arc::clone(&new));
-        // Lost keys are cancelled after the new ones are in use, so that a client that tries again at once is refused.
+        // Keys that were revoked or lost a right are cancelled after the new keys are in use, so that a client that
+        // tries again at once is refused.
         let stays = |key: &Key| new.get(key.digest()).is_some_and(|new| new.covers(key));
         let lost: Vec<_> = old.all().filter(|key| !stays(key)).collect();
         lost.iter().for_each(|key| key.revoked().cancel());
@@ -122,7 +123,7 @@ impl KeyRing {
         let keys = self.0.keys.load();
         let (expired, valid): (Vec<_>, Vec<_>) = keys.all().partition(|key| key.is_expired(now));
         if expired.iter().any(|key| !key.revoked().is_cancelled()) {
-            // The limits of other keys may apply from now on.
+            // From now on, the limits of another key with the same name may apply.
             self.0.keys.store(Arc::new(Keys::new(keys.all().map(|key| Key::clone(key)).collect(), now)));
         }
         expired.iter().for_each(|key| key.revoked().cancel());
@@ -209,7 +210,7 @@ mod tests {
         assert!(found(&ring, "d").is_none());
         // A key with the same text but fewer rights gets a new token.
         assert!(!found(&ring, "b").unwrap().revoked().is_cancelled());
-        // A key that was kept can still be cut off later.
+        // A key that was kept can still be revoked later.
         assert_eq!(ring.replace(Vec::new()), 3);
         assert!(a.revoked().is_cancelled() && found(&ring, "a").is_none());
     }

@@ -79,7 +79,7 @@ fn warn_of_no_key(path: &Path) {
 /// The findings of the last check.
 #[derive(PartialEq, Eq)]
 enum Seen {
-    /// The file can be used. This is the content from which the keys in use come.
+    /// The file can be used. The value is the content from which the keys in use were read.
     Good(Vec<u8>),
     /// The reason why the file cannot be used.
     Bad(String),
@@ -149,7 +149,8 @@ impl Watch {
                 match (ring.expire(Timestamp::now()), ended) {
                     (0, _) => warn_of_no_key(&self.path),
                     (_, 0) => tracing::info!(%path, keys = count, "read the keys file again"),
-                    // This message differs from the one above, because a line that repeats a recent one is left out.
+                    // This message differs from the one above, because the log leaves out a line that repeats a recent
+                    // line.
                     (_, _) => tracing::info!(%path, keys = count, revoked = ended, "keys were revoked"),
                 }
                 self.seen = Seen::Good(content);

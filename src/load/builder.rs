@@ -21,7 +21,7 @@ use crate::store::{
 use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
 use crate::verdicts::{Settings, is_of_nothing, is_packed_text};
 
-/// The number of rows that are looked up together. `stop` is called before each such group.
+/// The number of rows that are looked up together. `stop` is called before each such group of rows.
 const TOGETHER: usize = 64;
 /// A row of a file has at least this many bytes, unless the file compresses well.
 const ROW_BYTES: u64 = 128;
@@ -114,7 +114,8 @@ pub fn build(
     if stop() { Err(LoadError::Cancelled) } else { Ok(Made { file, loaded }) }
 }
 
-/// Returns how many rows a file has by its metadata, but at most as many as the size of the file makes plausible.
+/// Returns the number of rows according to the file's metadata, but at most the number that is plausible for a file of
+/// this size.
 fn rows_at_most(file: &LoadFile) -> usize {
     usize::try_from(file.rows().min(file.bytes() / ROW_BYTES)).unwrap_or(0)
 }
@@ -231,7 +232,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Returns the shingles or the text of a row if the collection stores them. Then the row must have them.
+    /// If the collection stores shingles or texts, returns those of a row, and refuses a row without them.
     fn payload(&self, given: Option<(Vec<u8>, u64)>) -> Result<Option<Arc<Payload>>, Failed> {
         let kind = match self.keep {
             Keep::Signature => return Ok(None),
@@ -278,7 +279,7 @@ impl Rows {
         let mut failed = None;
         let verdict = stored_verdict::from_json(json, |(id, overlap)| match self.row_of(&id) {
             Ok(Some((known, earlier))) => Ok(self.judged(ours, known.seq, &earlier, overlap)),
-            Ok(None) => Err(format!("no earlier row has the id {:?} of a match", id.as_str())),
+            Ok(None) => Err(format!("a match names the id {:?}, but no earlier row has this id", id.as_str())),
             Err(error) => {
                 failed = Some(error);
                 Err(String::new())
@@ -326,8 +327,8 @@ struct KnownRow {
     stands: bool,
 }
 
-/// The rows by the hash of their id. A row takes 16 bytes and the overhead of the table. The hash has a random key, so
-/// that nothing in a file can make many ids have the same hash.
+/// The rows that were added, indexed by the hash of their id. A row takes 16 bytes and the overhead of the table. The
+/// hash has a random key, so that nothing in a file can make many ids have the same hash.
 #[derive(Default)]
 struct KnownRows {
     key: RandomState,

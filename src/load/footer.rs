@@ -14,7 +14,7 @@ const MAGIC: &[u8] = b"PAR1";
 const FOOTER_BYTES_MAX: u64 = 64 << 20;
 /// The deepest nesting of the schema.
 const SCHEMA_DEPTH_MAX: usize = 32;
-/// The field of a schema's element that has the number of its children.
+/// The field, in an element of the schema, with the number of the element's children.
 const CHILDREN: i16 = 5;
 
 /// Checks the metadata of a file. The file is at its beginning afterwards.

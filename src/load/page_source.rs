@@ -1,6 +1,6 @@
 //! Reads the pages of a Parquet file into buffers that are used again. Otherwise, the allocator would return each large
-//! buffer to the system at once, and the system would clear the memory of each new buffer. This takes longer than
-//! reading the page.
+//! buffer to the system at once, and the system would clear the memory of each new buffer. Clearing the memory takes
+//! longer than reading the page.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};

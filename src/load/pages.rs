@@ -11,20 +11,21 @@ use super::thrift::{PAGE_HEADER, ThriftWalk};
 
 /// The longest page, after decompression. Libraries begin a new page after one MiB, or after a longer value.
 const PAGE_BYTES_MAX: i64 = 64 << 20;
-/// The most values of a page of lists. A row of such a page may have any number of values.
+/// The largest number of values in a page of lists. A row of such a page may have any number of values.
 const LIST_VALUES_MAX: i64 = 4_000_000;
-/// The numbers of bytes of a header that are read. If a header is longer than one number, the next number is tried.
-/// Statistics in a header may be long: for a column of signatures, they contain four signatures.
+/// How many bytes are read to parse a header. If a header is longer than one of these numbers, the next number is
+/// tried. Statistics in a header may be long: for a column of signatures, they contain four signatures.
 const HEADER_BYTES: [u64; 3] = [512, 8 << 10, 1 << 20];
-/// Fields of a page header: the length of the page after decompression, its length in the file, and the number of its
-/// values. The third field has a place of its own in data pages of version 1, in dictionaries, and in data pages of
-/// version 2.
+/// The field of a page header with the length of the page after decompression.
 const UNPACKED: [i16; 1] = [2];
+/// The field with the length of the page in the file.
 const PACKED: [i16; 1] = [3];
+/// The paths to the number of the page's values: in data pages of version 1, in dictionaries, and in data pages of
+/// version 2.
 const VALUES: [[i16; 2]; 3] = [[5, 1], [7, 1], [8, 1]];
 
-/// Checks the pages of the columns that `is_read` names. Returns the length of the longest page of texts or bytes; no
-/// text or byte string in the file is longer. The file is at its beginning afterwards.
+/// Checks the pages of the columns that `is_read` names. Returns the length of the longest page of texts or bytes. No
+/// text or byte string in the file is longer than this. The file is at its beginning afterwards.
 pub(super) fn check(
     file: &mut File,
     metadata: &ParquetMetaData,
@@ -57,7 +58,7 @@ pub(super) fn check(
     Ok(longest)
 }
 
-/// Returns the length of the longest page, after decompression. `None`: a page has an impossible size.
+/// Returns the length of the longest page, after decompression. Returns `None` if a page has an impossible size.
 fn longest_page(file: &mut File, begin: u64, bytes: u64, is_list: bool) -> Option<i64> {
     let end = begin.checked_add(bytes)?;
     let (mut at, mut longest) = (begin, 0);

@@ -13,10 +13,11 @@ use super::page_source::PageSource;
 use super::{footer, pages};
 use crate::telemetry::logs::without_panic_logs;
 
-/// The most rows in a batch, and approximately its most bytes.
+/// The largest number of rows in a batch.
 const BATCH_ROWS: usize = 4096;
+/// The approximate largest number of bytes in a batch.
 const BATCH_BYTES: i64 = 16 << 20;
-/// The most bytes of a batch's column if all rows have the longest value.
+/// The largest number of bytes that one column of a batch takes if all rows have the longest value.
 const EXPANDED_BYTES: i64 = 64 << 20;
 
 /// Opens a file, so that it can be read in batches of a suitable size. Checks its metadata, and the pages of the

@@ -20,7 +20,7 @@ use super::settings::FileSettings;
 /// Rows that were read together, in order. Only the last row may be wrong; if it is, the file is not read further.
 type Batch = Vec<Result<Row, Wrong>>;
 
-/// The number of batches that wait for the builder.
+/// The number of batches that may wait for the builder.
 const BATCHES_WAITING: usize = 1;
 /// A column of a row group is refused if it decompresses to more than `SUSPECT_BYTES`, and to more than `SUSPECT_RATIO`
 /// times its size on disk.
@@ -97,7 +97,7 @@ impl LoadFile {
     }
 
     /// Refuses columns that decompress to far more bytes than rows need. This check trusts the metadata of the file.
-    /// The header of a page may contradict it; `pages.rs` checks the headers.
+    /// The header of a page may contradict the metadata; `pages.rs` checks the headers.
     fn check_sizes(&self) -> Result<(), LoadError> {
         let groups = self.builder.metadata().row_groups().iter();
         for chunk in groups.flat_map(|group| group.columns()) {

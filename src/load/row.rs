@@ -18,13 +18,13 @@ use crate::types::{Capture, CaptureDate, DocId, Label, Labels, Metadata, PageMar
 /// The last moment of the year 9999, in milliseconds. RFC 3339 cannot express a later one.
 const TIME_MAX: i64 = 253_402_300_799_999;
 
-/// The column of a wrong value, and its fault.
+/// The column of a wrong value, and the fault of the value.
 pub(super) type Wrong = (Column, String);
 
-/// The values of a row. The verdict is still the text of the file, which is not checked yet.
+/// The values of a row. The verdict is still the unchecked text from the file.
 pub(super) struct Row {
     pub(super) id: DocId,
-    /// `None`: the text was empty.
+    /// `None` if the text was empty.
     pub(super) signature: Option<Vec<u8>>,
     pub(super) content: Option<u128>,
     pub(super) shingles: Option<u64>,
@@ -39,8 +39,8 @@ pub(super) struct Row {
     pub(super) additions: Additions,
 }
 
-/// Returns the values of all rows. If a row is wrong, returns the rows before it, and then its fault. A signature has
-/// `signature_bytes`.
+/// Returns the values of all rows. If a row is wrong, the result ends with the fault of this row, and the rows after it
+/// are not read. Each signature must have `signature_bytes` bytes.
 pub(super) fn rows(batch: &RecordBatch, signature_bytes: usize) -> Vec<Result<Row, Wrong>> {
     let columns = Columns { arrays: COLUMNS.map(|doc| batch.column_by_name(doc.name)) };
     let mut rows = Vec::with_capacity(batch.num_rows());
@@ -54,7 +54,7 @@ pub(super) fn rows(batch: &RecordBatch, signature_bytes: usize) -> Vec<Result<Ro
 }
 
 struct Columns<'a> {
-    /// By [`Column`]; `None` if the batch does not have the column.
+    /// The array of each column, indexed by [`Column`]; `None` if the batch does not have the column.
     arrays: [Option<&'a ArrayRef>; COLUMNS.len()],
 }
 
@@ -91,7 +91,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Returns the array of a column; `None` if this row has no value in it.
+    /// Returns the array of a column; `None` if this row has no value in the column.
     fn column(&self, column: Column, at: usize) -> Option<&'a ArrayRef> {
         self.arrays[column as usize].filter(|array| array.is_valid(at))
     }

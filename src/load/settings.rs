@@ -15,18 +15,18 @@ const SPEC: &str = "hapax.spec";
 pub(crate) const FINGERPRINT: &str = "hapax.fingerprint";
 const SETTINGS: &str = "hapax.settings";
 
-/// The settings that a file gives for its collection.
+/// The settings that a file contains for its collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileSettings {
     pub spec: Spec,
     /// The version of the extractor with which the collection was created.
     pub extractor: u32,
-    /// `None`: the metadata has no settings except the spec.
+    /// `None` if the metadata has no settings except the spec.
     settings: Option<Settings>,
 }
 
-/// All settings except the spec, as a file has them. A program that only makes signatures knows only the threshold and
-/// the banding, so the other fields have defaults.
+/// All settings except the spec, as a file stores them. A program that only makes signatures knows only the threshold
+/// and the banding, so the other fields have defaults.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Json {
@@ -85,7 +85,7 @@ impl FileSettings {
         Ok(Self { spec, extractor, settings })
     }
 
-    /// Returns the settings for a file that a collection with these settings is written to.
+    /// Returns the settings that are written to a file when a collection with these settings is exported.
     pub fn of(settings: &Settings, extractor: u32) -> Self {
         Self { spec: settings.spec.clone(), extractor, settings: Some(settings.clone()) }
     }
@@ -102,7 +102,7 @@ impl FileSettings {
         .filter_map(|(key, value)| Some((key.to_owned(), value?)))
     }
 
-    /// Returns the settings of the new collection. If the file has none, they are those of `default`, except that only
+    /// Returns the settings of the new collection. A file without settings gets those of `default`, except that only
     /// signatures are stored and compared, because such a file has nothing else.
     pub fn settings(&self, default: &Settings) -> Settings {
         self.settings.clone().unwrap_or_else(|| {

@@ -1,5 +1,5 @@
 //! The verdict of an insertion <-> its JSON in a file, which names matches by their ids. The JSON does not say how many
-//! slots match: that is computed again from the signatures.
+//! slots match: this number is computed again from the signatures.
 
 use serde::{Deserialize, Serialize};
 

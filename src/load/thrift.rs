@@ -201,7 +201,8 @@ impl<'a, F: FnMut(&[i16], i64)> ThriftWalk<'a, F> {
         Self { rest: bytes, elements: 0, path: Vec::new(), integers }
     }
 
-    /// Walks through a struct, and returns the number of bytes after it. `None`: the bytes are not such a struct.
+    /// Walks through a struct, and returns the number of bytes after it. Returns `None` if the bytes are not such a
+    /// struct.
     pub(super) fn walk(mut self, kind: Kind) -> Option<usize> {
         self.value(wire::STRUCT, Some(kind))?;
         Some(self.rest.len())

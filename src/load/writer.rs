@@ -21,7 +21,7 @@ use super::stored_verdict;
 use crate::store::Record;
 use crate::types::{CaptureDate, DocId, PayloadDigest};
 
-/// The bytes of a row group, which is in memory until it is written.
+/// The size of a row group, in bytes. A row group is in memory until it is written.
 const GROUP_BYTES: usize = 16 << 20;
 
 /// A record with the ids that its row names.
@@ -78,12 +78,12 @@ struct Builders {
     id: StringBuilder,
     signature: FixedSizeBinaryBuilder,
     content: FixedSizeBinaryBuilder,
-    /// `shingles`, `payload_shingles`.
+    /// The columns `shingles` and `payload_shingles`.
     counts: [UInt64Builder; 2],
-    /// `verdict`, `representative`, `metadata`, `date`, `payload_digest`.
+    /// The columns `verdict`, `representative`, `metadata`, `date` and `payload_digest`.
     texts: [StringBuilder; 5],
     linked: BooleanBuilder,
-    /// `first_seen`, `id_first_seen`, `last_seen`.
+    /// The columns `first_seen`, `id_first_seen` and `last_seen`.
     times: [TimestampMillisecondBuilder; 3],
     labels: ListBuilder<StringBuilder>,
     payload: BinaryBuilder,

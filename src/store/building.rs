@@ -1,6 +1,6 @@
 //! Makes a whole collection's file from records, in one transaction and without a log. While it is made, the file has a
 //! name that is never opened as a collection. In: records, in order of `seq`. Out: a complete and checked file on disk.
-//! It gets its final name in one step.
+//! The file gets its final name in one step.
 
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ use super::record::Record;
 use super::settings::Meta;
 use crate::types::{DocId, Seq};
 
-/// The operation in errors.
+/// The name of the operation in error messages.
 const BUILDING: &str = "building its file";
 
 /// A group is written when it has `GROUP_MAX` documents, or `GROUP_BYTES_MAX` bytes of payloads and metadata.
 const GROUP_MAX: usize = 256;
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
-/// The parts of an added record. Later records are compared with them.
+/// The parts of an added record with which later records are compared.
 pub struct Earlier {
     pub id: DocId,
     pub signature: Vec<u8>,
-    /// `None` if the client gave only a signature.
+    /// The hash of the content; `None` if the client gave only a signature.
     pub content: Option<ContentHash>,
 }
 

@@ -1,5 +1,5 @@
-//! The changes that a writer stores. Most have a position in the commit order. A [`Touch`](Change::Touch) has none,
-//! because it changes no answer.
+//! The changes that a writer stores. Most changes have a position in the commit order. A [`Touch`](Change::Touch) has
+//! no position, because it changes no answer.
 
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ pub enum Change {
     },
     /// Begins a merge of another collection.
     BeginMerge(Arc<Merge>),
-    /// Notes what a merge did with a document. It has no position of its own, because it is written with the document.
+    /// Notes what a merge did with a document. This change has no position of its own, because it is written with the
+    /// document.
     Merged(Arc<Merged>),
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },

@@ -16,7 +16,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// SQLite's errors if the disk can no longer return the data that it stores.
+/// The error codes of SQLite for a disk that can no longer return its data.
 const UNREADABLE: [i32; 3] = [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS];
 
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
-//! Hashes a document id to 64 bits. Memory holds this hash instead of the id.
-//! The hash is stored with the signature. A change here orphans every stored id, so a test pins the output.
+//! Hashes a document id to 64 bits. Memory holds this hash instead of the id. The hash is stored with the signature. If
+//! the hash function changed, no stored id would be found again, so a test pins the output.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -190,8 +190,8 @@ impl Store {
         Ok(representative.map(|member| (member.head.seq, member.head.id)))
     }
 
-    /// Runs `work`, which reads from this store. If the store had no file open for reading before, its files are closed
-    /// afterwards. Background work therefore does not keep the files of idle collections open.
+    /// Runs `work`, which reads from this store. If the store had no file open for reading before, the files that
+    /// `work` opened are closed afterwards. Background work therefore does not keep the files of idle collections open.
     pub fn in_passing<T>(&self, work: impl FnOnce() -> T) -> T {
         let unused = self.readers.are_unused();
         let done = work();
@@ -239,7 +239,8 @@ impl Store {
         self.readers.read(|snapshot| records::whole(snapshot, after, limit, bytes_max))
     }
 
-    /// Hides documents of a deletion from all lists. They must be in order of `seq`. Reads by `seq` still find them.
+    /// Hides the documents of a deletion from all lists. `seqs` must be in ascending order. A read of one `seq` still
+    /// finds its document.
     pub fn hide(&self, deletion: Seq, seqs: Arc<[Seq]>) {
         self.readers.set_doomed(|doomed| doomed.with(deletion, seqs));
     }
@@ -249,7 +250,7 @@ impl Store {
         self.readers.doomed().has(seq)
     }
 
-    /// Forgets the hidden documents of a deletion. Call this after they are removed from the disk.
+    /// Ends the hiding of a deletion's documents. Call this after the documents are removed from the disk.
     pub fn forget_hidden(&self, deletion: Seq) {
         self.readers.set_doomed(|doomed| doomed.without(deletion));
     }

@@ -4,16 +4,17 @@
 //! must not know about the index, about the threads that wait for a commit, or about HTTP.
 //!
 //! ```text
-//! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads of a document
-//! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, id_first_seen, sum
+//! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, labels, sum  the part that boot reads
+//! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, id_first_seen,
+//!            page_hash, extractor, capture_date, payload_digest, sum         the rest of a document
 //! payload    seq, kind, shingles, size_sum, bytes, sum                       shingles or text, if these are kept
 //! golden     pair, name, a, b, duplicate, sum                                labelled pairs of texts, never documents
-//! job        number, job, sum                                                jobs and how far they are, as JSON
-//! doomed     first, deletion, seqs, sum                                      what deletions by label have yet to remove
-//! merged     place, merge, source, report, sum                               what a merge did with each document
-//! statistics place, label, counts, sum                                      what became of the documents that were sent
+//! job        number, job, sum                                                jobs and their progress, as JSON
+//! doomed     first, deletion, seqs, sum                                      deleted by label, but not removed yet
+//! merged     place, merge, source, report, sum                               the report of a merge on each document
+//! statistics place, label, counts, sum                                       counts of the documents that were sent
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
-//! meta       name, spec, keep, created, the settings that can change, sum
+//! meta       name, spec, keep, extract, extractor, created, seen_floor, the settings that can change, sum
 //! ```
 //!
 //! With SQLite alone, one flipped bit in a page header can silently drop rows. Therefore each row has a checksum over

@@ -1,8 +1,9 @@
 //! Limits how much a fault or a client can write to the log. A full disk once caused 79,930 lines (41 MB) in 8 seconds.
 //! In: every event. Out: whether its line is written; and every 10 s, how many lines were left out.
 //!
-//! Among equal lines of level info and above, only one is written per period. Among lines that differ, each place in
-//! the source may write a few per period and collection. Lines that differ only in times and counts are equal.
+//! The limits are for lines of level info and above. If a line was written, equal lines are left out until the period
+//! ends. Lines that differ only in times and counts are equal. In each period, a place in the source may write a few
+//! different lines for each collection.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Write};
@@ -23,14 +24,14 @@ use super::names;
 const PERIOD: Duration = Duration::from_secs(10);
 /// The number of different lines that one place in the source may write per period and collection.
 const DIFFERENT_MAX: usize = 10;
-/// The number of places, by collection, that are tracked. If this number is reached, all lines are written until the
-/// period ends.
+/// The largest number of pairs of a place and a collection that are tracked. If this number is reached, all lines are
+/// written until the period ends.
 const PLACES_MAX: usize = 4096;
-/// The target of the lines that report what was left out. They are always written.
+/// The target of the lines that report how many lines were left out. These reports are always written.
 const TARGET: &str = "hapax::log";
-/// The targets of lines that are always written. They must never be left out because of other lines. `AUDIT`: which key
-/// did what. `REFUSED`: which addresses were refused; `Refusals` bounds the number of these lines.
+/// The target of lines that say which key did what. These lines are always written, whatever other lines there are.
 pub(crate) const AUDIT: &str = "hapax::audit";
+/// The target of lines that say which addresses were refused. They are always written; `Refusals` limits their number.
 pub(crate) const REFUSED: &str = "hapax::refused";
 
 #[derive(Clone, Default)]

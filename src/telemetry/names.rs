@@ -3,7 +3,7 @@
 //! In: nothing. Out: constants for the code that measures, descriptions for the recorder, and the tables of
 //! docs/metrics.md. It must not know which code sets a metric, or when.
 //!
-//! Each metric has one declaration, in its section of the page. After a change, write the page with
+//! Each metric is declared once, in the same section as in docs/metrics.md. After a change here, write that page with
 //! `HAPAX_RECORD=1 cargo test --locked --test it reference_pages`.
 //!
 //! Renaming a metric breaks dashboards. Names are part of the interface, like routes.
@@ -86,7 +86,7 @@ pub mod label {
     pub const SIMILARITY: &str = "similarity";
     /// The number of a band, from 0.
     pub const BAND: &str = "band";
-    /// The number of bands, and of rows in each, of a collection.
+    /// The number of bands of a collection. [`ROWS`] is the number of rows in each band.
     pub const BANDS: &str = "bands";
     pub const ROWS: &str = "rows";
     /// `estimate`, `borderline` or `exact`.
@@ -107,7 +107,7 @@ pub mod value {
     pub const SOURCE_TEXT: &str = "text";
     /// [`super::label::SOURCE`]: near-duplicates made by replacing slots of a stored signature.
     pub const SOURCE_SLOTS: &str = "slots";
-    /// [`super::label::KIND`]: a pair of a golden set.
+    /// [`super::label::KIND`]: a pair of a golden set that is labelled as duplicates.
     pub const PAIR_DUPLICATE: &str = "duplicate";
     pub const PAIR_DIFFERENT: &str = "different";
     /// [`super::label::BOUND`]: `limits.bucket_read_max`.

@@ -1,7 +1,7 @@
 //! The Prometheus recorder: series that appear and disappear, histograms with fixed buckets, and rendering.
 //! `buckets.rs` has the bounds of the buckets.
 //! In: the values that the macros of `metrics` record. Out: the text of `/metrics`. It must not know about routes or
-//! collections, or about the code that asks for the text.
+//! collections, or about the code that requests the text.
 //!
 //! `metrics-exporter-prometheus` keeps every series until the process ends: creating and dropping 481 collections
 //! increased `/metrics` from 35 KB to 4.6 MB. Here, a series with a label of [`label::PASSING`] exists only while the
@@ -27,15 +27,15 @@ use super::striped::{OneCopy, Striped, StripedCounter};
 /// The series of the process's recorder; empty if none is installed, as in unit tests.
 static INSTALLED: OnceLock<Arc<Series>> = OnceLock::new();
 
-/// Allows series with this value of a passing label from now on. Each call must be undone by one call of [`release`],
-/// or all calls together by one call of [`forget`].
+/// From now on, series with this value of a passing label are stored. Each call must be undone: either by its own call
+/// of [`release`], or together with all others by a single call of [`forget`].
 pub fn admit(label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         *series.admitted.write().entry((label, value.to_owned())).or_default() += 1;
     }
 }
 
-/// Undoes one [`admit`]. After the last one is undone, the series with this label are removed.
+/// Undoes one call of [`admit`]. If all calls for this value are undone, the series with this value are removed.
 pub fn release(label: &'static str, value: &str) {
     let Some(series) = INSTALLED.get() else { return };
     let mut admitted = series.admitted.write();
@@ -47,14 +47,15 @@ pub fn release(label: &'static str, value: &str) {
     }
 }
 
-/// Removes the series with this label, even if handles to these series are still held.
+/// Removes the series with this value of the label, even if handles to these series still exist.
 pub fn forget(label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         series.remove(&mut series.admitted.write(), label, value);
     }
 }
 
-/// Removes the gauges of one metric with this label, because the values of their other labels are outdated.
+/// Removes the gauges of one metric with this value of the label, because the values of their other labels are
+/// outdated.
 pub fn withdraw(metric: &str, label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         let is_of = |key: &Key| key.name() == metric && key.labels().any(|of| of.key() == label && of.value() == value);
@@ -346,8 +347,7 @@ mod tests {
         old.iter().for_each(|(_, counter)| counter.increment(7));
         old_waits.record(1.0);
         series.remove(&mut series.admitted.write(), label::COLLECTION, "a");
-        // A handle that was made before keeps working. A handle that is looked up later does not count. Neither is
-        // shown.
+        // A handle from before the removal still works, and a new handle does nothing. The values of neither are shown.
         old[0].1.increment(1);
         old_waits.record(1.0);
         counter(&series, &[(label::COLLECTION, "a")]).increment(1);

@@ -100,7 +100,7 @@ pub enum PayloadKind {
     Text,
 }
 
-/// Returns the upper half of a content hash. Memory holds only this half, which is enough to propose exact duplicates.
+/// Returns the upper half of a content hash. Only this half is in memory, which is enough to propose exact duplicates.
 pub fn content_prefix(content: ContentHash) -> u64 {
     (content.0 >> 64) as u64
 }

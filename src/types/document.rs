@@ -49,7 +49,7 @@ pub struct Document {
     pub verdict: VerdictKind,
     /// The id of the original, if the document was found to be a duplicate.
     pub duplicate_of: Option<DocId>,
-    /// The id of the first-seen document of its cluster; absent if it is this document.
+    /// The id of the first-seen document of its cluster; absent if that is this document itself.
     pub representative: Option<DocId>,
     /// Whether the document is a link, which has no postings.
     pub linked: bool,

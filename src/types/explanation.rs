@@ -12,7 +12,7 @@ const BUCKET_BYTES: usize = 64;
 /// The largest size of a document as JSON without its id, in bytes.
 const BELOW_BYTES: usize = 160;
 
-/// The documents and buckets that a lookup looked at.
+/// The documents and buckets that a lookup read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     pub bands: u32,
@@ -36,7 +36,7 @@ pub struct BucketLook {
     pub documents: u64,
 }
 
-/// The numbers of postings and documents that were not looked at, by reason.
+/// The numbers of postings and documents that were not read, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hidden {
     /// Postings beyond the limit on reading one bucket. A document may be counted once for each band.

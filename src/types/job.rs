@@ -37,7 +37,7 @@ pub struct Merge {
     /// The place of the merge in the commit order, which is also its number.
     pub number: Seq,
     pub source: MergeSource,
-    /// The `seq` in the source of the last document that was decided on.
+    /// The last document on which a decision was made, as its `seq` in the source.
     pub after: Seq,
     pub on_duplicate: OnDuplicate,
     pub on_existing: OnExisting,

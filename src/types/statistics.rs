@@ -6,8 +6,7 @@ use super::verdict::{Outcome, Verdict, VerdictKind};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     pub documents: u64,
-    /// The documents by verdict: unique, near duplicates, exact duplicates and empty. Unchanged documents are not among
-    /// them.
+    /// Documents with the verdict `unique`. This count and the next three leave out unchanged documents.
     pub unique: u64,
     pub near_duplicates: u64,
     pub exact_duplicates: u64,

@@ -149,8 +149,8 @@ pub struct Verdict {
     pub omitted_matches: u64,
     /// The number of distinct documents compared. Documents with equal signatures count as one.
     pub candidates: u32,
-    /// The number of postings and candidates that were not looked at because of a limit. If it is above 0, one of them
-    /// may be a match. A document may be counted once for each band.
+    /// The number of postings and candidates that were not read because of a limit. If the number is above 0, one of
+    /// these documents may be a match. A document may be counted once for each band.
     pub unread: u64,
     /// The number of shingles of the document, repeats counted; absent if the client sent a signature without
     /// `shingles`.

@@ -91,7 +91,7 @@ pub enum BackupState {
 pub struct BackupContents {
     /// The time when it was made, RFC 3339, UTC.
     pub made: String,
-    /// In the order of their names.
+    /// The collections, in the order of their names.
     pub collections: Vec<BackupEntry>,
 }
 

@@ -33,7 +33,7 @@ pub struct ClusterPage {
     pub representative: DocId,
     /// The number of documents of the cluster. Only the first page has it.
     pub documents: Option<u64>,
-    /// In order of `seq`, so the representative is the first member of the first page.
+    /// The documents in order of `seq`, so the representative is the first member of the first page.
     pub members: Vec<ClusterMember>,
     /// The cursor of the next page.
     pub next: Option<Cursor>,

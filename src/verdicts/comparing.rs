@@ -1,5 +1,5 @@
-//! The similarity of two documents, computed from their signatures, or from their shingles if these decide. This file
-//! knows nothing of where documents are stored.
+//! The similarity of two documents, computed from their signatures, or from their shingles if the shingles decide. This
+//! file knows nothing of where documents are stored.
 
 use hapax_core::{ShingleSet, SignatureShape, Spec, tuning, verify};
 

@@ -15,9 +15,9 @@ pub struct GoldenReport {
     pub banding: Banding,
     pub threshold: f64,
     pub verify: Verify,
-    /// All pairs.
+    /// The counts of all pairs.
     pub all: GoldenStretch,
-    /// The pairs by ranges of their exact similarity, in order.
+    /// The counts of each range of exact similarities, in the order of the ranges.
     pub stretches: Vec<GoldenStretch>,
     /// The pairs whose verdict differs from the label.
     pub failed: Vec<GoldenFailure>,

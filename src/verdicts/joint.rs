@@ -1,6 +1,7 @@
 //! The verdicts of several collections on one document -> one answer. For a check, the matches of all collections are
 //! in one list, the best first. For an insertion, the answer has the verdict of the document's own collection, and the
-//! matches in other collections are a second list. Knows nothing of collections except their names.
+//! matches in other collections are a second list. The opinion of a collection is its verdict without the matches.
+//! Knows nothing of collections except their names.
 
 use std::iter::Peekable;
 
@@ -28,7 +29,7 @@ pub struct JointVerdict {
 struct Several {
     /// The opinions, in the order in which the collections were asked. The first is that of the collection of the path.
     said: Vec<Said>,
-    /// The matches in other collections, for an insertion. For a check, the verdict has them.
+    /// The matches in other collections, for an insertion. For a check, the verdict has these matches.
     elsewhere: Option<Found>,
 }
 
@@ -126,8 +127,8 @@ impl JointVerdict {
         all.times = LookupTimes::new(all.times.probe() + next.times.probe(), all.times.verify() + next.times.verify());
     }
 
-    /// Makes the answer for an insertion into `collection`, with the opinions of other collections. These change two
-    /// fields of the verdict. `unread` becomes the sum over all collections. `revisit` becomes the best one of all
+    /// Makes the answer for an insertion into `collection`, with the opinions of other collections. The opinions change
+    /// two fields of the verdict. `unread` becomes the sum over all collections. `revisit` becomes the best one of all
     /// collections.
     pub(crate) fn inserted(collection: &CollectionName, mut verdict: Verdict, elsewhere: Elsewhere) -> Self {
         let Elsewhere { said: others, found, revisit } = elsewhere;

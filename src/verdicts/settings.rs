@@ -53,7 +53,7 @@ pub struct MemoryConfig {
     pub index_bytes_max: Option<u64>,
     /// The largest size of the ids that are kept in memory for answers, in bytes. 0: none are kept.
     pub id_cache_bytes_max: u64,
-    /// The bound of the whole process. While it is reached, the index does not grow.
+    /// The memory limit of the whole process. While this limit is reached, the index does not grow.
     pub process: Arc<Bound>,
 }
 
@@ -89,8 +89,8 @@ pub struct Limits {
     pub candidates_max: usize,
     /// The largest number of candidates whose shingles are compared in one lookup, if matches are verified exactly.
     pub exact_reads_max: usize,
-    /// The largest number of bytes of shingles or texts read from disk for this comparison. One document is always
-    /// read, whatever its length.
+    /// The largest number of bytes of shingles or texts that one lookup reads from disk to compare shingles. One
+    /// document is always read, whatever its length.
     pub exact_bytes_max: u64,
     /// The largest number of decisions that may wait for the disk.
     pub commit_queue_max: usize,
@@ -114,7 +114,7 @@ pub struct Settings {
     pub spec: Spec,
     /// The data that is stored with signatures.
     pub keep: Keep,
-    /// The text of a page that is compared.
+    /// The part of a page's text that is compared.
     pub extract: Extract,
     pub banding: Banding,
     /// Whether a client or the configuration set the banding. If not, it follows the threshold.
@@ -129,7 +129,7 @@ pub struct Settings {
     pub touch: bool,
 }
 
-/// New settings. An absent one stays as it is, except that an automatic banding follows the threshold.
+/// New settings. An absent setting stays as it is, except that an automatic banding follows the threshold.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     pub banding: Option<BandingAsked>,
@@ -192,9 +192,9 @@ impl Settings {
         }
     }
 
-    /// Returns the settings of a new collection: the requested ones, and those of `default` for the others. The banding
-    /// of `default` is used only if shape and threshold are also those of `default`. If `keep` is absent, an external
-    /// spec stores only signatures. Any other spec stores at least the shingles if `verify` compares them.
+    /// Returns the settings of a new collection: the requested ones, and those of `default` in place of absent ones.
+    /// The banding of `default` is used only if shape and threshold are also those of `default`. If `keep` is absent,
+    /// an external spec stores only signatures. Any other spec stores at least the shingles if `verify` compares them.
     /// [`checked`](Self::checked) refuses settings that are not possible.
     pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
         let SettingsAsked { spec, keep, extract, banding, threshold, verify, ttl, touch } = asked;

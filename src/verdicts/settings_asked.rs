@@ -44,7 +44,7 @@ pub struct SettingsAsked {
     pub spec: Spec,
     /// The data to store with signatures.
     pub keep: Option<Keep>,
-    /// The text of a page to compare.
+    /// The part of a page's text to compare.
     pub extract: Option<Extract>,
     pub banding: Option<BandingAsked>,
     /// The similarity from which two documents are near duplicates.

@@ -37,7 +37,7 @@ pub(crate) struct Findings {
     revisit: Option<Revisit>,
 }
 
-/// The other parts of a verdict.
+/// The parts of a verdict that are not findings.
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictContext {
     pub outcome: Outcome,
@@ -63,8 +63,8 @@ pub(crate) struct VerdictContext {
 }
 
 impl Findings {
-    /// Makes findings from the documents that were found, the best first. At most `limit` are listed. The best one
-    /// decides the verdict, even if no document is listed.
+    /// Makes findings from the documents that were found, the best first. At most `limit` of them are listed. The best
+    /// one decides the verdict, even if no document is listed.
     pub(crate) fn of(spec: &Spec, cited: impl Iterator<Item = Cited>, limit: usize) -> Self {
         let mut matches = Vec::with_capacity(cited.size_hint().1.unwrap_or(0));
         matches.extend(cited.map(|cited| worded(spec, cited)));
@@ -148,8 +148,8 @@ impl Findings {
     }
 }
 
-/// Returns the verdict on a document without a token. Such a document is never stored. `replaced` is the time at which
-/// the content that it replaces was first stored.
+/// Returns the verdict on a document without a token. Such a document is never stored. If it replaces earlier content
+/// of its id, `replaced` is the time at which the earlier content was first stored.
 pub(crate) fn empty_verdict(
     id: Option<DocId>,
     outcome: Outcome,

@@ -1,6 +1,6 @@
-"""The keys of the servers under test, and what openapi.yaml and docs/keys.md say that each may do.
+"""The keys of the servers under test, and the rights of each key by openapi.yaml and docs/keys.md.
 
-`judge` compares one answer with that. It knows nothing of Schemathesis.
+`judge` compares one answer with these rights. This module does not depend on Schemathesis.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ class Key:
     scores: str = "full"
     limits: tuple = ()
     expires: str | None = None
-    # Whether it is in the file.
+    # Whether the keys file contains this key.
     known: bool = True
 
     @property
@@ -60,7 +60,7 @@ OTHERS = [
     Key("loader", ("load",), ("ex*",)),
     Key("tenant", ("admin", "metrics", "read"), ("default", "links")),
     VERDICT,
-    # The last limit is never reached by one request at a time.
+    # The tests send one request at a time, so they never reach the last limit.
     Key(
         "limited",
         limits=(
@@ -80,17 +80,18 @@ def keys_file():
     return "version = 1\n" + "\n".join(key.toml(at) for at, key in enumerate(keys)) + "\n"
 
 
-# What a key with `scores = "verdict"` may ask for, and what it sees.
+# The operations that a key with `scores = "verdict"` may use, and then the parameters.
 COARSE = {"checkDocument", "insertDocument", "deleteDocument", "deleteDocuments", "batch", "bulk"}
 COARSE_PARAMETERS = {"id", "label", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex", "collections"}
-# It may send these, which generated clients do.
+# Such a key may also send these parameters with their defaults, because generated clients send them.
 COARSE_DEFAULTS = {"limit": ["10"], "with": ["none"], "explain": ["false"], "page_metadata": ["false"]}
+# The fields that such a key sees.
 COARSE_FIELDS = {"verdict", "outcome", "stored", "complete", "collection", "id", "collections"}
-# What it sees of each of several collections.
+# The fields that such a key sees of each collection, if it asks several.
 COARSE_OF_EACH = {"collection", "verdict", "complete", "error"}
-# They concern all collections, so a key for some collections may not.
+# Operations that concern all collections. A key that is only for some collections may not use them.
 FOR_ALL = {"startBackup", "readBackups", "cancelBackup", "metrics"}
-# The statuses of a request that is refused before its collection matters.
+# Statuses of requests that are refused before their collection matters.
 EARLIER = {400, 403, 408, 413, 415, 422}
 
 
@@ -102,7 +103,7 @@ class Exchange:
         self.security = definition.get("security", [])
         sent = urllib.parse.urlsplit(response.request.url)
         parts = re.fullmatch(re.sub(r"\{\w+\}", "([^/]+)", template), sent.path)
-        # Generated requests have other paths and methods, too.
+        # Some generated requests have a path or a method that does not belong to this operation.
         self.reached = parts is not None and response.request.method == method
         named = urllib.parse.unquote(parts[1]) if parts and parts.groups() else None
         # The name of a job begins with its collection.
@@ -118,7 +119,7 @@ class Exchange:
 
 
 def judge(key, exchange):
-    """Returns what is wrong with the answer to this key; `None` if nothing is."""
+    """Returns the fault in the answer to this key; `None` if there is none."""
     status = exchange.status
     if not exchange.security:
         return f"{status} of a route that needs no key" if status in (401, 403) else None
@@ -156,7 +157,7 @@ def must_be_forbidden(exchange, why):
 
 
 def further(key, exchange):
-    """Returns why the request needs more than the scope of its route, and the key lacks that."""
+    """Returns the reason if the request needs more rights than the scope of its route, and the key lacks them."""
     asked, missing = exchange.parameters, set(SCOPES) - set(key.scopes)
     more = {name for name, values in asked.items() if COARSE_DEFAULTS.get(name) != values} - COARSE_PARAMETERS
     if key.scores == "verdict" and more:
@@ -196,12 +197,12 @@ def further(key, exchange):
 
 
 def has_set(document):
-    """Whether it has a set that counts: an empty one next to other content does not."""
+    """Whether a document has a set that counts. An empty set next to other content does not count."""
     return "set" in document and (document["set"] != [] or not {"text", "id"} & set(document))
 
 
 def limits_shown(key, exchange):
-    """Compares the fields about limits, of draft-ietf-httpapi-ratelimit-headers-11, with the limits of the key."""
+    """Compares the header fields of draft-ietf-httpapi-ratelimit-headers-11 with the limits of the key."""
     policy, left = (exchange.headers.get(name) for name in ("ratelimit-policy", "ratelimit"))
     if not key.limits:
         limited = exchange.code == "rate_limited" or policy or left
@@ -220,13 +221,13 @@ def limits_shown(key, exchange):
     return None
 
 
-# The fields of the lines that end a bulk answer, and of all other answers.
+# The fields of the lines that end a bulk answer, and then the fields of all other answers.
 LAST = {"summary": {"kind", "lines", "summary"}, "fatal": {"kind", "line", "error"}}
 OF_DOCUMENTS = COARSE_FIELDS | {"kind", "line", "deleted", "error"}
 
 
 def seen(exchange):
-    """Returns which fields a key sees that it must not see."""
+    """Returns a fault if the answer has fields that the key must not see; `None` if it has none."""
     for line in exchange.lines:
         answer = json.loads(line)
         results = answer["results"] if exchange.operation == "batch" else [answer]

@@ -2,8 +2,8 @@
 
 Usage: clients.py BINARY
 
-openapi-python-client sends the default of each parameter that is left out, and knows no type of JSON lines.
-openapi-generator sends only what it is given. Both are generated without any configuration of their own.
+openapi-python-client sends the default of each parameter that is left out, and supports no media type for JSON
+lines. openapi-generator sends only the given parameters. Both clients are generated without any configuration.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def generate_openapi_python_client():
         *[BIN / "openapi-python-client", "generate", "--path", DESCRIPTION],
         *["--meta", "none", "--output-path", OUT / "hapax_python_client"],
     )
-    # Of several types for one body, it takes those that it knows.
+    # If a body has several media types, the generator uses those that it supports.
     texts = {"text/plain", "text/html", "application/xhtml+xml"}
     known_otherwise = {*texts, "application/x-ndjson", "application/vnd.apache.parquet"}
     left_out = set(re.findall(r"Unsupported content type (\S+)", output)) - known_otherwise
@@ -107,7 +107,7 @@ class OpenApiPythonClient:
         package = importlib.import_module("hapax_python_client")
         self.models = importlib.import_module("hapax_python_client.models")
         self.types = importlib.import_module("hapax_python_client.types")
-        # Each answer must be one that the description names.
+        # An answer with a status that the description does not declare raises an exception.
         self.client = package.AuthenticatedClient(base_url=address, token=key, raise_on_unexpected_status=True)
 
     def call(self, module, **arguments):

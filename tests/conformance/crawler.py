@@ -2,8 +2,8 @@
 
 Usage: crawler.py BINARY
 
-Between the two is a front that now and then refuses a request, or cuts it off after the server has answered, so that the
-pipeline has to send pages again.
+A proxy (`Front`) between the pipeline and the server refuses some requests, and closes some connections after the
+server has answered. The pipeline then has to send the page again.
 """
 
 import argparse
@@ -30,11 +30,11 @@ PIPELINE = ROOT / "contrib/scrapy"
 COLLECTION = "pages"
 SEED = 7
 PAGES = 30
-# A copy under another address with another menu, by the page that it copies.
+# Pages that are copies, each with the page that it copies. A copy has another address and another menu.
 COPIES = {3: 0, 11: 4, 17: 4, 25: 20}
-# The pages that have another text at the second crawl, and those that have another menu only.
+# The pages that have another text at the second crawl, and the pages that have only another menu.
 CHANGED, OTHER_MENU = {2, 9}, {6}
-# How the front treats the first request for some pages, by the crawl and the page.
+# The faults of the first requests for some pages, by crawl and page: a status, or a closed connection.
 FAULTS = {(1, 1): 503, (1, 5): 429, (1, 7): "cut", (1, 8): 408, (2, 12): "cut", (2, 13): 503}
 
 SPIDER = """
@@ -55,7 +55,7 @@ class Site(scrapy.Spider):
 
 
 def words(*seed):
-    """Returns a text that follows from the seed and resembles no other."""
+    """Returns a text that depends only on the seed. Texts of different seeds are not similar."""
     source = random.Random(f"{SEED}{seed}")
     return " ".join(f"w{source.randrange(10**6)}" for _ in range(150)) + "."
 
@@ -111,7 +111,7 @@ class Front(http.server.BaseHTTPRequestHandler):
         answer = connection.getresponse()
         made = answer.read()
         if fault == "cut":
-            # The page is stored, but the client does not learn it.
+            # The page is stored, but the client gets no answer.
             return self.connection.close()
         self.send_response(answer.status)
         self.send_header("content-type", answer.headers["content-type"])
@@ -143,7 +143,7 @@ def crawl(folder, site, front, name):
         "TELNETCONSOLE_ENABLED": "False",
         "EXTENSIONS": '{"scrapy.extensions.remote_control.RemoteControl": null}',
         "LOG_LEVEL": "INFO",
-        # JSON has no bytes.
+        # Other fields of an item contain bytes, which JSON does not support.
         "FEED_EXPORT_FIELDS": "url,hapax",
     }
     options = [option for name, value in settings.items() for option in ("-s", f"{name}={value}")]
@@ -168,12 +168,12 @@ def try_it(folder, address):
     site, front = serve(Site), serve(Front)
 
     first, log = crawl(folder, site, front, "first")
-    # Whichever of several copies comes first is kept.
+    # Of a page and its copies, only the one that comes first is kept.
     kept = collections.Counter(COPIES.get(at, at) for at in first)
     assert kept == {at: 1 for at in range(PAGES) if at not in COPIES}, (kept, log)
     assert len(re.findall("Dropped: (?:exact|near)_duplicate of http", log)) == len(COPIES), log
     for at, verdict in first.items():
-        # The answer for this page was lost, and it was sent again.
+        # If the answer for a page was lost, the pipeline has sent the page again.
         expected = "unchanged" if FAULTS.get((1, at)) == "cut" else "inserted"
         assert verdict["outcome"] == expected, (at, verdict)
 
@@ -182,7 +182,7 @@ def try_it(folder, address):
     assert sorted(second) == sorted(first), (sorted(second), log)
     assert len(re.findall("Dropped: (?:exact|near)_duplicate of http", log)) == len(COPIES), log
     for at, verdict in second.items():
-        # Every page that is as it was gets another label, and so is updated.
+        # Every page with the same text as before gets another label, so its document is updated.
         expected = "replaced" if at in CHANGED else "unchanged" if FAULTS.get((2, at)) == "cut" else "updated"
         assert verdict["outcome"] == expected, (at, verdict)
         if at not in CHANGED | OTHER_MENU:

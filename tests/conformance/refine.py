@@ -1,8 +1,8 @@
-"""What openapi.yaml says in words, or not at all, as schemas.
+"""Adds rules to the schemas of openapi.yaml that openapi.yaml states only in words, or not at all.
 
-openapi.yaml has no `oneOf`, because generators of clients make little sense of it. Here it is used, so that most
-generated requests are good ones. Ids, texts and names of collections come from short lists half of the time, so that
-requests meet documents that others have stored. And an answer must not have any field that openapi.yaml does not name.
+openapi.yaml has no `oneOf`, because generators of clients do not handle it well. The refined schemas use `oneOf`, so
+that most generated requests are valid. Ids, texts and names of collections come from short lists half of the time, so
+that requests meet documents that other requests have stored. Answers may have only fields that openapi.yaml names.
 """
 
 import base64
@@ -134,7 +134,7 @@ def parameters(description):
 
 
 def bulk(description, schemas):
-    """A body is an array of documents, and an answer an array of lines; hooks.py makes and reads the lines."""
+    """Describes a body as an array of documents, and an answer as an array of lines. hooks.py writes and reads them."""
     operation = description["paths"]["/v1/collections/{collection}/bulk"]["post"]
     any_document = [{"$ref": f"#/components/schemas/{name}"} for name in ["DocumentInput", "StoredInput", "IdInput"]]
     body = operation["requestBody"]["content"]["application/x-ndjson"]
@@ -143,12 +143,12 @@ def bulk(description, schemas):
     answer = operation["responses"]["200"]["content"]["application/x-ndjson"]
     answer["schema"] = {"type": "array", "items": {"$ref": "#/components/schemas/BulkLine"}}
     answer.pop("example")
-    # The same lines by another name.
+    # This media type has the same lines.
     operation["requestBody"]["content"].pop("application/octet-stream")
 
 
 def without_key(description):
-    """A server without a key asks for none."""
+    """Removes the keys from the description, for a server without keys."""
     description.pop("security")
     for path in description["paths"].values():
         for operation in path.values():
@@ -157,14 +157,14 @@ def without_key(description):
 
 
 def only_verdicts(description):
-    """Takes away the parameters that a key with `scores = "verdict"` may not send, and the fields that it never sees."""
+    """Removes the parameters that a key with `scores = "verdict"` may not send, and the fields that it never sees."""
     for path in description["paths"].values():
         for operation in path.values():
             if "tags" in operation and operation["operationId"] in access.COARSE:
                 parameters = operation.get("parameters", [])
                 allowed = [one for one in parameters if name_of(description, one) in access.COARSE_PARAMETERS]
                 operation["parameters"] = allowed
-    # run.py has stored a near duplicate of it.
+    # run.py has stored a near duplicate of this text.
     description["components"]["examples"]["DocumentInput-text"]["value"]["text"] = TEXTS[1]
     properties = description["components"]["schemas"]["Verdict"]["properties"]
     for name in set(properties) - access.COARSE_FIELDS:

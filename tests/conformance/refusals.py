@@ -1,5 +1,5 @@
-"""What a server refuses because it has too much to do, or because its memory is used up: refusals that requests which
-come one at a time never meet."""
+"""The refusals of a server that is overloaded, or whose memory is used up. Requests that are sent one at a time never
+get these refusals."""
 
 import socket
 import urllib.parse
@@ -7,7 +7,7 @@ import urllib.parse
 import requests
 import schemathesis
 
-# With these, one stream takes all places, and no document fits.
+# With these settings, one stream takes all places, and the memory has no room for a document.
 SETTINGS = {"HAPAX__SERVER__BULK_REQUESTS_MAX": "1", "HAPAX__LIMITS__MEMORY_MAX_BYTES": "1"}
 BULK = "/v1/collections/{collection}/bulk"
 INSERT = "/v1/collections/{collection}/documents"
@@ -49,7 +49,7 @@ def post(address, schema, path, content_type, status, code):
         return [f"POST {path}: {answer.status_code} in place of {status} `{code}`: {answer.text[:500]}"]
     try:
         case = schema[path]["POST"].Case(path_parameters={"collection": "default"})
-        # Only these: it does not know why the request is refused.
+        # Only these checks are used, because Schemathesis does not know why the request is refused.
         case.validate_response(answer, checks=schemathesis.checks.CHECKS.get_by_names(CHECKS))
     except Exception as failure:
         return [f"POST {path}: {failure}"]

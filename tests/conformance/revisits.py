@@ -2,8 +2,8 @@
 
 Usage: revisits.py BINARY
 
-A crawl of pages is written as responses and imported. The next crawl asks the server about each page, and writes a
-revisit record for each that has a `revisit`, and a response for the others. warcio must find that file valid.
+A crawl of pages is written as responses and imported. The next crawl asks the server about each page. If the answer has
+a `revisit`, it writes a revisit record, and otherwise a response. warcio must find the file of this crawl valid.
 """
 
 import argparse
@@ -38,7 +38,8 @@ def html(at, menu="home"):
 HEADER = StatusAndHeaders("200 OK", [("Content-Type", "text/html; charset=utf-8")], protocol="HTTP/1.1")
 FIRST_CRAWL = {f"https://a.example/{at}": html(at) for at in range(4)}
 SECOND_CRAWL = {
-    # The same bytes at the same address, the same bytes at another, the same text in other bytes, and a new text.
+    # The same bytes at the same address, the same bytes at another address, the same text in other bytes, and a new
+    # text.
     "https://a.example/0": html(0),
     "https://b.example/mirror": html(1),
     "https://a.example/2": html(2, "home and more"),
@@ -51,7 +52,7 @@ def response(writer, uri, date, body):
     record = writer.create_warc_record(
         uri, "response", payload=io.BytesIO(body), http_headers=HEADER, warc_headers_dict={"WARC-Date": date}
     )
-    # warcio computes the digests of a record when it writes it; the server is asked before.
+    # warcio computes the digests when it writes a record, but the request to the server needs them earlier.
     writer.ensure_digest(record, block=False, payload=True)
     return record
 
@@ -87,14 +88,14 @@ def crawl_again(folder, address):
                 http_headers=HEADER,
                 warc_headers_dict={"WARC-Date": SECOND},
             )
-            # warcio knows the profile itself.
+            # warcio sets the profile by itself.
             assert record.rec_headers.get_header("WARC-Profile") == revisit["profile"], revisit
             writer.write_record(record)
     return path
 
 
 def expect(folder, path):
-    """Reads a file back, and compares each record with what it must be."""
+    """Reads a file back, and compares each record with the expected one."""
     seen = {}
     with open(path, "rb") as file:
         for record in ArchiveIterator(file, check_digests="raise"):
@@ -128,7 +129,7 @@ def main():
         subprocess.run([binary, "import", "--server", address, first], check=True, timeout=120)
         second = crawl_again(folder, address)
         expect(folder, second)
-        # What hapax reads of it: the two responses. A revisit record has no page.
+        # hapax reads only the two responses of the file, because a revisit record has no page.
         checked = subprocess.run([binary, "check", "--server", address, second], capture_output=True, timeout=120)
         found = [json.loads(line) for line in checked.stdout.splitlines()]
         assert [line["id"] for line in found] == [uri for uri in SECOND_CRAWL if uri not in REFERS_TO], found

@@ -2,10 +2,10 @@
 
 Usage: run.py BINARY [--seed N] [--examples N]
 
-Schemathesis makes the requests: valid and invalid ones for each operation, and chains of requests that pass ids and
-cursors on. It runs three times: against a server without keys, against one with a keys file, where each request is sent
-once more with another key of those in access.py, and with a key that sees only verdicts. After each run the server must
-stop with status 0, its log must have no error, and `hapax verify` must find no damage.
+Schemathesis makes the requests: valid and invalid ones for each operation, and chains of requests that pass on ids and
+cursors. It runs three times. In the first run, the server has no keys. In the second run, the server has a keys file,
+and each request is sent again with another key of access.py. In the third run, the key sees only verdicts. After each
+run the server must stop with status 0, its log must have no error, and `hapax verify` must find no damage.
 
 A failure is reproduced with the seed that is printed first.
 """
@@ -39,7 +39,7 @@ MODES = {
     "verdict": "a key that sees only verdicts",
     "full": "a server whose places and memory are used up",
 }
-# The collections that requests name more often than others; the names are in refine.py too.
+# The collections that requests name more often than others. refine.py has the same names.
 COLLECTIONS = {
     "exact": {"verify": "exact", "keep": "text", "shingle": "word2"},
     "links": {"shingle": "char4", "sketch": "oph64x16", "threshold": 0.5},
@@ -56,7 +56,7 @@ def main():
     parser.add_argument("--modes", default=",".join(MODES), help="some of these, separated by commas")
     parser.add_argument("--examples", type=int, default=20, help="test cases for each operation and phase")
     arguments = parser.parse_args()
-    # So that a stopped run stops its server and Schemathesis too.
+    # If a run is stopped, it also stops its server and Schemathesis.
     for stopping in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(stopping, lambda *_: sys.exit(1))
     seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
@@ -71,7 +71,7 @@ def main():
 
 
 def one_run(arguments, seed, mode):
-    """Returns the faults that it finds."""
+    """Tests a server in this mode. Returns the faults that are found."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-conformance-"))
     binary = arguments.binary.resolve()
     server, address = start(binary, folder, settings_of(mode, folder))
@@ -108,11 +108,11 @@ def settings_of(mode, folder):
         "HAPAX__BACKUP__DIR": str(folder / "backups"),
         "HAPAX__COLLECTIONS__MAX": "200",
         "HAPAX__HASHING__SECRET": "000102030405060708090a0b0c0d0e0f",
-        # On a busy machine, requests wait.
+        # On a busy machine, requests wait. They must not be refused because of this wait.
         "HAPAX__SERVER__QUEUE_DELAY_MAX_MS": "0",
         "HAPAX__SERVER__BATCH_DELAY_MAX_MS": "0",
         "HAPAX__CPU__QUEUE_DELAY_MAX_MS": "0",
-        # Reading again what is stored would slow everything else down on a small machine.
+        # The scrub would slow down everything else on a small machine, so it is off.
         "HAPAX__SCRUB__BYTES_PER_SECOND": "0",
     }
     if mode == "full":
@@ -138,7 +138,7 @@ def send(method, url, body):
 
 
 def run_schemathesis(address, folder, seed, examples, mode):
-    """Returns its exit status."""
+    """Runs Schemathesis. Returns its exit status."""
     config = (HERE / "schemathesis.toml").read_text()
     key = {"keys": access.ALL, "verdict": access.VERDICT}.get(mode)
     if key:
@@ -165,7 +165,7 @@ def run_schemathesis(address, folder, seed, examples, mode):
 
 
 def not_met(mode, met):
-    """Returns what the requests were meant to meet and did not. Without it, the checks of it prove nothing."""
+    """Returns the expected statuses and verdicts that did not occur. The checks have not tested these."""
     description = yaml.safe_load((ROOT / "openapi.yaml").read_text())
     operations = [operation for path in description["paths"].values() for operation in path.values()]
     guarded = [one["operationId"] for one in operations if "tags" in one and one.get("security")]

@@ -1,4 +1,4 @@
-"""Starts the server under test and stops it. It knows nothing of the requests that are sent."""
+"""Starts the server under test and stops it. This module does not know the requests that are sent."""
 
 import json
 import os

@@ -18,14 +18,15 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-/// The longest body and the longest line of bulk that the server takes. Inputs are longer.
+/// The longest body that the server takes. Inputs can be longer.
 pub const BYTES_MAX: usize = 4096;
+/// The longest line of a bulk request that the server takes.
 pub const LINE_BYTES_MAX: usize = 1024;
 /// The most lines in a bulk request.
 pub const LINES_MAX: u64 = 100;
 
-/// Values that stay open until the process ends. If they were forgotten, AddressSanitizer would call them leaks at the
-/// end.
+/// The collections of all servers. They stay open until the process ends: if they were leaked with `mem::forget`,
+/// AddressSanitizer would report them.
 static OPEN: Mutex<Vec<Box<dyn Send>>> = Mutex::new(Vec::new());
 
 /// A server with an empty collection.

@@ -36,7 +36,7 @@ fn server(id: impl Fn(usize) -> String) -> (Dir, Local, Client) {
     (dir, server, client)
 }
 
-/// Checks a verdict on `matches_max` matches. Returns the number of metadata values in it.
+/// Checks a verdict whose lookup found `matches_max` matches. Returns the number of matches that have metadata in it.
 fn complete(verdict: &Value, matches_max: usize) -> usize {
     let matches = verdict["matches"].as_array().unwrap();
     assert_eq!(verdict["duplicate_of"], matches[0]["id"], "the best match stays");
@@ -59,7 +59,7 @@ fn a_verdict_is_cut_to_the_bound_and_says_what_is_missing() {
     let many = client.post(&format!("{CHECK}?limit=1000&with=metadata"), &text);
     assert!(many.body.len() <= BOUND, "{}", many.body.len());
     let brought = complete(&many.ok(), COPIES);
-    // No more is left out than necessary.
+    // Only as much as necessary is left out.
     assert!((BOUND / 15_000 - 3..COPIES).contains(&brought), "{brought}");
     let without = client.post(&format!("{CHECK}?limit=1000"), &text).ok();
     assert_eq!(without["matches"].as_array().unwrap().len(), COPIES);

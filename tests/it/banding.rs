@@ -248,8 +248,8 @@ fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
     assert_eq!(follows("none"), automatic(&client, 0.5));
 }
 
-/// In an earlier version, an answer could contain the settings of a later change. The answer was made too late: after
-/// the next change, which had waited for this one.
+/// In an earlier version, an answer could contain the settings of the next change, because the answer was made only
+/// after that change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changes_at_the_same_time_are_each_answered_with_their_own() {
     let dir = dir();

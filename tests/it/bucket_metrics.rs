@@ -9,7 +9,7 @@ use crate::support::client::Client;
 use crate::support::server::Starting;
 use crate::support::signatures::{boilerplate, document, settings, unlike_others};
 
-/// Documents that share the rows of the first band.
+/// The number of documents that share the rows of the first band.
 const BOILERPLATE: u64 = 500;
 const OTHERS: u64 = 700;
 const COPIES: u64 = 40;
@@ -32,7 +32,7 @@ fn metric(client: &Client, name: &str) -> u64 {
     line.rsplit_once(' ').expect("a value").1.parse().expect("a whole number")
 }
 
-/// Waits until the survey has seen the stored documents, and its gauges have these values.
+/// Waits until the survey has counted the stored documents, and its gauges have these values.
 fn expect(client: &Client, largest: u64, (p50, p99, over_cap): (u64, u64, u64)) {
     let since = Instant::now();
     let seen = || {

@@ -25,7 +25,7 @@ fn with_file(text: &str) -> Result<Loaded, ConfigError> {
     load(&Sources { file: Some(path), ..Sources::default() })
 }
 
-/// Earlier, `HAPAX__DEFAULT_COLLECTION__TOUCH=true` was refused: "must be true or false; it is \"true\"".
+/// In an earlier version, `HAPAX__DEFAULT_COLLECTION__TOUCH=true` was refused: "must be true or false; it is \"true\"".
 #[test]
 fn true_and_false_can_be_set_by_variables() {
     for touch in [true, false] {

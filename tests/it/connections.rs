@@ -71,7 +71,7 @@ fn an_idle_connection_is_closed_in_good_order_after_its_time() {
     let mut idle = asked(&server);
     idle.0.set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(idle.read_until(|_| false), b"");
-    // The bytes that the client was just sending are read; the connection is not reset.
+    // The server still reads the bytes that the client was just sending, so the connection is not reset.
     idle.send(LIVEZ);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(idle.read_until(|_| false), b"", "an end and no error");
@@ -82,7 +82,7 @@ fn requests_on_one_connection_put_its_end_off() {
     let dir = dir();
     let server = Setup::new(&dir).limits(|limits| limits.keep_alive_timeout = Duration::from_secs(6)).start();
     let mut busy = asked(&server);
-    // The loop takes eight seconds in all. A busy machine may lose five between two requests.
+    // The loop takes eight seconds in all. On a busy machine, a request may be up to five seconds late.
     for _ in 0..8 {
         std::thread::sleep(Duration::from_secs(1));
         busy.send(LIVEZ);
@@ -114,8 +114,8 @@ fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_p
     });
 }
 
-/// In an earlier version, such a client kept a core busy for as long as it liked. While a request is being answered,
-/// its connection is not idle.
+/// In an earlier version, such a client could keep a core busy without a time limit, because a connection with an open
+/// request is not idle.
 #[test]
 fn an_http2_connection_that_sends_much_that_belongs_to_no_request_is_closed() {
     let dir = dir();

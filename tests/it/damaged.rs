@@ -159,8 +159,8 @@ fn a_damaged_text_is_not_given_back() {
     assert!(server.terminate().success());
 }
 
-/// In an earlier version, deleting such a document disabled all writes to its collection, and did so again after each
-/// restart.
+/// In an earlier version, the deletion of a damaged document disabled all writes to its collection, and did so again
+/// after each restart.
 #[test]
 fn a_document_with_a_damaged_text_can_be_deleted_and_writes_go_on() {
     let dir = library::dir();

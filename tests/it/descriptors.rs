@@ -1,6 +1,7 @@
-//! If there are few file descriptors, collections get theirs first, and connections get the others. A request that
-//! needs more descriptors than there are is refused for the moment. Nothing is damaged. In an earlier version,
-//! `ulimit -n 200` let 200 clients in, and creating a collection or a backup was answered with 500.
+//! If the limit on file descriptors is low, collections get their descriptors first, and connections get the rest. If
+//! no descriptor is left for a request, the request is refused with 503, and nothing is damaged. In an earlier version,
+//! with `ulimit -n 200`, the server accepted 200 clients, and then answered 500 when a collection or a backup was
+//! created.
 
 use std::net::TcpStream;
 use std::path::Path;

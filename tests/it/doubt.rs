@@ -31,7 +31,7 @@ fn near() -> String {
     format!("{} end", words(1))
 }
 
-/// `r` is the representative of `m` and of the link `l`; the others are alone.
+/// `r` is the representative of `m` and of the link `l`. The other documents have no duplicates.
 fn fill(client: &Client) {
     for (query, id, text) in [
         ("", "first", words(7)),

@@ -1,7 +1,7 @@
-//! Without a key, the server refuses requests that a web page of another site makes a browser send. In an earlier
-//! version, `Host: evil.example` and `Origin: http://evil.example` got 200. By pointing its name at 127.0.0.1, a page
-//! on the internet could read everything. It could also store documents with a `text/plain` POST, for which browsers
-//! send no preflight.
+//! Without a key, the server refuses requests that a browser sends on behalf of a web page of another site. In an
+//! earlier version, `Host: evil.example` and `Origin: http://evil.example` got 200. If the name of its site pointed at
+//! 127.0.0.1, a page on the internet could read everything. The page could also store documents with a `text/plain`
+//! POST, for which browsers send no preflight.
 
 use std::net::{IpAddr, Ipv4Addr};
 

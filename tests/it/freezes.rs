@@ -4,8 +4,9 @@
 //! all other clients to 5.7 s at the median. With `?duplex=true` and 131 KB that decode to gigabytes of line feeds, the
 //! server no longer reacted to SIGTERM.
 //!
-//! Here the whole server runs on one thread, together with a watchdog, which takes a turn whenever it can. The test
-//! measures the thread's own processor time between two turns. Other processes on the machine do not change this time.
+//! In these tests, the whole server runs on one thread, together with a watchdog task. The watchdog gets a turn
+//! whenever the server lets other tasks run. The tests measure the processor time of the thread between two turns of
+//! the watchdog, so other processes on the machine do not change the results.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -24,8 +25,8 @@ use crate::support::library::dir;
 use crate::support::local::Setup;
 
 const MIB: usize = 1 << 20;
-/// The longest allowed turn. A debug build takes many times as long for the same work. The freezes of earlier versions
-/// took seconds.
+/// The longest allowed time between two turns of the watchdog. A debug build takes many times as long for the same
+/// work. The freezes of earlier versions took seconds.
 const TURN_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 50 });
 
 const BULK: &str = "/v1/collections/default/bulk?op=check";
@@ -95,7 +96,7 @@ async fn send(router: &Router, Sent { method, path, headers, body }: Sent<'_>) -
     (response.status(), to_bytes(response.into_body(), usize::MAX).await.unwrap())
 }
 
-/// Sends a request and checks the longest turn.
+/// Sends a request, and checks the longest time between two turns of the watchdog.
 async fn within_a_turn(router: &Router, what: &str, sent: Sent<'_>) -> (StatusCode, Bytes) {
     let (answer, longest) = watched(send(router, sent)).await;
     println!("{what}: {} {} bytes, longest turn {longest:?}", answer.0, answer.1.len());

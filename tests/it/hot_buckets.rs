@@ -9,7 +9,7 @@ use crate::support::library::{Dir, dir};
 use crate::support::local::{Local, Setup};
 use crate::support::signatures::{BANDS, boilerplate, document, settings};
 
-/// Documents that share the rows of the first band.
+/// The number of documents that share the rows of the first band.
 const BOILERPLATE: usize = 500;
 const READ_MAX: usize = 64;
 
@@ -52,7 +52,7 @@ fn a_hot_bucket_is_read_in_part_and_the_verdict_says_so() {
         let known = check(number);
         assert_eq!(known["duplicate_of"], format!("page {number}"), "{known}");
     }
-    // If no more documents remain than a lookup reads, none is unread.
+    // If a lookup can read all remaining documents, none is unread.
     let ids: Vec<String> = (READ_MAX..BOILERPLATE).map(|number| format!("page {number}")).collect();
     let deleted = client.post("/v1/collections/c/documents/delete", &json!({"ids": ids})).json();
     assert_eq!(deleted["deleted"], BOILERPLATE - READ_MAX);

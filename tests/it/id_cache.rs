@@ -1,11 +1,11 @@
-//! The cache of ids: answers name the same documents with and without it. Metrics count the ids that were in it.
+//! The cache of ids: answers name the same documents with and without the cache. Metrics count the ids that were in it.
 
 use serde_json::{Value, json};
 
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::server::Starting;
 
-/// The number of documents. A collection keeps the records of fewer documents in memory: of the newest ones.
+/// The number of documents. A collection keeps only the records of the newest documents in memory, which are fewer.
 const DOCUMENTS_STORED: u64 = 1500;
 
 struct Server {

@@ -1,7 +1,7 @@
 //! If an id is sent again with the same content and other metadata, only the metadata changes. With other content,
-//! `on_existing=replace` always removes the old content. In earlier versions, other metadata was a conflict, or with
-//! `replace` a new document, and a representative could stop being one. After a replacement that turned out to be a
-//! duplicate, other requests still found the old text under the id.
+//! `on_existing=replace` always removes the old content. In earlier versions, other metadata caused a conflict. With
+//! `replace`, it made a new document, and a representative could lose its role. If the new content of an id was a
+//! duplicate of another document, requests still found the old text under the id.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -235,8 +235,8 @@ async fn an_update_and_a_removal_whose_commit_fails_are_undone() {
     for (name, text, outcome) in [("a", words(1), Outcome::Updated), ("b", words(1), Outcome::Removed)] {
         let before = document(&collection, name).await.unwrap();
         let held = library::hold(&dir, "default");
-        // While the committer is blocked on this decision, the next two wait. They then share a transaction, which
-        // fails.
+        // While the committer is blocked on this decision, the next two decisions wait. They then share a transaction,
+        // which fails.
         let filler =
             decide(&collection, &format!("before {name}"), words(if name == "a" { 7 } else { 9 }), None).await.unwrap();
         let undone = decide(&collection, name, text, metadata(9)).await.unwrap();

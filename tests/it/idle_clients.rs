@@ -35,8 +35,8 @@ fn bodies_that_have_not_arrived_take_no_place() {
             _ => &["application/json"],
         };
         let target = if target.ends_with("bulk") { format!("{target}?op=insert&duplex=true") } else { target };
-        // A text of 20 KB is too long to be read completely before it is signed. It is shorter than a slice of a
-        // streamed text.
+        // A text of 20 KB is too long to be read completely before it is signed, so it is streamed. But it is shorter
+        // than one slice of a stream.
         for length in [1000, 20_000, 1_000_000] {
             idle.extend(media.iter().map(|media| begin(server.address, route.method.as_str(), &target, media, length)));
         }

@@ -113,7 +113,7 @@ fn documents_with_a_label_are_gone_at_once_and_others_stay() {
     look(&client);
     until_done(&client, &begun);
     look(&client);
-    // There is no document left to delete, but this is a job too.
+    // There is no document left to delete, but the request still makes a job.
     let again = deleted(&client, "site:even");
     assert_eq!((&again["state"], &again["documents"]), (&json!("done"), &json!(0)));
     let jobs = client.get("/v1/jobs").ok();
@@ -257,7 +257,8 @@ fn a_first_verdict_that_is_repeated_names_no_deleted_match() {
     refuses.execute_batch("DROP TRIGGER no").unwrap();
 }
 
-/// In an earlier version, such a deletion stopped all writes of the collection, and did so again after each start.
+/// In an earlier version, a deletion that met a damaged document stopped all writes of the collection, and did so again
+/// after each start.
 #[test]
 fn a_damaged_document_does_not_stop_a_deletion() {
     let dir = dir();

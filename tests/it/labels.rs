@@ -81,14 +81,14 @@ fn labels_are_stored_changed_counted_and_listed_and_survive_a_restart() {
     assert_eq!(labels_of(&client, "d"), Value::Null);
     assert_eq!(counts(&client), ["crawl:2026-47=2", "crawl:2026-48=1", "site:a.example=2", "site:b.example=1"]);
 
-    // Sent labels replace those that are stored, absent ones change nothing, and `{}` removes them.
+    // Labels that are sent replace the stored ones. If no labels are sent, nothing changes. `{}` removes the labels.
     assert_eq!(insert(&client, "", "a", 1, json!({"crawl": "2026-48", "site": "a.example"}))["outcome"], "updated");
     assert_eq!(insert(&client, "", "a", 1, json!({"site": "a.example", "crawl": "2026-48"}))["outcome"], "unchanged");
     assert_eq!(insert(&client, "", "a", 1, Value::Null)["outcome"], "unchanged");
     assert_eq!(insert(&client, "on_existing=keep", "a", 1, json!({}))["outcome"], "unchanged");
     assert_eq!(labels_of(&client, "a"), json!({"crawl": "2026-48", "site": "a.example"}));
     assert_eq!(insert(&client, "", "b", 2, json!({}))["outcome"], "updated");
-    // Other content brings its own labels.
+    // A replacement does not keep the labels of the old content.
     assert_eq!(insert(&client, "on_existing=replace", "c", 5, Value::Null)["outcome"], "replaced");
     assert_eq!(counts(&client), ["crawl:2026-48=1", "site:a.example=1"]);
     insert(&client, "", "e", 6, json!({"crawl": "2026-48"}));
@@ -202,7 +202,7 @@ fn labels_that_no_document_has_any_more_are_forgotten() {
     setup.collections.limits.labels.labels_max = 12;
     let server = setup.start();
     let client = Client::of(&server);
-    // There are more different sets, and more labels, than may exist at once.
+    // In all, more different labels and sets of labels are sent than may exist at once.
     for number in 0..400_u32 {
         let labels: serde_json::Map<String, Value> =
             (0..8).map(|bit| (format!("n{bit}"), json!(format!("{}", number >> bit & 1)))).take(6).collect();
@@ -358,8 +358,8 @@ fn a_source_has_a_rate_and_bulk_waits_for_it() {
     assert!(begun.elapsed() > std::time::Duration::from_millis(900), "{:?}", begun.elapsed());
 }
 
-/// Makes a collection. `foreign` of its documents share most of their bands with [`unlike_others(0)`], and 100 more
-/// documents are similar to it.
+/// Makes a collection. `foreign` of its documents share most of their bands with [`unlike_others(0)`], and another 100
+/// documents are similar to this signature.
 fn crowded(dir: &Dir, foreign: u64, scoped_reads_max: usize) -> Local {
     let mut setup = Setup::new(dir);
     setup.collections.limits.bucket_read_max = 64;
@@ -421,8 +421,9 @@ fn quality_of_scopes_in_buckets_of_50_000() {
     finds_its_own_among(50_000);
 }
 
-/// In an earlier version, a check did not read all copies of other tenants, and so missed the own copy. It found only a
-/// document with the same signature and other content, and the verdict did not show that a copy was missed.
+/// In an earlier version, a check read only some of the copies of other tenants, and so missed the tenant's own copy.
+/// It found only a document with the same signature and other content, and the verdict did not show that a copy was
+/// missed.
 #[test]
 fn an_exact_copy_is_found_behind_many_of_others() {
     let dir = dir();

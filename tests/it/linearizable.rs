@@ -201,8 +201,8 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
 }
 
 /// A replacement is one step: a reader always finds either the old content or the new content. In an earlier version, a
-/// check could find neither. It took its place in the order, found the old content already removed from memory, and
-/// ignored the new content, because the new content came later in the order.
+/// check could find neither. The check took its place in the order, found the old content already removed from memory,
+/// and ignored the new content, because the new content came later in the order.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_is_replaced_is_there_all_the_time() {
     let dir = library::dir();

@@ -1,7 +1,7 @@
-//! The process stays within `memory.max_bytes`, whatever its clients do at the same time: they fill the index, send the
-//! largest accepted bodies, leave answers unread, hold back heads on every connection, and change the banding. In an
-//! earlier version, connections had no share of the memory. With a bound of 64 MiB, a full index and a thousand
-//! connections that held back their heads, the process took 92 MiB.
+//! The process takes at most 15 % more than `memory.max_bytes`, even if its clients do all of this at the same time:
+//! fill the index, send the largest accepted bodies, leave answers unread, send unfinished heads on every connection,
+//! and change the banding. In an earlier version, the memory of connections was not counted. With a bound of 64 MiB, the
+//! process took 92 MiB when the index was full and a thousand connections had unfinished heads.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -25,8 +25,9 @@ const MIB: u64 = 1 << 20;
 const MOST_PERCENT: u64 = 115;
 /// The time between two measurements of the process's memory.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the load continues after the index is full, and how long filling the index may take.
+/// How long the load continues after the index is full.
 const FULL_FOR: Duration = Duration::from_secs(15);
+/// How long it may take to fill the index.
 const FULL_WITHIN: Duration = Duration::from_secs(120);
 /// The longest time in which no check may be answered.
 const CHECKS_REST_MAX: Duration = Duration::from_secs(10);
@@ -80,7 +81,7 @@ impl Load {
         Ok(stream)
     }
 
-    /// Sends a request, and returns the answer as it was received. All except the last byte is sent over the time
+    /// Sends a request, and returns the answer as it was received. The last byte of the body is sent after the time
     /// `slowly`.
     fn send(&self, head: &str, body: &[u8], slowly: Duration) -> std::io::Result<String> {
         let mut stream = self.connect()?;
@@ -129,7 +130,7 @@ fn body(bytes: usize, seed: u64) -> String {
     json!({ "text": text.repeat((bytes - 1000) / text.len()) }).to_string()
 }
 
-/// Documents that are alike, and whose metadata makes large answers.
+/// Stores similar documents whose metadata makes large answers.
 fn store_large_metadata(client: &Client) {
     let line = |number: usize| {
         let metadata = json!({ "fill": "x".repeat(15_000) });
@@ -203,7 +204,8 @@ fn leave_answers_unread(load: &Load) {
     }
 }
 
-/// Holds back a head on as many connections as are accepted. Opens new ones in place of those that the server closes.
+/// Leaves the head unfinished on as many connections as are accepted. Opens a new connection for each one that the
+/// server closes.
 fn hold_back_heads(load: &Load) {
     let wanted = load.setting("connections_max");
     let mut held: Vec<(TcpStream, bool)> = Vec::new();
@@ -213,8 +215,8 @@ fn hold_back_heads(load: &Load) {
             Err(error) => error.kind() == ErrorKind::WouldBlock,
         });
         load.heads_most.fetch_max(held.len() as u64, Ordering::Relaxed);
-        // On every fourth connection, the head is complete and the body is held back. No new client may take the place
-        // of these.
+        // On every fourth connection, the head is complete and the body is unfinished. No new client may take the place
+        // of such a connection.
         let mut whole = held.iter().filter(|(_, whole)| *whole).count();
         for number in 0..wanted.saturating_sub(held.len()).min(100) {
             let Ok(mut stream) = load.connect() else { continue };
@@ -233,7 +235,7 @@ fn hold_back_heads(load: &Load) {
     }
 }
 
-/// Opens the largest allowed number of HTTP/2 requests on each of many connections, and holds back their bodies.
+/// Opens the largest allowed number of HTTP/2 requests on each of many connections, and leaves their bodies unfinished.
 fn hold_back_streams(load: &Load) {
     let fill = "x".repeat(14_000);
     let headers = [("content-type", "application/json"), ("x-fill", fill.as_str())];

@@ -16,7 +16,7 @@ use crate::support::local::Setup;
 use crate::support::server::{Server, Starting};
 
 const MAX: u64 = 2 << 20;
-/// Tables grow by whole pages, which matters in an index as small as this.
+/// A factor for the budget: tables grow by whole pages, which matters in an index as small as this.
 const PAGES: f64 = 1.1;
 const PATIENCE: Duration = Duration::from_secs(60);
 fn start(data: &std::path::Path, max: u64) -> (Server, Client) {
@@ -36,7 +36,7 @@ fn metric(client: &Client, name: &str) -> f64 {
     values.sum()
 }
 
-/// Returns the bytes of the index, without the ids that are kept for answers: these have a limit of their own.
+/// Returns the bytes of the index, without the ids that are kept for answers. These ids have a limit of their own.
 fn index_bytes(client: &Client) -> f64 {
     let ids = metric(client, r#"hapax_index_bytes{collection="default",part="id_cache"}"#);
     metric(client, names::INDEX_BYTES) - ids
@@ -46,7 +46,7 @@ fn store(client: &Client, number: u64, query: &str) -> Answer {
     client.post(&format!("{DOCUMENTS}{query}"), &json!({"id": number.to_string(), "text": words(number)}))
 }
 
-/// Stores documents, numbered from `from`, until one is refused. Returns its number.
+/// Stores documents, numbered from `from`, until one is refused. Returns the number of the refused document.
 fn fill(client: &Client, from: u64) -> u64 {
     for first in (from..from + 20_000).step_by(100) {
         let documents: Vec<Value> =
@@ -147,7 +147,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     assert_eq!(store(&client, 1_000_000, "").status, 507);
     let check = client.post("/v1/collections/default/check", &json!({ "text": words(3) })).ok();
     assert_eq!(check["verdict"], "exact_duplicate");
-    // Somewhat more than half has to be deleted before there is room.
+    // Somewhat more than half of the documents must be deleted before there is room.
     delete_oldest(&client, documents / 4);
     assert_eq!(store(&client, 1_000_000, "").status, 507);
     delete_oldest(&client, documents / 2);

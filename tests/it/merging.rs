@@ -284,7 +284,7 @@ fn a_merge_can_be_stopped() {
         create(&client, from, &json!({}));
         insert(&client, from, "", &json!({"id": from, "text": words(1)}));
     }
-    // The first merge waits, because its commits fail, and the second waits for it.
+    // The first merge waits, because its commits fail, and the second merge waits for the first.
     let refuses = refuse(&dir, "default", "BEFORE INSERT ON document");
     let begun = ["first", "second"].map(|from| merge(&client, "default", &json!({"from": from})));
     let stop = |job: &Value| client.delete(&format!("/v1/jobs/{}", job["job"].as_str().unwrap()));
@@ -312,7 +312,7 @@ fn what_is_replaced_before_its_turn_is_left_out_and_that_is_said() {
     for number in 0..5 {
         insert(&client, "crawl", "", &json!({"id": format!("d{number}"), "text": words(number)}));
     }
-    // The first merge keeps the second waiting, because its commits fail.
+    // The commits of the first merge fail, so the second merge waits.
     insert(&client, "first", "", &json!({"id": "x", "text": words(50)}));
     let refuses = refuse(&dir, "default", "BEFORE INSERT ON document");
     merge(&client, "default", &json!({"from": "first"}));
@@ -338,7 +338,7 @@ fn dropping_the_staging_collection_aborts_the_merge() {
     let headers = [("content-type", "application/x-ndjson")];
     client.send("POST", "/v1/collections/crawl/bulk?op=insert", &headers, lines.as_bytes());
     let begun = merge(&client, "default", &json!({"from": "crawl"}));
-    // While it runs, the same request returns the same job.
+    // While the merge runs, the same request returns the same job.
     let same = merge(&client, "default", &json!({"from": "crawl"}));
     assert!(same["job"] == begun["job"] || job(&client, &begun)["state"] == "done");
     assert_eq!(client.delete("/v1/collections/crawl?confirm=crawl").status, 200);
@@ -403,7 +403,7 @@ fn the_oldest_jobs_are_forgotten_with_their_reports() {
     let first = until_ended(&client, &merge(&client, "default", &json!({"from": "crawl"})));
     let jobs = || client.get("/v1/jobs?limit=1000").ok()["jobs"].as_array().unwrap().clone();
     let is_listed = || jobs().iter().any(|job| job["job"] == first["job"]);
-    // At most 64 run at a time.
+    // At most 64 jobs run at a time.
     let delete = |label: &str| {
         let begins = || client.delete(&format!("{}?label={label}", documents("default"))).status == 202;
         until_within(PATIENCE, "the deletion begins", begins);

@@ -12,7 +12,7 @@ use ureq::Agent;
 use crate::support::server::{Server, Starting};
 
 const KEY: &str = "a-key-of-some-length-1";
-/// It is sent with every request. A server without a key ignores it.
+/// The `authorization` header of every request. A server without a key ignores this header.
 const BEARER: &str = "Bearer a-key-of-some-length-1";
 
 struct Scrape(String);
@@ -298,14 +298,14 @@ fn dropped_collections_leave_no_series() {
         let lines = scrape.0.lines().filter(|line| line.starts_with("hapax_"));
         lines.map(|line| line.rsplit_once(' ').expect("a value").0.to_owned()).collect::<BTreeSet<_>>()
     };
-    // This is done once first, so that routes and statuses have their series.
+    // A collection is made and dropped before the comparison, so that routes and statuses have their series.
     make("first", &settings(1));
     assert_eq!(post(&server, "/v1/collections/first/documents", &document("a", &text(1, "one"))), 200);
     drop("first");
     Scrape::of(&server);
     let before = names(&Scrape::of(&server));
     for n in 0..30 {
-        // Every second name is used again.
+        // Each name is used twice.
         let name = format!("passing{}", n % 15);
         make(&name, &settings(n));
         if n % 3 > 0 {
@@ -318,7 +318,7 @@ fn dropped_collections_leave_no_series() {
         drop(&name);
     }
     let after = Scrape::of(&server);
-    // The scrub may reach the permanent collection later.
+    // The scrub may reach the permanent collection late, so new series of this collection are allowed.
     let stays = |series: &&String| series.contains("\"default\"");
     let left: Vec<_> = names(&after).difference(&before).filter(|series| !stays(series)).cloned().collect();
     assert!(left.is_empty(), "{left:#?}");

@@ -1,4 +1,5 @@
-//! `data.store = "memory"`: everything works as on disk, until the process ends.
+//! `data.store = "memory"`: documents are stored only in memory. The server works as with a disk until the process
+//! ends; then all documents are lost. Collections that are already on disk stay unchanged.
 
 use std::fs;
 use std::path::Path;

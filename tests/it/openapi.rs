@@ -247,7 +247,7 @@ fn every_declared_status_can_be_met() {
 }
 
 fn with_a_plain_server(met: &mut Met) {
-    // 200 and 201, each on a new collection.
+    // Causes the statuses 200 and 201. Each route is tested with a new collection.
     let plain_dir = dir();
     let plain = Local::plain(&plain_dir);
     let client = Client::of(&plain);
@@ -303,7 +303,7 @@ fn refused_by_a_plain_server(met: &mut Met, client: &Client) {
     }
 }
 
-/// 401.
+/// Causes status 401.
 fn without_the_key(met: &mut Met) {
     let keyed_dir = dir();
     let keyed = Setup { api_key: Some("a-key-of-some-length-1"), ..Setup::new(&keyed_dir) }.start();
@@ -312,7 +312,7 @@ fn without_the_key(met: &mut Met) {
     }
 }
 
-/// 413 and 408.
+/// Causes the statuses 413 and 408.
 fn with_small_bounds(met: &mut Met) {
     let small_dir = dir();
     let mut small = Setup::new(&small_dir).limits(|limits| {
@@ -344,20 +344,20 @@ fn with_small_bounds(met: &mut Met) {
     }
 }
 
-/// 429: the client's address has reached a limit.
+/// Causes status 429: the client's address has reached a limit.
 fn beyond_the_limits_of_a_client(met: &mut Met) {
     let dir = dir();
     let limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
     let server = Setup { addresses: Addresses { limits, ..Addresses::default() }, ..Setup::new(&dir) }.start();
     let client = Client::of(&server);
-    // This request uses up an allowance for far longer than the test runs.
+    // This request uses up the allowance for far longer than the test runs.
     client.text("/v1/collections/default/check", words(1).repeat(50).as_bytes()).ok();
     for route in declared(429) {
         met.by(route, send(&client, route, good(route)));
     }
 }
 
-/// 503: the collections have not opened yet, or the limit on requests at once is 0.
+/// Causes status 503: the collections have not opened yet, or the limit on requests at once is 0.
 fn before_and_beyond_what_it_can_do(met: &mut Met) {
     let starting_dir = dir();
     let starting = Setup { boots: false, ..Setup::new(&starting_dir) }.start();
@@ -369,7 +369,7 @@ fn before_and_beyond_what_it_can_do(met: &mut Met) {
     }
 }
 
-/// 409: the collection was made with another secret, or it exists with other settings.
+/// Causes status 409: the collection was made with another secret, or it exists with other settings.
 fn beside_what_is_there(met: &mut Met) {
     let secret_dir = dir();
     let secret = Setup::new(&secret_dir).secret(1).start();
@@ -379,7 +379,7 @@ fn beside_what_is_there(met: &mut Met) {
     let secret = Setup::new(&secret_dir).secret(2).start();
     for route in declared(409) {
         if route.path == "/v1/backups" {
-            // The backup with this name is in progress, or exists.
+            // The second request gets 409, because the backup with this name is in progress or exists.
             let begin = || Client::of(&secret).json("POST", route.path, &json!({"name": "twice"})).status;
             assert_eq!(begin(), 202);
             met.by(route, begin());

@@ -172,7 +172,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     let of = |name: &str, words: &str| log().lines().filter(|line| line.contains(name) && line.contains(words)).count();
     assert_eq!((of("default", "an EMPTY one replaces it"), of("news", "it was not dropped")), (1, 1), "{}", log());
     assert_eq!(client.get("/readyz").ok()["missing"], 1);
-    // An alert fires. A backup without the collection does not replace the last backup with it.
+    // The gauge makes an alert fire. The backup fails, so it does not replace the last backup that has the collection.
     let gauge = || {
         let metrics = client.get("/metrics").text();
         metrics.lines().any(|line| line == r#"hapax_collection_damaged{collection="news"} 1"#)
@@ -191,7 +191,8 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     assert_eq!((of("default", "an EMPTY one"), of("news", "it was not dropped")), (1, 1), "once is enough: {}", log());
     server.kill();
 
-    // The directory of an earlier version has no list. A log whose database is gone is reported.
+    // The directory of an earlier version has no list of collections. A write-ahead log without a database file is
+    // reported.
     std::fs::remove_file(data.join("collections.list")).unwrap();
     remove_files(&dir, "default");
     std::fs::write(data.join("collections/lost.sqlite-wal"), "x").unwrap();

@@ -44,7 +44,7 @@ fn keep_busy(address: SocketAddr, over: &Arc<AtomicBool>) -> Vec<thread::JoinHan
     (0..4).map(scraper).collect()
 }
 
-/// Sends checks from several clients until `over` is true. Each thread returns how many were refused.
+/// Sends checks from several clients until `over` is true. Each thread returns how many checks were refused.
 fn keep_checking(address: SocketAddr, over: &Arc<AtomicBool>) -> Vec<thread::JoinHandle<usize>> {
     let checker = |_| {
         let over = Arc::clone(over);

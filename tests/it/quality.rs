@@ -28,7 +28,7 @@ enum Verified {
     Estimate,
     /// By the estimate, or by the shingles if the estimate is uncertain.
     Borderline,
-    /// By the content that this value of `keep` stores.
+    /// By exact comparison of the content that this value of `keep` stores.
     Exactly(&'static str),
 }
 

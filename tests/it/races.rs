@@ -39,7 +39,7 @@ impl Did {
     }
 }
 
-/// Returns a signature. Those of a group differ in at most two slots of 128. Groups have nothing in common.
+/// Returns a signature. Signatures of a group differ in at most two slots of 128. Groups have nothing in common.
 fn signature(group: u64, variant: u64) -> Content {
     let mut words = SplitMix64::new(group);
     let mut bytes: Vec<u8> = (0..16).flat_map(|_| words.next_u64().to_le_bytes()).collect();
@@ -104,7 +104,7 @@ impl Model {
                     other => panic!("{:?}: {group}/{id}: {other:?}", event.at),
                 }
                 match outcome {
-                    // If the id held a document, that document was already gone.
+                    // If the model still has a document under this id, that document has expired.
                     Outcome::Skipped if self.0[&group].contains_key(&id) => return self.expired(event, id),
                     Outcome::Skipped => return,
                     Outcome::Removed => {

@@ -1,6 +1,5 @@
 //! hapax's definition of tokens, implemented in another way: regular expressions over text that other libraries have
-//! folded.
-//! It is slow and short. It shares no code and no tables with the core that it checks.
+//! folded. This implementation is slow and short. It shares no code and no tables with the core that it checks.
 
 use std::sync::LazyLock;
 

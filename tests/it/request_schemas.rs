@@ -1,6 +1,6 @@
-//! Every field of every request body is accepted and refused as `openapi.yaml` says. In an earlier version,
-//! `{"name":null}` and `{"s_hi":null}` were accepted as absent. A threshold of 0 was valid in the description but
-//! refused by the server.
+//! The server accepts or refuses every field of a request body as `openapi.yaml` says. In an earlier version, the
+//! server accepted `{"name":null}` and `{"s_hi":null}`, as if the fields were absent. And it refused a threshold of 0,
+//! although `openapi.yaml` allowed 0.
 
 use serde_json::{Map, Value, json};
 
@@ -150,7 +150,7 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
             }
             // Every changeable setting can be changed in a collection that keeps shingles.
             let target = path.replace("{collection}", if method == "patch" { "shingled" } else { "default" });
-            // Each good value would begin a backup.
+            // Each good value would begin a backup, so good values are not sent.
             let begins = target.ends_with("/backups");
             for field in all_fields(schema, &[]) {
                 fields_seen += 1;

@@ -15,9 +15,11 @@ use crate::support::server::{Server, Starting};
 const BODY: &str = r#"{"text":"one two three four five six seven eight nine ten"}"#;
 /// A time that is longer than any start or stop of this test.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The number of documents of the large test, the number that is sent at once, and the number of clients.
+/// The number of documents of the large test.
 const MANY: u64 = 1_000_000;
+/// The number of documents that a client sends at once.
 const PORTION: u64 = 10_000;
+/// The number of clients that store documents.
 const FILLERS: u64 = 2;
 
 /// The counts of all clients.

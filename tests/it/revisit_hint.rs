@@ -56,9 +56,10 @@ fn only_an_equal_digest_gives_a_hint_and_its_date_is_the_stored_one() {
     let hints = |client: &Client| {
         assert_eq!(check(client, &document("b", 1, LATER, A)), hint("a", FIRST));
         assert_eq!(check(client, &document("b", 1, "", &A.replace("sha1", "SHA1"))), hint("a", FIRST));
-        // The same page again.
+        // The stored page is checked again.
         assert_eq!(check(client, &document("a", 1, "", A)), hint("a", FIRST));
-        // Equal text without a digest, another payload, and another text with the digest of this payload.
+        // There is no hint for equal text without a digest, for equal text with another digest, and for other texts
+        // with the same digest.
         assert_eq!(check(client, &document("b", 1, LATER, "")), Value::Null);
         assert_eq!(check(client, &document("b", 1, LATER, B)), Value::Null);
         assert_eq!(check(client, &document("b", 2, LATER, A)), Value::Null);
@@ -133,12 +134,12 @@ fn a_date_stays_with_its_digest_and_a_replacement_brings_its_own() {
     metadata["metadata"] = json!({"n": 1});
     assert_eq!(outcome("", &metadata), "updated");
     assert_eq!(stored(&client, "a"), [FIRST, A]);
-    // The same text from another payload. The next revisit of this payload refers to its own capture.
+    // The same text comes from another payload, so the capture that is sent replaces the stored one.
     assert_eq!(outcome("", &document("a", 1, LATER, B)), "updated");
     assert_eq!(stored(&client, "a"), [LATER, B]);
     assert_eq!(outcome("on_existing=replace", &document("a", 2, "", A)), "replaced");
     assert_eq!(stored(&client, "a"), [Value::Null, json!(A)]);
-    // No date is known.
+    // The stored capture has no date, so the hint has no date either.
     assert_eq!(client.post(CHECK, &document("b", 2, LATER, A)).ok()["revisit"], hint("a", ""));
     assert_eq!(outcome("on_existing=replace", &document("a", 1, "", "")), "replaced");
     assert_eq!(stored(&client, "a"), [Value::Null, Value::Null]);
@@ -161,7 +162,7 @@ fn the_earliest_match_is_referred_to() {
     assert_eq!(check("limit=2")["revisit"], hint("bare", ""));
     assert_eq!(check("limit=1")["revisit"], Value::Null);
     assert_eq!(check("with=metadata")["revisit"], hint("last", FIRST));
-    // The first verdicts of these documents named the matches before them.
+    // The first verdicts of these documents named the matches that were stored before them.
     for id in ["last", "later"] {
         let again = insert(&client, "limit=1", &document(id, 1, "", A));
         assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("last", FIRST)));
@@ -264,7 +265,7 @@ fn of_several_collections_one_with_a_date_gives_the_hint() {
     let check = client.post("/v1/collections/new/check?collections=old,older", &document("a", 1, LATER, A)).ok();
     assert_eq!(check["revisit"], hint("c", FIRST));
     assert_eq!(put("new", "collections=old", &document("a", 1, LATER, A))["revisit"], hint("b", ""));
-    // The other collection has an earlier capture than its own.
+    // The collection `older` has an earlier capture than the collection `new`.
     let again = put("new", "collections=older", &document("a", 1, LATER, A));
     assert_eq!((&again["outcome"], &again["revisit"]), (&json!("unchanged"), &hint("c", FIRST)));
     let lines = format!("{}\n", document("d", 1, "", A));

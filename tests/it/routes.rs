@@ -373,7 +373,7 @@ Content-Length: 2
 
 {}",
     );
-    // The work of the request waits for the processor. A probe for its place could take the place itself.
+    // The test waits until the work of the request is in the queue. A probe request could take the one place itself.
     let since = Instant::now();
     while server.state.cpu().depth() == 0 {
         assert!(since.elapsed() < Duration::from_secs(60), "the one place is not taken");

@@ -55,7 +55,7 @@ fn the_service_manager_learns_that_the_server_is_ready_alive_and_stopping() {
     manager.until("WATCHDOG=1");
     assert!(server.terminate().success());
     let stopping = manager.until("STOPPING=1");
-    // The sum of the default of server.drain_timeout_ms and of two minutes to close the data.
+    // The value is the default of server.drain_timeout_ms plus two minutes to close the data.
     assert!(stopping.contains("EXTEND_TIMEOUT_USEC=140000000"), "{stopping}");
     manager.until("STATUS=stopping: closing the data");
 }

@@ -84,7 +84,7 @@ fn the_figures_of_the_curve_are_those_of_the_table() {
     assert!(words(&["--bands", "1", "--rows", "1"]).contains("a straight line"));
 }
 
-/// The memory budget counts this amount when a document is stored.
+/// When a document is stored, the memory budget counts the amount that `hapax tune` reports.
 #[test]
 fn the_memory_of_a_document_is_that_of_the_index() {
     for (k, bits) in [(64, 8), (128, 8), (256, 8), (256, 32), (1024, 16)] {
@@ -169,8 +169,8 @@ fn the_choice_keeps_its_limit_with_the_sample() {
     assert!(message.contains("as similar as those of the sample"), "{message}");
 }
 
-// In an earlier version, `hapax tune` stopped at the first such line, although an import of the same file skips and
-// counts such lines.
+// In an earlier version, `hapax tune` stopped at the first line without a text, although an import of the same file
+// skips and counts such lines.
 #[test]
 fn lines_without_a_text_are_skipped_and_counted() {
     let dir = library::dir();

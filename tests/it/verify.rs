@@ -146,7 +146,7 @@ fn the_scrub_finds_damage_under_a_running_server() {
     assert!(server.terminate().success());
 }
 
-/// In an earlier version, the exit status was 0 if a file was missing, and if there were two copies of it.
+/// In an earlier version, the exit status was 0 even if a file was missing, or if there were two copies of a file.
 #[test]
 fn a_file_that_is_missing_or_copied_is_found() {
     let dir = library::dir();
@@ -204,8 +204,8 @@ fn an_export_finishes_an_interrupted_repair() {
     assert!(data.join("collections/news.sqlite.damaged-1").exists());
 }
 
-/// If the disk fails or is full at any moment, a repair either succeeds or changes nothing. In an earlier version, it
-/// installed a file that was only half written, and reported success.
+/// If the disk fails or is full at any moment, a repair either succeeds or changes nothing. In an earlier version, a
+/// repair installed a file that was only half written, and reported success.
 #[test]
 fn a_repair_on_a_disk_that_fails_installs_no_broken_file() {
     let dir = library::dir();

@@ -135,7 +135,7 @@ fn pages_of_a_damaged_archive_are_imported_and_the_rest_is_named() {
     assert_eq!(verdict["verdict"], "unique", "a document is not its own duplicate");
 }
 
-/// The record is as long as that of a video. Its file is sparse, so it takes almost no space on the disk.
+/// The record is as long as the record of a video. Its file is sparse, so it takes almost no space on the disk.
 #[test]
 fn a_record_of_any_length_is_skipped_in_little_memory() {
     const RECORD_BYTES: u64 = 512 << 20;

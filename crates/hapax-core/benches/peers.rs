@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use hapax_core::{Pipeline, SignScratch, Signed, Simd, Spec};
 
-/// The environment variables with which the Makefile names the programs. The program in Rust must work. Programs in
-/// Python are left out if they do not work.
+/// The environment variable in which the Makefile names the program in Rust. This program must work.
 const RUST: &str = "HAPAX_PEERS_RUST";
+/// The environment variable for the programs in Python. They are left out if they do not work.
 const PYTHON: &str = "HAPAX_PEERS_PYTHON";
 const TEXTS: usize = 300;
 const TEXT_BYTES: usize = 2048;

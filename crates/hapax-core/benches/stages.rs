@@ -1,6 +1,7 @@
 //! Measures every stage of signing alone, and all of them together: `make bench-stages`, or `cargo bench -p hapax-core
-//! --bench stages [-- FILTER]`. It ends with a table of criterion's measurements. Absolute times drift. Each figure is
-//! therefore also given as a ratio to a plain pass over the same bytes in the same run, `str::to_ascii_lowercase`.
+//! --bench stages [-- FILTER]`. At its end, it prints a table of criterion's measurements. Absolute times drift. Each
+//! figure is therefore also given as a ratio to a plain pass over the same bytes in the same run,
+//! `str::to_ascii_lowercase`.
 
 mod inputs;
 
@@ -15,7 +16,7 @@ use hapax_core::verify::matching_slots;
 use hapax_core::{Pipeline, SignScratch, Signed, Simd, SketchKind, Spec, SplitMix64, Stages, TextSpec, tuning};
 use inputs::{KINDS, SIZES};
 
-/// The texts of one kind and size that a measurement cycles through: too many for branch predictors to learn.
+/// The number of texts of one kind and size that a measurement repeats. Branch predictors cannot learn so many texts.
 const TEXTS: usize = 64;
 /// Sketches other than the default, measured with texts of 2 KB.
 const SKETCHES: [&str; 5] = ["fss128x8", "fss1024x8", "classic128x8", "classic256x8", "oph256x8"];

@@ -13,7 +13,7 @@ const JACCARDS: [f64; 3] = [0.5, 0.8, 0.9];
 const SIZES: [usize; 6] = [10, 25, 100, 400, 1_000, 5_000];
 const SEED: u64 = 2017;
 
-/// The number of pairs to simulate for a size, so that all sizes take about as long.
+/// Returns the number of pairs to simulate for a size, such that all sizes take about the same time.
 fn pairs(size: usize) -> u32 {
     (4_000_000 / size).clamp(1_000, 20_000) as u32
 }

@@ -4,7 +4,7 @@ use hapax_core::{
     Digits, Fold, Marks, Pipeline, SecretKey, Shingling, SignatureShape, Simd, SketchKind, TextSpec,
 };
 
-/// A spec, a text, and the pieces that it arrives in.
+/// A spec, a text, and the pieces in which the text arrives.
 pub struct Case<'a> {
     spec: TextSpec,
     secret: Option<SecretKey>,

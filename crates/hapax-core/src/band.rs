@@ -1,7 +1,7 @@
-//! Packed signature -> band keys. The rows of band j are the slots j·r..(j+1)·r, hashed in order together with the
-//! band's number. Slots from b·r on are in no band, but verification counts them. Knows nothing of buckets or storage.
-//! The server shows these keys to name buckets, and clients may store them: `tests/vectors.json` pins the output. The
-//! server's own index does not use these keys.
+//! Packed signature -> band keys. The key of band j is a hash of j and of the band's rows, in order. The rows of band j
+//! are the slots from j·r to (j+1)·r - 1. With b bands, the slots from b·r on are in no band, but verification compares
+//! them too. Knows nothing of buckets or storage. In the server's API, a band key names a bucket, and clients may store
+//! keys. Therefore `tests/vectors.json` pins the output. The index of the server does not use these keys.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::spec::SignatureShape;
 
-/// b bands of r rows each. `b·r` is at most k, the number of slots of the signature shape that the banding was made
-/// for.
+/// b bands of r rows each. A banding is made for one signature shape, and b·r is at most the number of slots of this
+/// shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Banding {
     bands: u32,
@@ -27,7 +27,7 @@ pub struct BandingError(pub String);
 pub struct BandKey(pub u64);
 
 impl Banding {
-    /// Makes a banding. It needs at least one band and one row, and may not need more slots than the shape has.
+    /// Makes a banding. It is an error if `bands` or `rows` is 0, or if the shape has fewer than `bands * rows` slots.
     pub fn new(bands: u32, rows: u32, shape: SignatureShape) -> Result<Self, BandingError> {
         if bands == 0 || rows == 0 {
             return Err(BandingError(format!("a banding must have at least one band and one row, not {bands}x{rows}")));

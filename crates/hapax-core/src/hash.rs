@@ -198,7 +198,7 @@ impl FromStr for ContentHash {
     }
 }
 
-/// A content hash that is being computed. The result does not depend on how the bytes are cut.
+/// A content hash that is being computed. The result does not depend on where the bytes are cut into pieces.
 #[derive(Clone)]
 pub(crate) struct ContentHasher {
     kind: ContentHasherKind,

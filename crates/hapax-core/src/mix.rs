@@ -41,7 +41,8 @@ pub(crate) const fn named_seed(name: &[u8; 8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The values are the finaliser of 0 and 1, and splitmix64 of seed 1234567 (Vigna's test).
+    /// Compares published values with the finaliser of 0 and of 1, and with the first outputs of splitmix64 for the
+    /// seed 1234567 (Vigna's test).
     #[test]
     fn mixer_and_generator_agree_with_their_published_values() {
         let mut generator = SplitMix64::new(1_234_567);

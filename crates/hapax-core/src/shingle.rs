@@ -7,8 +7,8 @@ use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{Simd, lanes};
 
 /// The base of the positional sum. It is 3 modulo 8. Among the odd numbers, such numbers have the longest period
-/// (2^62), and `BASE - 1` and `BASE + 1` lose the fewest low bits. This keeps shingles with swapped or repeated
-/// neighbours distinct.
+/// (2^62), and a multiplication by `BASE - 1` or `BASE + 1` loses the fewest low bits. This keeps shingles with swapped
+/// or repeated neighbours distinct.
 const BASE: u64 = SplitMix64::new(named_seed(b"shingle/")).next_u64() & !7 | 3;
 /// Added once for each token, so that shingles of different lengths differ.
 const LENGTH: u64 = SplitMix64::new(named_seed(b"shin/len")).next_u64();

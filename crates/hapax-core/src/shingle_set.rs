@@ -1,10 +1,10 @@
-//! Shingle hashes <-> a compact set. It is stored with a document so that the document can be compared exactly.
+//! Shingle hashes <-> a compact set. The set is stored with a document, so that the document can be compared exactly.
 //!
 //! A set keeps the upper 48 of each hash's 64 bits. Two documents of n shingles each then share a shingle by accident
 //! with probability n²/2^48. At 1,000 shingles this is 4 in a billion, and such a shingle would change the Jaccard
-//! similarity by 0.0005. At a million shingles it is 0.4 %, and the change would be 0.0000005. For this reason, a
-//! comparison of two sets is called exact. (An attacker who knows how the hashes are made can craft collisions of 48
-//! bits, and also of 64. Keyed specs protect against that.)
+//! similarity by 0.0005. At a million shingles the probability is 0.4 %, and the change would be 0.0000005. For this
+//! reason, a comparison of two sets is called exact. (An attacker who knows how the hashes are made can craft
+//! collisions of 48 bits, and also of 64. Keyed specs protect against that.)
 //!
 //! As bytes, a set is the list of its hashes in ascending order. Each hash is written as the gap to the one before, in
 //! a Rice code. A shingle takes about `(49.6 - log2 n) / 8` bytes: 5.4 at 100 shingles, 5.2 at 300, 5.0 at 1,000. The

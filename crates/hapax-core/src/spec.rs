@@ -1,6 +1,6 @@
 //! The frozen pipeline spec: how a signature is made from a text. It is one line of text, with one spelling for each
 //! meaning, and is stored with every collection. A collection refuses to open under another spec or another key.
-//! Banding and threshold are not part of it: they can change without signing anything again.
+//! Banding and threshold are not part of the spec: they can change without signing anything again.
 
 use std::fmt;
 use std::str::FromStr;

@@ -61,8 +61,8 @@ struct BytePlaces {
 
 impl BytePlaces {
     fn begin(&mut self, bytes: usize) {
-        // A byte begins or ends at most one token. A block may write more places than it has bits. This needs the room
-        // of one more block.
+        // At most one token begins or ends at each byte. For a block, more places may be written than bits are set,
+        // which needs the room of one more block.
         if self.places.len() < bytes + 2 * BLOCK {
             self.places.resize(bytes + 2 * BLOCK, 0);
         }
@@ -174,7 +174,7 @@ struct Classes {
     /// The first byte of each character in `unspaced`.
     unspaced_first: u64,
     marks: u64,
-    /// The number of bytes in whole characters; bits beyond these have no meaning.
+    /// The number of bytes of the block that belong to complete characters. The bits of later bytes have no meaning.
     len: usize,
 }
 

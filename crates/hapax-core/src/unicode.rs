@@ -55,39 +55,39 @@ impl CharEntry {
         }
     }
 
-    /// Whether it is a letter or number of a script written without spaces: a token by itself.
+    /// Whether the scalar value is a letter or number of a script written without spaces: a token by itself.
     #[inline(always)]
     pub(crate) fn is_unspaced(self) -> bool {
         self.0 & UNSPACED != 0
     }
 
-    /// Whether its General_Category is Nd.
+    /// Whether the General_Category of the scalar value is Nd.
     #[inline(always)]
     pub(crate) fn is_digit(self) -> bool {
         self.0 & DIGIT != 0
     }
 
-    /// Whether it is the second half of some primary composite.
+    /// Whether the scalar value is the second half of some primary composite.
     #[inline(always)]
     pub(crate) fn composes_backward(self) -> bool {
         self.0 & BACKWARD != 0
     }
 
-    /// Whether it folds to itself or to parts that compose to it again. It must not be white space, and must never
-    /// compose with the character before it.
+    /// Whether the scalar value folds to itself, or to parts that compose to it again. Returns `false` for white space,
+    /// and for a character that may compose with the character before it.
     #[inline(always)]
     pub(crate) fn is_itself(self) -> bool {
         self.0 & ITSELF != 0
     }
 
-    /// Whether it folds to one other scalar value, [`Mapping::whole`], that never composes with the character before
+    /// Whether the scalar value folds to one other, [`Mapping::whole`], that never composes with the character before
     /// it.
     #[inline(always)]
     pub(crate) fn is_one_other(self) -> bool {
         self.0 & ONE_OTHER != 0
     }
 
-    /// Its Canonical_Combining_Class.
+    /// The Canonical_Combining_Class of the scalar value.
     #[inline(always)]
     pub(crate) fn combining_class(self) -> u8 {
         (self.0 >> 8) as u8

@@ -19,8 +19,8 @@ pub fn matching_slots(a: &[u8], b: &[u8], shape: SignatureShape) -> u32 {
     }
 }
 
-/// Counts in 16 lanes of one byte each, which compilers turn into vector compares. A lane is emptied before it
-/// overflows.
+/// Counts equal slots in 16 lanes of one byte each. Compilers turn the loop into vector comparisons. A lane is emptied
+/// before it overflows.
 #[inline]
 fn matching<const WIDTH: usize>(a: &[u8], b: &[u8]) -> u32 {
     const LANES: usize = 16;
@@ -77,8 +77,8 @@ pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKin
 }
 
 /// Returns how much more the estimates of a sketch may spread than those of independent slots, as a factor of the
-/// standard deviation. The factor that was measured for `oph` is 1.1 to 1.3 with 10 shingles up to about as many
-/// shingles as slots, and 1.45 with two shingles.
+/// standard deviation. For `oph`, the measured factor is 1.45 with two shingles, and 1.1 to 1.3 from 10 shingles to
+/// about as many shingles as there are slots.
 pub fn spread(sketch: SketchKind) -> f64 {
     match sketch {
         SketchKind::Fss | SketchKind::Classic => 1.0,

@@ -147,7 +147,7 @@ fn long_runs_are_folded_as_the_definition_says() {
     for round in 0..600 {
         let mut text = String::new();
         while text.len() < round {
-            // Most characters are plain, because the last pool is rarely chosen.
+            // Only one run in 36 is from the last pool, whose characters are not plain.
             let pool = generator.next_u64() as usize % 36 / 5;
             let pool: Vec<char> = POOLS[pool].chars().collect();
             for _ in 0..=generator.next_u64() % (1 << (round % 6)) {
@@ -202,7 +202,7 @@ fn ascii_alone_is_what_the_general_path_makes_of_it() {
         for round in 0..200 {
             let text: String = (0..round).map(|_| char::from(generator.next_u64() as u8 & 0x7f)).collect();
             assert_eq!(canonical(fold, marks, digits, &text), reference(fold, marks, digits, &text), "{text:?}");
-            // The code uses its general path for a character that is next to this starter, which composes with nothing.
+            // U+2E31 composes with nothing, and the code uses its general path for every character next to it.
             let mixed: String = text.chars().flat_map(|c| [c, '\u{2e31}']).collect();
             let expected = reference(fold, marks, digits, &mixed);
             assert_eq!(canonical(fold, marks, digits, &mixed), expected, "{mixed:?}");

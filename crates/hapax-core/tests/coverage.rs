@@ -1,6 +1,6 @@
 //! The 95 % interval contains the similarity in 95 of 100 cases, for every sketch and any number of shingles. In an
-//! earlier version, it contained the similarity in a share of only 0.89 to 0.93 of the cases for `oph` with 10 to 30
-//! shingles, and 0.92 for documents with nothing in common.
+//! earlier version, it did so in only 89 to 93 of 100 cases for `oph` with 10 to 30 shingles, and in 92 for documents
+//! with nothing in common.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 

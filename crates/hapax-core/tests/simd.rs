@@ -1,5 +1,6 @@
-//! Whole texts have the same canonical text, token hashes, shingles, ranks and signatures with every kind of vector
-//! instructions that this processor has, and without any. Single loops are tested in `src/simd`.
+//! Vector instructions do not change the results for whole texts: canonical text, token hashes, shingles, ranks and
+//! signatures. Every kind of instructions that this processor has is compared with the portable form. The tests in
+//! `src/simd` test single loops.
 
 #![allow(clippy::print_stdout)] // seeds, shown when a test fails
 
@@ -130,7 +131,7 @@ fn every_script_and_category() {
     all_agree(texts);
 }
 
-/// Results must not depend on positions within the blocks of 64 bytes and the pieces of 4,096.
+/// Results must not depend on positions within the blocks of 64 bytes and the pieces of 4,096 bytes.
 #[test]
 fn edges_of_blocks_and_pieces() {
     let odd =

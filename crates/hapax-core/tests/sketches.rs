@@ -152,8 +152,8 @@ fn verdicts_follow_the_prediction_of_their_sketch_and_number_of_shingles() {
     }
 }
 
-/// The slots of FSS are slightly correlated. So at low rates the share of candidates differs from theory by up to a
-/// tenth. Pairs that must be found are still found.
+/// The slots of FSS are slightly correlated. Therefore the share of pairs that become candidates may differ from the
+/// prediction by a tenth of it. But if the prediction is above 0.99, the share must not be smaller than predicted.
 #[test]
 fn fss_candidates_stay_near_the_curve_and_never_lose_recall() {
     println!("seed {SEED}");

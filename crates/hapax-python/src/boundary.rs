@@ -26,7 +26,7 @@ pub(crate) enum Given {
     Stream(ArrayStreamReader),
 }
 
-/// Takes the data of an object with one of Arrow's PyCapsule methods. `None` if it has neither.
+/// Takes the data of an object with one of Arrow's PyCapsule methods. `None` if the object has no such method.
 pub(crate) fn arrow_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
     // A class has the methods too, but unbound.
     if object.is_instance_of::<pyo3::types::PyType>() {

@@ -32,7 +32,7 @@ impl Column {
     }
 }
 
-/// Returns the index of a row, which is counted from the end if it is negative.
+/// Returns the index of a row. A negative `row` is counted from the end.
 pub(crate) fn row_of(row: isize, rows: usize) -> PyResult<usize> {
     let from_start = if row < 0 { row.checked_add_unsigned(rows) } else { Some(row) };
     let found = from_start.and_then(|row| usize::try_from(row).ok()).filter(|row| *row < rows);

@@ -28,11 +28,12 @@ pub(crate) struct Stored {
 /// The place of a document in its cluster.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
-    /// It is alone, or represents its cluster.
+    /// The document is alone, or represents its cluster.
     Own,
-    /// It is a link to the representative: only exact copies match it.
+    /// The document is a link to the representative: only exact copies match the link.
     Link(Doc),
-    /// It has a representative and is found like any other. Only files of a server have such documents.
+    /// The document has a representative, but is found like any other document. Only files of a server have such
+    /// documents.
     Member(Doc),
 }
 
@@ -168,7 +169,7 @@ fn word(looked: &Looked) -> &'static str {
 
 /// A reason why a document is not inserted.
 pub(crate) enum Refused {
-    /// The id has another text.
+    /// The id is already stored with another text.
     Taken,
     Full,
 }

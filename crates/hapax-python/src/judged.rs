@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 /// A document that a verdict names.
 #[pyclass(frozen, get_all, module = "pyhapax")]
 pub(crate) struct Match {
-    /// Its id; in deduplicate() without ids, the number of its row as a str.
+    /// The id of the document; in deduplicate() without ids, the number of its row as a str.
     pub id: String,
     /// The estimated similarity, from 0 to 1.
     pub similarity: f64,

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 const DIGITS: &str = "a key must be 32 hexadecimal digits or 16 bytes; make one with `openssl rand -hex 16`";
-/// More than the digits and white space around them.
+/// The longest file that is read: long enough for the digits and some white space around them.
 const FILE_BYTES_MAX: u64 = 1024;
 
 /// The arguments `key`, `key_file` and `key_env`.
@@ -80,7 +80,7 @@ fn of_file(path: &str) -> PyResult<SecretKey> {
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
     match read {
         Ok(_) => of_hex(&text, &format!("key_file {path}")),
-        // With the number of the error, Python raises the class for it, such as FileNotFoundError.
+        // If the number of the error is given, Python raises the class of this error, such as FileNotFoundError.
         Err(error) => Err(match error.raw_os_error() {
             Some(number) => PyOSError::new_err((number, "the key_file cannot be read", path.to_owned())),
             None => PyValueError::new_err(format!("key_file {path}: {DIGITS}")),

@@ -15,7 +15,7 @@ const BLOCK_MAX: usize = 1024;
 const BLOCK_MIN: usize = 64;
 const SLOTS_MAX: usize = 1 << 16;
 const EMPTY: u64 = u64::MAX;
-/// The core's ranks of this kind have 56 bits.
+/// The number of possible ranks: `classic` ranks of the core have 56 bits.
 const RANKS: f64 = (1u64 << 56) as f64;
 /// Makes the hashes of the blocks differ: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -174,7 +174,7 @@ impl RankSketch {
         Ok((restore, (this.seed, this.ranks(slf.py())).into_pyobject(slf.py())?))
     }
 
-    /// Makes a sketch of a seed and ranks.
+    /// Makes a sketch from a seed and ranks.
     #[staticmethod]
     fn restore(seed: u64, ranks: &[u8]) -> PyResult<Self> {
         if !ranks.len().is_multiple_of(8) {

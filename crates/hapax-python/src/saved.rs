@@ -29,8 +29,9 @@ const SHINGLES: &str = "shingles";
 const REPRESENTATIVE: &str = "representative";
 const LINKED: &str = "linked";
 
-/// The most rows and about the most bytes of a batch, which becomes a row group.
+/// The largest number of rows in a batch, which becomes a row group.
 const BATCH_ROWS_MAX: usize = 65_536;
+/// A batch ends when it has about this many bytes.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// Returns the next documents of an index from number `first` on, as the capsules of a table. If there are no further

@@ -150,7 +150,7 @@ impl Signature {
     }
 }
 
-/// Makes a signature of the parts that its pickle has.
+/// Makes a signature from the parts in its pickle.
 #[pyfunction]
 #[pyo3(signature = (spec, packed, content_hash, shingles))]
 pub(crate) fn restore_signature(

@@ -142,19 +142,19 @@ impl Batch {
         Column::new(Arc::new(self.shingles.clone()))
     }
 
-    /// The rows that have a signature.
+    /// The numbers of the rows that have a signature.
     #[getter]
     fn signed_rows(&self) -> Vec<usize> {
         self.rows_that(|outcome| outcome == Outcome::Signed)
     }
 
-    /// The rows whose text has no word.
+    /// The numbers of the rows whose text has no word.
     #[getter]
     fn empty_rows(&self) -> Vec<usize> {
         self.rows_that(|outcome| outcome == Outcome::Empty)
     }
 
-    /// The rows without a text.
+    /// The numbers of the rows without a text.
     #[getter]
     fn null_rows(&self) -> Vec<usize> {
         self.rows_that(|outcome| outcome == Outcome::Null)

@@ -62,8 +62,8 @@ impl Signing {
         &self.pipeline
     }
 
-    /// Calls `work` with the buffers of the call before. If another thread uses these buffers, or used them at a fork,
-    /// makes new buffers.
+    /// Calls `work` with the buffers of the previous call. If another thread uses these buffers, or used them at a
+    /// fork, makes new buffers.
     fn with_scratch<T>(&self, work: impl FnOnce(&mut SignScratch) -> T) -> T {
         match self.scratch.try_lock() {
             Ok(mut scratch) => work(&mut scratch),
@@ -302,7 +302,7 @@ impl Signer {
     }
 }
 
-/// Makes a signer of the parts that its pickle has.
+/// Makes a signer from the parts in its pickle.
 #[pyfunction]
 #[pyo3(signature = (spec, key_file, key_env))]
 pub(crate) fn restore_signer(spec: &str, key_file: Option<PathBuf>, key_env: Option<String>) -> PyResult<Signer> {

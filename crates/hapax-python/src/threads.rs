@@ -1,8 +1,8 @@
 //! Jobs -> signatures in the order of the rows, on one thread or several, while other threads can run Python.
 //!
 //! The threads of a call end with the call. So a fork after the call copies nothing that needs these threads. The
-//! calling thread takes the texts from Python, hands them to the others, and looks for signals at least ten times a
-//! second. If there is only one thread, or little text, the calling thread signs by itself.
+//! calling thread takes the texts from Python, hands them to the other threads, and looks for signals at least ten
+//! times a second. If there is only one thread, or little text, the calling thread signs by itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,8 +17,8 @@ use pyo3::prelude::*;
 use crate::boundary::panicked;
 use crate::texts::{Fault, Job, Source, Text};
 
-/// About how many bytes of text are taken from Python at a time. A thread that wants to run Python again may wait for 5
-/// ms if other threads run Python, so it does this seldom.
+/// About how many bytes of text are taken from Python at a time. If other threads run Python, the calling thread may
+/// wait for 5 ms until it can run Python again. Therefore it takes much text at a time.
 const WINDOW_BYTES: usize = 16 << 20;
 /// For fewer bytes than this, starting threads takes longer than signing.
 const ALONE_BYTES: usize = 256 << 10;
@@ -189,7 +189,7 @@ pub(crate) fn sign_all(
     sink: &mut Sink<'_>,
 ) -> PyResult<()> {
     let mut jobs = VecDeque::new();
-    // Other threads begin as soon as there is enough for them, and more is taken while they sign.
+    // The other threads begin as soon as there is enough text for them. More text is taken while they sign.
     let (bytes, ends) = fill(py, source, &mut jobs, if threads == 1 { WINDOW_BYTES } else { ALONE_BYTES })?;
     if threads == 1 || ends && bytes < ALONE_BYTES {
         alone(py, pipeline, source, jobs, sink)
@@ -268,7 +268,7 @@ fn exception(stop: Stop, source: &Source) -> PyErr {
     match stop {
         Stop::Row(row, fault) => source.refused(row, &fault),
         Stop::Panicked(error) => error,
-        // A call cancels its jobs only if it raises another exception.
+        // The caller never sees this: a call that cancels its jobs raises another exception.
         Stop::Cancelled => pyo3::exceptions::PyKeyboardInterrupt::new_err(()),
     }
 }

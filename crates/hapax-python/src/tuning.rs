@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::arguments::share;
 use crate::spec::sketch_of;
 
-/// A banding for a threshold, and what to expect of it.
+/// A banding for a threshold, and its expected results.
 #[pyclass(frozen, module = "pyhapax")]
 pub(crate) struct Tuning {
     banding: Banding,

@@ -116,7 +116,7 @@ fn read(mut bytes: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
     if texts.is_empty() { Err("no texts".into()) } else { Ok(texts) }
 }
 
-/// Returns the version that this was built with.
+/// Returns the version of a package that this program was built with.
 fn locked_version(package: &str) -> Result<&'static str, Box<dyn Error>> {
     let lock = include_str!("../Cargo.lock");
     let after = lock.split_once(&format!("name = \"{package}\"\nversion = \"")).ok_or("not in Cargo.lock")?.1;

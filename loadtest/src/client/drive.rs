@@ -176,7 +176,8 @@ async fn work_through<W: Work>(shared: Arc<Shared<W>>, mut connection: Connectio
         let entry = Entry { kind: request.kind, due, sent, done, counts };
         tallies[shard].lock().expect("not poisoned").enter(&entry, fate);
         if failed_to_connect {
-            // After the server has ended, this would connect to it a hundred thousand times per second without a pause.
+            // Without this pause, the client would try to connect a hundred thousand times per second after the server
+            // has ended.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -79,7 +79,7 @@ pub(crate) struct Phase {
     pub(crate) name: String,
     /// Seconds from the beginning of the report.
     pub(crate) begun_s: f64,
-    /// The seconds whose requests are counted in `operations`. Those of the warm-up are only in `over_time`.
+    /// The seconds whose requests are counted in `operations`. Requests of the warm-up are only in `over_time`.
     pub(crate) seconds: f64,
     /// The number of requests due per second; absent if clients waited for answers.
     #[serde(skip_serializing_if = "Option::is_none")]

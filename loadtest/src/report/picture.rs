@@ -9,7 +9,7 @@ use super::{Phase, Report};
 
 /// The size at which the picture is shown.
 const SIZE: (u32, u32) = (1_400, 1_260);
-/// The width of the list of lines, to the right of the latencies.
+/// The width of the list that names the lines, to the right of the chart of latencies.
 const LIST: u32 = 250;
 /// The picture is drawn larger by this factor, because plotters rounds to whole pixels and lines would look jagged.
 const SCALE: u32 = 4;
@@ -60,7 +60,7 @@ const fn dots(shown: u32) -> u32 {
     shown * SCALE
 }
 
-/// Returns the seconds of the beginning of the first phase and of the end of the last one.
+/// Returns when the first phase began and when the last one ended, in seconds.
 fn time(report: &Report) -> Range<f64> {
     let end = |phase: &Phase| phase.begun_s + phase.over_time.good.len() as f64;
     let begin = report.phases.iter().map(|phase| phase.begun_s).fold(f64::INFINITY, f64::min).max(0.0);

@@ -1,4 +1,4 @@
-//! Checks at a given rate, alone, and while many bulk requests use all other time of the server.
+//! Checks at a given rate, first alone, and then while many bulk requests use the rest of the server's processor time.
 
 use std::sync::Arc;
 use std::time::Instant;

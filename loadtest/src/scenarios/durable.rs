@@ -150,7 +150,7 @@ impl Side {
             self.latencies.add(good).expect("equal bounds");
             self.count_sizes(&buckets(&before, COMMIT_DOCUMENTS), &buckets(&after, COMMIT_DOCUMENTS));
         }
-        // A pause, so that the other server does not pay for this one's background checkpoint.
+        // A pause, so that the background checkpoint of this server does not slow the other one.
         std::thread::sleep(Duration::from_millis(300));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Documents 0 to n of the seed -> a collection, filled by bulk requests.
+//! Fills a collection with the first documents of the seed, by bulk requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

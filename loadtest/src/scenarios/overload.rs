@@ -18,10 +18,11 @@ use crate::works::{Checks, Prepared, check_body, path};
 const PREPARED: u64 = 64;
 /// A text that is sent compressed repeats one text of this many bytes.
 const REPEATED: usize = 2048;
-/// The distance between the numbers of the texts of one batch and the next.
+/// The number of the first text of a batch is greater by this than that of the batch before.
 const BATCHES_APART: u64 = 16;
-/// The quantile of refusals that must be fast, and its limit in milliseconds.
+/// The share of refusals that must be fast.
 const REFUSED_QUANTILE: f64 = 0.999;
+/// The longest latency of a fast refusal, in milliseconds.
 const REFUSED_MS: f64 = 50.0;
 /// The largest factor by which accepted requests may be slower at twice the capacity.
 const ACCEPTED_RATIO: f64 = 2.0;

@@ -29,7 +29,7 @@ pub(super) fn limit(args: &Args) -> Result<f64> {
 
 fn start(args: &Args) -> Result<Bench> {
     let split = args.pin.then(Split::half).transpose()?;
-    // This runs in a thread that is bound to the server's processors. The threads of the runtime inherit this.
+    // This runs in a thread that is bound to the server's processors. The threads of the runtime inherit this binding.
     let processors = split.as_ref().map(|split| split.server.clone());
     let started = std::thread::spawn(move || {
         processors.map(|processors| pinning::bind(&processors)).transpose()?;

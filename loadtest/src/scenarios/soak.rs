@@ -24,8 +24,8 @@ const EXPIRING: f64 = 1.0 / 7.0;
 /// The number of clients that together reach the capacity. With more clients, the server would answer more requests,
 /// but it would also refuse some.
 const CLIENTS: usize = 16;
-/// The share of the seconds in which fewer requests than the capacity are answered, for example because a banding
-/// changes.
+/// The slowest seconds do not count for the capacity, because a banding may change in them, for example. This is their
+/// share of all seconds.
 const SLOWEST: f64 = 0.05;
 const COLLECTION: &str = "expiring";
 /// The number of cycles whose memory is averaged. On a slow machine, rebandings shift from cycle to cycle, and they
@@ -76,7 +76,7 @@ fn soak(bench: &mut Bench, args: &Args, cycle: f64) -> Result<Work> {
     let operator = Operator::start(&bench.target, COLLECTION, Duration::from_secs_f64(cycle));
     let rate = match bench.args.rate {
         Some(rate) => rate,
-        // The capacity is measured over a whole cycle, and over the time before it until the first documents expire.
+        // The capacity is measured for the time until the first documents expire, and then for a whole cycle.
         None => capacity(bench, &crawl, args.ttl as f64 + cycle)? * bench.args.load,
     };
     let paces = (bench.open(rate * (1.0 - EXPIRING)), bench.open(rate * EXPIRING));

@@ -12,7 +12,7 @@ use words::Words;
 
 /// The number of documents in ten that repeat an earlier one.
 const NEAR_OF_TEN: u64 = 3;
-/// The position of the bits for the purpose in the number of a text. With them, no two purposes share texts.
+/// In the number of a text, the bits from this position on are the purpose. So no two purposes share texts.
 const PURPOSE_SHIFT: u32 = 56;
 
 /// The documents of one seed.

@@ -23,7 +23,7 @@ from pyhapax.client.pull import NOTHING, Documents, Grant, pull
 from pyhapax.client.request import to_json
 from pyhapax.client.transport import Transport, problem_of
 
-# The most documents that were taken and whose answers the consumer has not taken yet.
+# The largest number of documents that were taken, but whose answers the consumer has not taken yet.
 DOCUMENTS_MAX = 1024
 DOCUMENT_BYTES_MAX = 8 << 20
 # The most bytes that the answers to these documents may take. The server ends a stream if it has to keep 16 MiB of
@@ -31,7 +31,8 @@ DOCUMENT_BYTES_MAX = 8 << 20
 ANSWER_BYTES_MAX = 8 << 20
 PIECE_BYTES = 64 << 10
 GRANT_MAX = 64
-# The server ends a stream on which nothing was sent for 5 minutes. An empty line has no answer.
+# After this time without a document, an empty line is sent, because the server ends a stream on which nothing was sent
+# for 5 minutes. An empty line has no answer.
 EMPTY_LINE_AFTER_S = 60.0
 # The first document is taken once the server has accepted the request. A refusal takes up to 2 s, because the server
 # first tries to read the rest of the body. A proxy may hold back the beginning of the answer until it has more of the
@@ -95,7 +96,10 @@ class Stream:
         self._closed = False
 
     async def take(self) -> list[DocumentAnswer]:
-        """Return the answers that have arrived, at least one; none at the end. Earlier ones count as consumed."""
+        """Return the answers that have arrived: at least one, or none at the end.
+
+        Answers of the previous call count as consumed.
+        """
         self._window.leave(self._taken)
         self._taken = 0
         self._wake()

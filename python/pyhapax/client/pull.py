@@ -30,7 +30,7 @@ NOTHING = Grant(0, 0)
 
 
 class Mark(Enum):
-    """The messages of a thread other than lines."""
+    """The messages that a thread sends in addition to lines."""
 
     GRANT_USED = "the grant is used up"
     END = "there are no more documents"

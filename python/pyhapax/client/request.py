@@ -22,7 +22,7 @@ Words = str | Sequence[str]
 """One word, or several."""
 
 
-# In characters. A body of JSON may have 16 MiB.
+# From this number of characters on, a text is long. A body of JSON may have 16 MiB.
 LONG_TEXT = 1 << 20
 
 

@@ -1,5 +1,5 @@
-//! Descriptions of collections, as the server sends them -> lines for people. Fields that this version does not know are
-//! shown too.
+//! Descriptions of collections, as the server sends them -> lines for people. Fields that this version does not know
+//! are shown too.
 
 use std::fmt::Write;
 

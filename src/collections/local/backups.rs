@@ -98,7 +98,7 @@ impl Backups {
         self.latest.observe();
     }
 
-    /// Cancels the running backup and waits for its end. It blocks. No backup begins afterwards.
+    /// Cancels the running backup and waits for its end. Blocks the thread. No backup begins afterwards.
     pub(super) fn close(&self) {
         self.latest.close();
     }

@@ -25,7 +25,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Locks the data directory, and opens or creates `default`. It blocks. Long contents are signed on `cpu`.
+    /// Locks the data directory, and opens or creates `default`. Blocks the thread. Long contents are signed on `cpu`.
     /// `opening` receives the progress.
     pub(in crate::collections) fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings, .. } = config;
@@ -46,7 +46,8 @@ impl DataDir {
         let opener = Arc::new(Opener::new(common, folder, opening)?);
         let open = opener.cells().watch();
         let open = move || Some(open()?.iter().map(|collection| collection.upkeep_parts()).collect());
-        // The references are weak, so that the threads end once all collections are dropped.
+        // The background threads get only weak references to the collections. So these threads end once all collections
+        // are dropped.
         let of_names = Arc::downgrade(&opener);
         let exists =
             move |name: &CollectionName| of_names.upgrade().is_none_or(|opener| opener.folder().path(name).exists());
@@ -72,7 +73,8 @@ impl DataDir {
         self.backups.observe();
     }
 
-    /// Waits until all accepted writes are on disk. It blocks. Afterwards no write is accepted and no backup begins.
+    /// Waits until all accepted writes are on disk. Blocks the thread. Afterwards no write is accepted and no backup
+    /// begins.
     pub(in crate::collections) fn close(&self) {
         self.backups.close();
         self.registry.close();

@@ -108,7 +108,7 @@ impl LatestBackup {
         running.map(|run| run.progress.cancel()).is_some()
     }
 
-    /// Cancels the running backup and waits for its end. It blocks. No backup begins afterwards.
+    /// Cancels the running backup and waits for its end. Blocks the thread. No backup begins afterwards.
     pub(super) fn close(&self) {
         let mut latest = self.latest.lock();
         latest.closed = true;

@@ -73,8 +73,8 @@ impl Opener {
         &self.faults
     }
 
-    /// Opens `default`, or creates it with these settings. It blocks. If `default` is damaged, the other collections
-    /// can still be used, and requests for `default` get the error.
+    /// Opens `default`, or creates it with these settings. Blocks the thread. If `default` is damaged, the other
+    /// collections can still be used, and requests for `default` get the error.
     pub(super) fn open_default(&self, asked: Settings) -> Result<()> {
         let name = CollectionName::default_collection();
         match self.default(&name, asked) {

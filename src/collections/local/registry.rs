@@ -174,7 +174,7 @@ impl Registry {
         let made = blocking(move || {
             let (path, default) = (its.path(&name), &its.default_settings);
             let file = LoadFile::open(source)?;
-            // This comes first, so that no work is done for a collection that could not be served.
+            // This check comes first, so that work is done only for a collection that can be served.
             boot::admit(&name, &file.settings().settings(default), file.rows(), its.opener.common())?;
             // On a full disk, the remaining room is reserved for deletes, so the load stops.
             let disk = &its.opener.common().disk;
@@ -366,7 +366,7 @@ impl Registry {
         self.opener.common().disk.observe();
     }
 
-    /// Waits until all accepted writes are on disk. It blocks. No write is accepted afterwards.
+    /// Waits until all accepted writes are on disk. Blocks the thread. No write is accepted afterwards.
     pub(super) fn close(&self) {
         self.background.stop();
         for collection in self.opener.cells().open() {

@@ -84,7 +84,7 @@ impl BackupFolder {
     }
 
     /// Removes the backup. If it was moved, there is nothing to remove. False: the backup stays, because its directory
-    /// contains a file that is not part of it.
+    /// contains a file that is not part of the backup.
     pub fn remove(&self) -> Result<bool, OfflineError> {
         if !self.path.exists() {
             return Ok(true);

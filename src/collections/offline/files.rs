@@ -52,7 +52,8 @@ pub struct FileRepair {
     pub set_aside: u64,
     /// Damaged pairs of the golden set. Their readable parts were set aside.
     pub pairs_set_aside: u64,
-    /// The number of damaged rows of jobs. If only such a row marked documents as deleted, they are stored again.
+    /// The number of damaged rows of jobs. If only such a row marked documents as deleted, these documents are stored
+    /// again.
     pub jobs_damaged: u64,
     /// Whether the log was damaged or cut. All changes in its lost part are undone.
     pub log_damaged: bool,

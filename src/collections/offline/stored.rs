@@ -34,8 +34,8 @@ pub struct StoredCollection {
 }
 
 impl StoredCollection {
-    /// Opens a collection of a data directory that no other process uses, and reads the whole collection once. It
-    /// blocks.
+    /// Opens a collection of a data directory that no other process uses, and reads the whole collection once. Blocks
+    /// the thread.
     pub fn open(data_dir: &Path, lock_wait: Duration, name: &CollectionName) -> Result<Self> {
         let lock = DataDirLock::acquire(data_dir, lock_wait)?;
         store::backup::refuse_half_restored(data_dir).map_err(|error| CollectionError::Store(error.chain()))?;

@@ -1,5 +1,6 @@
 //! Looks up near-duplicates of stored documents, as a check of a client would, and tells whether the originals were
-//! found. These lookups count in no metric, and the documents that they find do not count as seen.
+//! found. `src/engine/upkeep/canary.rs` runs these lookups each minute, and computes the recall from the results. The
+//! metrics of client requests do not count these lookups, and the documents that they find do not count as seen.
 
 use hapax_core::{SplitMix64, verify};
 
@@ -59,7 +60,7 @@ pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) ->
     Ok(looks)
 }
 
-/// Returns the similarity of each other document that the bands propose for a stored one. Documents with equal
+/// Returns the similarities of the other documents that the bands propose for a stored document. Documents with equal
 /// signatures count as one. `None` if the index changed too often meanwhile.
 pub(crate) fn proposed(lookup: &Lookup, record: &Record) -> Option<Vec<f64>> {
     let made = Made { signature: record.signature.clone(), content: None, kept: None, page: None };

@@ -28,7 +28,8 @@ use crate::verdicts::{
 /// The turns for checks in crowded buckets. There are half as many as processors, so that the other processors stay
 /// free.
 static CROWDED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new((cpu::cores() / 2).max(1))));
-/// The maximum number of checks that wait for such a turn. More of them would take the places of all other requests.
+/// The maximum number of checks that wait for a turn of [`CROWDED`]. If more checks waited, they would occupy the
+/// places that other requests need.
 static CROWDED_WAITING: Semaphore = Semaphore::const_new(256);
 
 /// The maximum number of matches with one signature that an internal lookup lists.
@@ -62,7 +63,7 @@ struct Recorded {
     same: bool,
     /// The revisit of the id's own capture, if the id holds this content from the same payload.
     revisit: Option<Revisit>,
-    /// The other content that the id holds, and how similar it is.
+    /// Present if the id holds other content: the similarity of that content to the checked content.
     previous: Option<Previous>,
     /// The representative of the best match, if the best match is a link.
     representative: Option<DocId>,
@@ -94,7 +95,7 @@ pub(crate) async fn check_empty(lookup: &Arc<Lookup>, id: Option<DocId>, thresho
     Ok(verdict)
 }
 
-/// Returns the document that holds an id. `None` if there is none, or if it is in doubt.
+/// Returns the document that holds an id. `None` if no document holds it, or if the document is in doubt.
 fn held_or_in_doubt(lookup: &Lookup, id: &DocId, view: View) -> Result<Option<Existing>> {
     match Existing::find(lookup, id, view) {
         Err(CollectionError::Doubtful { .. }) => Ok(None),
@@ -129,7 +130,7 @@ async fn crowded_turn() -> Result<OwnedSemaphorePermit> {
     Ok(Arc::clone(&CROWDED).acquire_owned().await.expect("the semaphore is never closed"))
 }
 
-/// Returns whether the check has a scope and must read large buckets completely. That takes many milliseconds.
+/// Returns whether the check has a scope and must read large buckets completely. Such a check takes many milliseconds.
 fn is_crowded(lookup: &Lookup, check: &Check) -> bool {
     if check.options.scope.is_none() {
         return false;
@@ -139,7 +140,7 @@ fn is_crowded(lookup: &Lookup, check: &Check) -> bool {
     glance.is_ok_and(|glance| glance.judgement.unread() > 0)
 }
 
-/// Returns the verdict if memory suffices for it.
+/// Returns the verdict if all data that it depends on is in memory.
 fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
     // The view is taken first, because this check must not see documents that become durable after it has looked for
     // its id.
@@ -284,7 +285,7 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
         return Ok(true);
     }
     survivors.compare(query, &left, records, lookup.preparer(), bounds)?;
-    // In this view the document exists and its replacement does not. A later view shows the replacement instead.
+    // This view still shows the deleted or replaced document. The check is therefore repeated with a later view.
     if survivors.take_gone(&left) {
         return Ok(false);
     }
@@ -292,8 +293,8 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
     Ok(true)
 }
 
-/// Returns the facts that are on disk. `None` if the best match is a link in this view but no longer on disk, because
-/// it was promoted meanwhile.
+/// Collects the facts that only records contain. Returns `None` if the best match is a link in this view, but an
+/// ordinary document according to its record, because the link was promoted meanwhile.
 fn recorded(
     lookup: &Lookup,
     check: &Check,

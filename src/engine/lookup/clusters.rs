@@ -1,4 +1,5 @@
-//! Pages of clusters for clients: the state on disk, with the similarity of each document to its representative.
+//! Pages of clusters for clients: the state on disk, with the similarity of each document to its representative. The
+//! order of the members comes from `src/store/read/clusters.rs`.
 
 use std::sync::Arc;
 
@@ -95,7 +96,8 @@ pub(crate) fn compared_page(
     let mut page = ClustersPage { members: Vec::new(), next: next.map(Cursor::from) };
     for Stretch { cluster, representative: first, members } in stretches {
         let mut representative = Representative::from(&first);
-        // Only the first stretch can continue a cluster from an earlier page, and its first member is always compared.
+        // `Seq(0)` means that the next page starts with the first member of this cluster. This is right although the
+        // first stretch may continue a cluster from an earlier page, because its first member is always compared.
         let mut before = Seq(0);
         for member in members {
             if pairs.is_spent() && !page.members.is_empty() {

@@ -27,7 +27,7 @@ impl Side {
     }
 }
 
-/// Returns how much memory the stored documents among these two take during a comparison. Reads the disk.
+/// Returns how much memory a comparison of two documents needs for those of them that are stored. Reads the disk.
 pub(crate) async fn stored_bytes(lookup: &Arc<Lookup>, documents: [&Comparand; 2]) -> Result<usize> {
     let id_of = |document: &Comparand| match document {
         Comparand::Id(id) => Some(id.clone()),

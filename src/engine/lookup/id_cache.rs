@@ -1,7 +1,8 @@
 //! (collection, `seq`) -> the facts about a document that answers need and that never change: its id, its content hash,
 //! its first-seen time. With these facts, a lookup can name a match without reading the disk. In: the facts of
-//! documents that are on disk. Out: the same facts, if they are still here. It knows nothing of files, and an entry may
-//! be gone at any time. An entry is never wrong: an open collection assigns each `seq` to only one document.
+//! documents that are on disk. Out: the same facts, if they are still in the cache. The cache knows nothing of files,
+//! and an entry may be gone at any time. An entry is never wrong: an open collection assigns each `seq` to only one
+//! document.
 //!
 //! All collections share one limit of bytes. Entries lie one after another in segments. If the limit is reached, the
 //! oldest segment is dropped. The entries that lookups have used are copied from it to a new segment, and may fill up
@@ -19,9 +20,10 @@ use parking_lot::Mutex;
 
 use crate::types::{DocId, ID_BYTES_MAX, Seq, TimestampMs};
 
-/// The size of a shard in bytes, and the range of the number of shards. Each shard has its own lock, which is held
-/// while the table of the shard grows. Shards are small, because a small table grows fast.
+/// The size of a shard in bytes. Each shard has its own lock, which is held while the table of the shard grows. Shards
+/// are small, because a small table grows fast.
 const SHARD_BYTES: u64 = 1 << 20;
+/// The minimum and the maximum number of shards.
 const SHARDS: [u64; 2] = [4, 1 << 14];
 const OFFSET_BITS: u32 = 14;
 const SEGMENT_BYTES: usize = 1 << OFFSET_BITS;
@@ -29,7 +31,7 @@ const SEGMENT_BYTES: usize = 1 << OFFSET_BITS;
 const NUMBERS: u32 = 1 << (u32::BITS - OFFSET_BITS);
 /// The bytes of an entry before its id.
 const HEAD_BYTES: usize = 39;
-/// The average number of bytes that an entry takes in the table that finds it.
+/// The average number of bytes that an entry takes in the table of its shard.
 const TABLE_BYTES: usize = 8;
 /// The maximum number of bytes that are copied from old segments to a new one. The largest entry must fit into the
 /// remainder.

@@ -1,7 +1,7 @@
 //! Turns the index's findings into the facts that a verdict rests on: the matches, best first, and counts.
-//! `index/search.rs` compares each candidate with the threshold. If matches are verified exactly, `survivors.rs`
-//! decides instead. `verdicts/verdict.rs` makes the verdict. Knows nothing of the text of ids, of the disk, or of how
-//! the verdict is used.
+//! `src/index/search.rs` compares each candidate with the threshold and puts the matches in order. If shingles decide
+//! about matches, `survivors.rs` does both instead. `verdicts/verdict.rs` makes the verdict. Knows nothing of the text
+//! of ids, of the disk, or of how the verdict is used.
 
 use hapax_core::ContentHash;
 
@@ -25,10 +25,10 @@ pub(crate) struct Judgement {
     ranked: Vec<Ranked>,
     candidates: u32,
     above: u32,
-    /// For each bound, the number of postings or documents that were not looked at because of it.
+    /// For each bound, the number of postings or documents that were not looked at because of that bound.
     unread: [u64; Bound::ALL.len()],
     cost: Cost,
-    /// Present if the query asked for it.
+    /// The documents that the search examined, if the query asked for them.
     examined: Option<Box<Examined>>,
     /// The most similar of the candidates below the threshold, if the query asked for them. Some were excluded by their
     /// signatures, others by their shingles.

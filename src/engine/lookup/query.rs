@@ -17,7 +17,8 @@ pub(crate) fn query<'a>(
     contents_max: Option<usize>,
     mistaken: &'a HashSet<Seq>,
 ) -> Query<'a> {
-    // The limit once a document was mistaken for a copy of the query. Then there may be many more such documents.
+    // The limit is at least this high if a document was mistaken for a copy of the query. There may then be many more
+    // such documents.
     const MISTAKEN: usize = 1024;
     Query {
         signature: &made.signature,

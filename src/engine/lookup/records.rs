@@ -71,9 +71,9 @@ impl Recent {
 #[derive(Default)]
 pub(crate) struct Mentions {
     by_seq: HashMap<Seq, Mention>,
-    /// How many of them were in the cache of ids.
+    /// How many of these documents were in the cache of ids.
     cached: u64,
-    /// How many of them were read from the store because they were not in the cache.
+    /// How many of these documents were read from the store because they were not in the cache.
     read: u64,
 }
 
@@ -219,9 +219,9 @@ impl Records {
         }
     }
 
-    /// Adds the mentions that are in memory, and returns the `seqs` of all others. Set `ids_suffice` only if the answer
-    /// needs neither metadata nor captures, and all these documents exist: the cache has no metadata and no captures,
-    /// and it may have ids of documents that are gone.
+    /// Adds the mentions of those documents in `seqs` that are in memory, and returns the `seq` of each other document.
+    /// Set `ids_suffice` only if all these documents exist, and the answer needs neither metadata nor captures. The
+    /// cache has only ids and never-changing facts, and some of its documents may be gone.
     pub(crate) fn recall(
         &self,
         mentions: &mut Mentions,

@@ -37,9 +37,9 @@ enum Compared {
     Shares(Overlap),
     /// The numbers of shingles alone show that the document cannot reach the threshold.
     Below,
-    /// It was not read because of a limit.
+    /// The document was not read because of a limit.
     Unread,
-    /// It was deleted or replaced in the meantime.
+    /// The document was deleted or replaced in the meantime.
     Gone,
 }
 
@@ -212,11 +212,11 @@ fn rank(ranked: &mut [Ranked], terms: &Terms) {
 
 /// The part of a ranked document that decides whether it is a match.
 enum Decider {
-    /// It has the query's content.
+    /// The document has the query's content.
     Content,
     /// The estimate leaves no doubt.
     Signature,
-    /// The shingles of this document, which has the same content.
+    /// The shingles decide: those of the document with this `seq`, which has the same content as the ranked document.
     Shingles(Seq),
 }
 

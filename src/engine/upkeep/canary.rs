@@ -1,7 +1,7 @@
 //! The canary measures recall. Each minute, it makes near-duplicates of some stored documents, at known similarities,
-//! and looks them up in the same way as a check. The share of lookups that find the original is the recall of the
-//! collection with its present buckets and limits. The same documents show how much the candidates differ from those
-//! that the S-curve predicts (`drift.rs`).
+//! and looks them up in the same way as a check (`src/engine/lookup/canary.rs`). The share of lookups that find the
+//! original is the recall of the collection with its present buckets and limits. The same documents show how much the
+//! candidates differ from those that the S-curve predicts (`drift.rs`).
 
 use std::time::{Duration, Instant};
 

@@ -13,11 +13,11 @@ pub(super) const CLASSES: [(u64, &str); 4] = [(0, "0-49"), (50, "50-199"), (200,
 
 /// The prediction of the curve for a document.
 pub(super) struct Predicted {
-    /// The number of its candidates.
+    /// The number of candidates of the document.
     candidates: f64,
-    /// The sum of their similarities to it.
+    /// The sum of the similarities of these candidates to the document.
     similarities: f64,
-    /// Its mean similarity to any other document.
+    /// The mean similarity of the document to the other documents.
     background: f64,
 }
 

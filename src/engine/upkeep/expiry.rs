@@ -34,8 +34,8 @@ const STEP_DOCUMENTS: usize = 256;
 /// The number of rounds per time to live. The interval between rounds is at least `ROUND_MIN` and at most
 /// `ROUND_MAX`.
 const ROUNDS_PER_TTL: u32 = 8;
-/// A clock is not trusted if it is set forward by more than `JUMP_MIN` and by more than the time to live divided by
-/// this number.
+/// A clock is not trusted after it was set forward by more than the time to live divided by this number, and by more
+/// than `JUMP_MIN`.
 const JUMPS_PER_TTL: u32 = 64;
 const JUMP_MIN: Duration = Duration::from_secs(60);
 const ROUND_MIN: Duration = Duration::from_millis(250);
@@ -46,9 +46,9 @@ const IDLE: Duration = Duration::from_millis(200);
 /// The shortest pause between two steps.
 const REST_MIN: Duration = Duration::from_millis(1);
 
-/// Starts the thread. It runs the next step of expiry in each open collection, and then pauses for as long as that
-/// took. Expiry therefore causes at most half of the disk load that one thread can cause. Stop the thread before the
-/// collections are closed, and join it after they are closed, so that nothing blocks its last step.
+/// Starts the thread. It runs the next step of expiry in each open collection, and then pauses for as long as these
+/// steps took. Expiry therefore causes at most half of the disk load that one thread can cause. Stop the thread before
+/// the collections are closed, and join it after they are closed, so that nothing blocks its last step.
 pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Expiry>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-expiry", open, |collections, stop| {
         let started = Instant::now();
@@ -167,7 +167,7 @@ impl Expiry {
             if due != Due::Nothing {
                 match index.peek(place) {
                     Some(held) if held.removed == Seq(0) => tasks.push(Task { place, seq: held.seq, due }),
-                    // It is being removed already.
+                    // The document is being removed already.
                     Some(_) => {}
                     None if due == Due::Read => {}
                     None => times.forget(place),

@@ -26,8 +26,8 @@ const IDLE: Duration = Duration::from_millis(200);
 /// The shortest pause between two steps.
 const REST_MIN: Duration = Duration::from_millis(1);
 
-/// Starts the thread. `exists` tells whether there is a collection, open or not. Stop it before the collections are
-/// closed, and join it after they are.
+/// Starts the thread. `exists` tells whether there is a collection, open or not. Stop the thread before the collections
+/// are closed, and join it after they are closed.
 pub(super) fn start(
     open: impl Fn() -> Option<Vec<Arc<Merges>>> + Send + 'static,
     exists: impl Fn(&CollectionName) -> bool + Send + 'static,
@@ -47,7 +47,7 @@ pub(super) fn start(
     })
 }
 
-/// A document of a merge that was decided on.
+/// The outcome for one document of a merge.
 enum Decided {
     Inserted(Box<Ticket<Verdict>>),
     Refused(Ticket<()>),

@@ -1,6 +1,7 @@
-//! Removes documents from the disk after a deletion by label, in the background, a few hundred at a time. A part is
-//! removed once its documents have left memory: until then a reader may need their records. If too many jobs have
-//! ended, also forgets some of them, with their reports (`engine/jobs.rs` chooses the jobs).
+//! Removes documents from the disk after a deletion by label, in the background. Each step removes a part: a few
+//! hundred documents. A part is removed once its documents have left memory, because a reader may need their records
+//! until then. If too many jobs have ended, also forgets some of them, with their reports (`engine/jobs.rs` chooses the
+//! jobs).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

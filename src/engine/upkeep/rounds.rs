@@ -1,5 +1,5 @@
-//! A background thread that visits all open collections of a data directory again and again: for expiry (`expiry.rs`),
-//! the scrub (`scrub.rs`) and others. Threads that serve requests have priority over it.
+//! A background thread that visits all open collections of a data directory again and again, for example for expiry
+//! (`expiry.rs`) or for the scrub (`scrub.rs`). Threads that serve requests have priority over it.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};

@@ -1,7 +1,6 @@
 //! The scrub: a thread that reads every record of the open collections again, at a bounded rate, and reports those that
 //! differ from the data that was written. Damage is therefore found while there are still backups, even if no request
-//! reads the record. After each step, the thread pauses until the step and the pause together have taken as long as
-//! reading the step's bytes takes at this rate.
+//! reads the record. After each step, the thread pauses for long enough that it does not exceed this rate on average.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -25,8 +24,8 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Target>> 
     let mut passes = States::default();
     Rounds::start("hapax-scrub", open, move |collections, _| {
         passes.keep(&collections, Pass::new);
-        // The collection that has waited longest is next, so that none is left out. A pass in progress has waited since
-        // it became due.
+        // The collection whose pass has been due for longest is next, so that every collection has its turn. A pass in
+        // progress counts as due since its start was due.
         let next = collections.iter().min_by_key(|&collection| passes.of(collection).due);
         match next.filter(|&collection| passes.of(collection).is_due()) {
             Some(collection) => passes.of(collection).step(collection, config),
@@ -73,7 +72,7 @@ impl Pass {
         self.due <= Instant::now()
     }
 
-    /// Reads the next stretch, and returns how long to pause.
+    /// Reads the next records, and returns how long to pause.
     fn step(&mut self, collection: &Target, config: ScrubConfig) -> Duration {
         let started = Instant::now();
         let rate = config.bytes_per_second;

@@ -13,9 +13,9 @@ use crate::cpu::let_others_run;
 const IDLE: Duration = Duration::from_millis(200);
 /// The shortest time between two surveys of a collection.
 const EVERY: Duration = Duration::from_secs(5);
-/// The pause after the surveys of all collections that are due, as a multiple of the time that they took, and the
-/// longest pause.
+/// The pause after the surveys of all collections that are due, as a multiple of the time that these surveys took.
 const REST: u32 = 50;
+/// The longest of these pauses.
 const REST_MAX: Duration = Duration::from_secs(30);
 /// The maximum number of documents that a survey looks at.
 const DOCUMENTS_MAX: u32 = 2000;
@@ -41,7 +41,7 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Target>> + Send + 'static) -> 
 /// The next turn of a collection.
 struct Turn {
     due: Instant,
-    /// The number of surveys so far: each looks at other documents.
+    /// The number of surveys so far. It selects the sample, so each survey looks at other documents.
     number: u32,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Clusters {
 pub(super) struct Left {
     seq: Seq,
     cluster: Seq,
-    /// Absent if the document was alone in its cluster.
+    /// The place of the document. Absent if the document was alone in its cluster.
     place: Option<Place>,
     /// The link that became an ordinary document to represent the cluster.
     promoted: Option<(Seq, Place)>,
@@ -73,7 +73,7 @@ impl Clusters {
         self.joined.get(&seq).copied().unwrap_or(seq)
     }
 
-    /// Returns whether a document shares a cluster with others, or has shared one.
+    /// Returns whether a document shares a cluster with other documents, or did so earlier.
     pub(super) fn has(&self, seq: Seq) -> bool {
         !self.documents.is_empty() && (self.joined.contains_key(&seq) || self.documents.contains_key(&(seq, seq)))
     }
@@ -119,8 +119,8 @@ impl Clusters {
         cluster
     }
 
-    /// Returns the document that will represent the cluster when `seq` leaves. `None` if `seq` does not represent it,
-    /// or is alone.
+    /// Returns the document that will represent the cluster when `seq` leaves. `None` if `seq` does not represent its
+    /// cluster, or is alone in it.
     pub(super) fn heir(&self, seq: Seq) -> Option<(Seq, Place)> {
         let cluster = self.cluster_of(seq);
         let is_first = self.first(cluster, None).is_some_and(|(first, _)| first == seq);

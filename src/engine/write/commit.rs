@@ -26,12 +26,12 @@ const LEAVING_CHECK: Duration = Duration::from_millis(20);
 const REPORTS_FORGOTTEN: usize = 1024;
 /// How long the committer removes documents from memory before it looks for the next writes.
 const REMOVAL: Duration = Duration::from_millis(2);
-/// The upper limit of that time if decisions are slow.
+/// The maximum that [`REMOVAL`] is extended to if decisions are slow.
 const REMOVAL_MAX: Duration = Duration::from_millis(10);
 /// The number of documents that are removed from memory while decisions wait.
 const REMOVED_AT_ONCE: usize = 8;
 
-/// After a transaction that met damage, at most this many transactions have only one decision each.
+/// After a transaction failed because of damaged data, at most this many transactions have only one decision each.
 const ALONE: usize = 1024;
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.
@@ -47,8 +47,8 @@ struct Committer {
     collection: CollectionName,
     writer: Writer,
     pace: CommitWindow,
-    /// How many of the next transactions have only one decision each, because a transaction met damage. This shows
-    /// which decision met the damage, and the other decisions are stored.
+    /// How many of the next transactions have only one decision each, because a transaction failed on damaged data.
+    /// Only the decision that needs the damaged data fails then, and the other decisions are stored.
     alone: usize,
 }
 
@@ -153,7 +153,7 @@ impl Committer {
         let mut writing = false;
         let most = if self.alone > 0 { 1 } else { self.writes.lookup().limits().commit_batch_max };
         while decisions.len() < most {
-            // Entries that only wait for earlier ones do not have to wait for the next transaction.
+            // An entry that writes nothing waits only for earlier entries, and needs no new transaction.
             if !writing && order.queue().front().is_some_and(Work::writes) {
                 let waiting = order.queue().len();
                 match self.pace.wait(waiting, most, || order.is_patient()) {
@@ -199,7 +199,7 @@ impl Committer {
         let told = match self.write(&changes, documents, last) {
             Ok(told) => told,
             Err(error) => {
-                // If there was only one decision, it is the one that met the damage.
+                // If there was only one decision, it is the one that needs the damaged data.
                 if matches!(error, StoreError::Damaged { .. }) && decisions.len() > 1 {
                     self.alone = (decisions.len() + self.writes.order().queue().len()).min(ALONE);
                 }
@@ -238,7 +238,8 @@ impl Committer {
             meters.commit_failures.increment(1);
             told = Err(write_failed(&error));
             refuse_if_uncertain(&mut self.writes.order(), &error);
-            // No decision depends on last-seen times, so the decisions of the transaction are tried again without them.
+            // The decisions do not depend on the last-seen times. If the transaction certainly wrote nothing, the
+            // decisions are therefore tried again without the last-seen times.
             if documents > 0 && error.is_uncertain() {
                 return Err(error);
             }

@@ -1,16 +1,16 @@
 //! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync. A
-//! transaction begins when as many writes wait for it as the recent transactions had. It also begins when a window has
-//! passed since the last transaction began. Many clients therefore usually cause at most one sync in each window. There
-//! are more only if as many writes wait again before the window ends. If only inserts of streams wait, and many more
-//! are coming, the transaction waits for [`PATIENCE`]: a sync costs as much for a hundred documents as for twenty.
-//! `commit.rs` writes the transactions.
+//! transaction begins when as many writes wait for it as recent transactions contained. It also begins when a window
+//! has passed since the last transaction began. Many clients therefore usually cause at most one sync in each window.
+//! They cause more if the same number of writes waits again before the window ends. If only inserts of streams
+//! (*patient* writes) wait, and many more are coming, the transaction waits for [`PATIENCE`]: a sync costs as much for
+//! a hundred documents as for twenty. `commit.rs` writes the transactions.
 
 use std::time::{Duration, Instant};
 
 /// A transaction of patient writes begins at most this long after the last transaction began.
 const PATIENCE: Duration = Duration::from_millis(4);
-/// Patient writes continue to wait if at least this many new writes came since the last look. Fewer patient writes are
-/// treated like other writes.
+/// Patient writes continue to wait if at least this many new writes have come since the count in `waited`. If fewer
+/// patient writes wait, they are treated like other writes.
 const COMING_MIN: usize = 8;
 
 #[derive(Debug)]
@@ -21,11 +21,12 @@ pub(super) struct CommitWindow {
     last: Option<Instant>,
     /// The time until which patient writes wait, if they continue to wait after the window has passed.
     patient_until: Option<Instant>,
-    /// The number of writes that waited at the last look.
+    /// The number of writes that waited when `patient_until` was last set, or that remained when the last transaction
+    /// began.
     waited: usize,
-    /// The number of writes that shared a transaction recently. A smaller transaction reduces it by an eighth, so that
-    /// a few small transactions do not end the sharing. A transaction of less than half the size reduces it by half,
-    /// because the crowd has gone.
+    /// The number of writes that shared a transaction recently. A smaller transaction reduces this number by an eighth,
+    /// so that a few small transactions do not end the sharing. A transaction of less than half the size halves this
+    /// number, because most of the clients have gone.
     crowd: usize,
 }
 
@@ -46,7 +47,7 @@ impl CommitWindow {
     }
 
     /// Returns how long the next transaction must still wait; `None` if it may begin. `waiting` writes wait for it, and
-    /// it takes at most `most` of them.
+    /// the transaction takes at most `most` writes.
     pub(super) fn wait(&mut self, waiting: usize, most: usize, are_patient: impl FnOnce() -> bool) -> Option<Wait> {
         if waiting >= most || self.window.is_zero() {
             return None;
@@ -72,7 +73,7 @@ impl CommitWindow {
         self.patient_until.map(|until| Wait { time: until - now, entries, is_patient })
     }
 
-    /// Notes that a transaction begins while `waiting` writes wait, and that it takes at most `most` of them.
+    /// Notes that a transaction begins. `waiting` writes wait for it, and the transaction takes at most `most` writes.
     pub(super) fn begin(&mut self, waiting: usize, most: usize) {
         (self.last, self.patient_until) = (Some(Instant::now()), None);
         self.waited = waiting.saturating_sub(most);

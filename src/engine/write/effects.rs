@@ -17,13 +17,13 @@ use crate::verdicts::{CollectionError, Findings, Result};
 /// A document to store.
 pub(super) struct NewDocument<'a> {
     pub insertion: &'a Insertion,
-    /// The document that it replaces, and how that document leaves.
+    /// The document that the new document replaces, and how the replaced document leaves.
     pub replaces: Option<(&'a Existing, Departure)>,
-    /// Its verdict, stored so that it can be repeated.
+    /// The verdict on the new document, which is stored so that it can be repeated.
     pub verdict: StoredVerdict,
     pub linked: bool,
     pub labels: LabelSet,
-    /// The representative of the cluster that it joins.
+    /// The representative of the cluster that the new document joins.
     pub joins: Option<(Seq, Place)>,
 }
 
@@ -120,8 +120,8 @@ pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, de
     (Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() }, Step::Removed { place, left })
 }
 
-/// Returns the facts that the rules need about the document that holds an id. Its content differs from the content that
-/// was sent.
+/// Returns the facts that the rules need about the document that holds an id. Call it only if the content of that
+/// document differs from the content that was sent.
 pub(super) fn held(lookup: &Lookup, order: &Order, existing: Option<&Existing>) -> Held {
     existing.map_or(Held::Nothing, |existing| Held::Other {
         heir_is_link: heir_is_link(lookup, order, existing.record.seq),

@@ -423,8 +423,8 @@ impl<'a> Deciding<'a> {
 }
 
 /// If the search found a document of a cluster but not its representative, adds the representative. A limit of the
-/// lookup may have hidden the representative, or the bands may not have proposed it. Without it, the new document would
-/// start another cluster. Adds at most as many documents as there are matches.
+/// lookup may have hidden the representative, or the bands may not have proposed it. Without the representative, the
+/// new document would start another cluster. Adds at most as many documents as there are matches.
 fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, query: &Query<'_>, leaving: Option<Seq>) {
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);

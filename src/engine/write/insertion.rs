@@ -20,14 +20,14 @@ pub(crate) struct Insertion {
     pub id: DocId,
     pub attached: Attached,
     pub made: Made,
-    /// Its share of the bytes that may wait for the disk, if it needs more than a few bytes.
+    /// The document's share of the bytes that may wait for the disk, if it needs more than a few bytes.
     pub room: Option<Room>,
     /// The number of shingles of the document, if it was given as a text or a set.
     pub shingles: Option<u64>,
     pub options: InsertOptions,
     /// The maximum size of the answer, in bytes.
     pub bytes_max: usize,
-    /// Its place in a merge, if it belongs to one.
+    /// The place of the document in a merge, if the document belongs to a merge.
     pub merge: Option<MergePlace>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Order {
 pub(super) enum Work {
     /// A decision about a document.
     Write(QueuedWrite),
-    /// A write that shares its transaction with no other.
+    /// A write that has a transaction of its own.
     Alone {
         write: Alone,
         /// Receives the outcome of the write.
@@ -51,7 +51,7 @@ pub(super) enum Work {
     LastSeen(LastSeenTimes),
 }
 
-/// A write that is not about documents.
+/// A write that is not a decision about a document.
 pub(super) enum Alone {
     Settings(Changeable),
     Golden(Arc<Vec<GoldenPair>>),
@@ -60,7 +60,7 @@ pub(super) enum Alone {
     Statistics(Arc<Vec<StoredStatistics>>),
     /// The new state of a job.
     Job(Box<Job>),
-    /// Forgets reports of a job that has ended, or the job itself if it has none left.
+    /// Forgets reports of a job that has ended, or the job itself if it has no report left.
     ForgetJob(Seq),
 }
 
@@ -181,7 +181,7 @@ impl Work {
         }
     }
 
-    /// Returns whether this entry may wait longer for others that share its transaction.
+    /// Returns whether this entry may wait longer for other entries that share its transaction.
     fn is_patient(&self) -> bool {
         match self {
             Self::Write(write) => write.patient,

@@ -1,4 +1,5 @@
-//! Limits the bytes of shingles, texts and metadata that wait for the disk, in one collection and in all together.
+//! Limits the bytes of shingles, texts and metadata that wait for the disk, in one collection and in all collections
+//! together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,7 @@ impl PayloadBudget {
 
 /// The bytes that may wait in one collection, and how many of them are free.
 pub(super) struct PayloadRoom {
-    /// Has as many permits as all collections together. Its free permits show how many bytes of this collection wait.
+    /// A semaphore with as many permits as `all`. Its taken permits show how many bytes of this collection wait.
     own: Arc<Semaphore>,
     all: PayloadBudget,
     wait_max: Duration,

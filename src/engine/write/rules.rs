@@ -3,7 +3,7 @@
 //!
 //! The caller asks in this order and stops at the first plan:
 //! 1. [`of_empty`] if the content has no token. Such content is never stored, and no lookup is made.
-//! 2. [`before_lookup`]. It answers content that the id already holds, and then conflicts. Neither needs a lookup.
+//! 2. [`before_lookup`]. It handles content that the id already holds, and conflicts. No lookup is needed for this.
 //! 3. [`after_lookup`].
 //!
 //! Only a plan that [stores](Effect::stores) a document needs room. If there is no room, [`Plan::without_room`]
@@ -32,7 +32,8 @@ pub(crate) enum Held {
         was_duplicate: bool,
     },
     Other {
-        /// Whether it represents a cluster whose next document is a link.
+        /// Whether the document that holds the id represents a cluster, and the next document of this cluster is a
+        /// link.
         heir_is_link: bool,
     },
 }
@@ -116,16 +117,16 @@ pub(crate) enum Effect {
 /// How the held document leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Departure {
-    /// Whether the next document of its cluster, a link, becomes an ordinary document to represent the cluster.
+    /// Whether the next document of its cluster is a link, which becomes an ordinary document to represent the cluster.
     pub promotes: bool,
 }
 
 /// How the new document enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// Whether it is a link, which similarity lookups do not find.
+    /// Whether the new document is a link, which similarity lookups do not find.
     pub linked: bool,
-    /// Whether it joins the cluster of the representative that was found. Otherwise it founds a cluster of its own.
+    /// Whether the new document joins the cluster of the representative that was found. If not, it founds a cluster.
     pub joins: bool,
 }
 
@@ -156,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// Returns the plan to use instead of this one if there is no room. This plan stores a document.
+    /// Returns the plan to use instead of this one if there is no room. Call it only for a plan that stores a document.
     pub(crate) fn without_room(self) -> Self {
         let nothing = Self::new(Err(Refusal::NoRoom), Effect::Nothing);
         Self { seen_again: self.seen_again, ..nothing }

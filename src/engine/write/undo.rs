@@ -90,8 +90,8 @@ pub(super) fn refuse_if_uncertain(order: &mut Order, error: &StoreError) {
     }
 }
 
-/// Returns the error for the client of a write that was the only one in a failed transaction. If the transaction met
-/// damage, this write is the cause, and would fail again.
+/// Returns the error for the client of a write that was the only one in a failed transaction. If the transaction failed
+/// on damaged data, this write needs that data, and would fail again.
 pub(super) fn alone_failed(error: &StoreError) -> CollectionError {
     match error {
         StoreError::Damaged { collection, record, detail } => {

@@ -93,7 +93,7 @@ impl Writes {
         &self.payload_room
     }
 
-    /// Returns how often decisions were undone. It changes under the decision lock.
+    /// Returns how often decisions were undone. This number changes only under the decision lock.
     pub(crate) fn undone(&self) -> u64 {
         self.undone.load(Ordering::Acquire)
     }

@@ -93,9 +93,9 @@ impl Budget {
     }
 
     /// Reserves a part of the budget for decoders: the whole budget without `largest` bytes and without the part for
-    /// small bodies, but at most half of the budget. If that is less than `window_bytes`, the part is `window_bytes`,
-    /// but at most three quarters of the budget. A request that waits for memory never waits for this part, because the
-    /// requests that hold it may be waiting too.
+    /// small bodies, but at most half of the budget. If this would be less than `window_bytes`, the part is
+    /// `window_bytes`, but at most three quarters of the budget. A request that waits for memory never waits for this
+    /// part, because the requests that use it may be waiting too.
     pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
         self.with(|shared| {
             let least = window_bytes.div_ceil(UNIT).min(shared.units_max / 4 * 3);
@@ -137,9 +137,9 @@ impl Budget {
         Room { units: 0, budget: self.clone() }
     }
 
-    /// Waits for memory, at most for the budget without the part for decoders. During the wait, the caller must hold no
-    /// memory except a [`Window`], because other requests may be waiting for that memory. While a large request waits,
-    /// small requests may take the memory that becomes free.
+    /// Waits for memory. A request cannot get more than the budget without the part for decoders. During the wait, the
+    /// caller must hold no memory except a [`Window`], because other requests may be waiting for that memory. While a
+    /// large request waits, small requests may take the memory that becomes free.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
         let Shared { free, units_max, kept, waiting, windows_max, process, .. } = &*self.0;
         let mut room = self.room();
@@ -160,7 +160,8 @@ impl Budget {
             if room.resize(bytes).is_ok() {
                 return room;
             }
-            // The wait has a limit, because no notification follows when the process has memory again.
+            // This task is notified when units are given back, but not when the memory of the process falls below its
+            // limit. So the task also wakes after a pause.
             let _ = tokio::time::timeout(SHORT_PAUSE, freed).await;
         }
     }

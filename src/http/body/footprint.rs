@@ -38,7 +38,7 @@ pub(crate) async fn json_bytes(json: &[u8]) -> usize {
 struct Commas {
     outside: usize,
     quoted: bool,
-    /// Whether the byte before was a backslash that escapes the next one.
+    /// Whether the last byte was a backslash that escapes the next byte.
     escaped: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn fit_asked_content(
     let (bytes, copied) = (content.bytes(), asked.copied_bytes(content));
     match content {
         Content::Text(_) => room.fit(bytes + copied + asked.shingle_bytes(purpose, bytes)),
-        // The same as in `fit_content`, with the copies of the page.
+        // Memory as in `fit_content`, and for the copies of the page.
         Content::Html(_) => room.fit(3 * bytes + copied + asked.shingle_bytes(purpose, bytes)),
         Content::Set(elements) if copied > 0 => {
             room.fit(room.bytes() + copied + elements.len() * size_of::<SetElement>())

@@ -1,12 +1,12 @@
-//! Decides whether the rest of a long body is read. The pool for long work would sign it; if this pool has too much to
-//! do, the body is refused. In: the number of bytes that have arrived or were announced. Out: nothing, or 503.
+//! Decides whether the rest of a long body is read. The pool for long work signs long bodies. If this pool has too much
+//! to do, the body is refused. In: the number of bytes that have arrived or were announced. Out: nothing, or 503.
 
 use crate::cpu::{Admitted, CpuPool, Refused};
 
 /// A text longer than this is signed by the pool for long work.
 pub(in crate::http) const LONG_BYTES_MIN: usize = 16 * 1024;
 
-/// Asks the pool at most once for each body.
+/// The check of one body. It asks the pool for long work at most once whether the pool accepts the work.
 pub(super) struct LongWork {
     cpu: CpuPool,
     admitted: Option<Admitted>,

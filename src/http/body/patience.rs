@@ -7,9 +7,9 @@ use tokio::time::Instant;
 use super::decoded::broken;
 use crate::http::error::{Code, Problem};
 
-/// The time that a client may still keep the server waiting. Waiting uses it up, and each byte earns some back, up to
-/// the initial value. So a client that sends a byte now and then runs out of time. A client that sends steadily for
-/// hours does not.
+/// The time that a client may still keep the server waiting. Waiting uses this time up, and each byte restores some of
+/// it, up to the initial value. So a client that sends a byte now and then runs out of time. A client that sends
+/// steadily for hours does not.
 pub(crate) struct Patience {
     left: Duration,
     max: Duration,

@@ -70,8 +70,8 @@ pub(crate) async fn whole(
     // In a box, so that the future for a short body stays small.
     let in_pieces = async {
         let mut reader = decoded(headers, body)?;
-        // The reservation grows with the bytes that have arrived: an announced length alone takes no memory from others.
-        // If no length was announced, one byte more than allowed shows that a body is too large.
+        // The reservation grows with the bytes that have arrived, so a request cannot take memory by only announcing a
+        // length. If no length was announced, room for one byte more than allowed shows that a body is too large.
         let whole = known.unwrap_or(max + 1);
         let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
         let mut bytes = Vec::new();
@@ -110,8 +110,8 @@ impl Whole {
 }
 
 /// Returns the bytes of a body of known length if the body is short and has already arrived in one piece. Otherwise
-/// returns the body itself. Most short bodies arrive in one piece, together with their head, and a reader would cost
-/// several times as much for them.
+/// returns the body itself. Most short bodies arrive in one piece, together with their head. Reading such a body
+/// through a reader would cost several times as much.
 fn at_once(mut body: Body, known: Option<usize>) -> Result<Bytes, Body> {
     let Some(bytes) = known.filter(|&bytes| bytes <= LONG_BYTES_MIN) else { return Err(body) };
     // The waker does nothing. If the body has not arrived, a reader polls it again, with a waker of its own.

@@ -42,7 +42,7 @@ pub(crate) struct ConnectionTimes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     No,
-    /// The server began to stop at this time. The connection takes one more request, if that arrives soon.
+    /// The server began to stop at this time. The connection takes one more request, if that request arrives soon.
     Stopping(Instant),
     /// The connection was told at this time to end. It takes no more requests.
     Leaving(Instant),
@@ -52,7 +52,7 @@ pub(crate) enum Ending {
 pub(crate) struct Activity {
     opened: Instant,
     answers: AtomicUsize,
-    /// The time since which bytes of an answer have been waiting for the client to read; 0 if no bytes wait.
+    /// The time at which bytes of an answer began to wait for the client to read them; 0 if no bytes wait.
     write_waits_since: AtomicU64,
     traffic: Traffic,
     /// The answers that are being sent. The list may still contain answers that have ended.
@@ -137,7 +137,8 @@ impl Activity {
     /// Records that an answer is made and is being sent.
     pub(crate) fn sends(&self, answer: Unread) {
         let mut sending = self.sending.lock();
-        // Ended answers are removed only now and then. So the cost of an answer does not depend on how many are open.
+        // Ended answers are removed only now and then. So the cost of an answer does not depend on the number of open
+        // answers.
         if sending.len() >= 8 && sending.len() >= 2 * self.answers() {
             sending.retain(Unread::is_open);
         }
@@ -192,9 +193,9 @@ impl Activity {
         self.traffic.carry(bytes);
     }
 
-    /// Whether the client sends far more than its requests need. Over HTTP/1, a client can only send requests. Before
-    /// the first request, the version of HTTP is not known. The check applies then too, because the head of an HTTP/1
-    /// request is far shorter than a flood.
+    /// Whether the client sends far more bytes than its requests need. False for HTTP/1, because there a client can
+    /// send only requests. Before the first request, the version of HTTP is not known, so the bytes are checked. The
+    /// check ends no HTTP/1 connection, because the head of a request is far shorter than a flood.
     pub(crate) fn is_flooded(&self) -> bool {
         (self.is_multiplexed() || !self.begun.load(Ordering::Relaxed)) && self.traffic.is_flood()
     }
@@ -204,7 +205,7 @@ impl Activity {
         self.multiplexed.load(Ordering::Relaxed)
     }
 
-    /// Returns when the connection has waited too long and must end; `None` while it is busy.
+    /// Returns the time at which the connection has waited too long and must end; `None` while it is busy.
     pub(crate) fn due(&self, patience: &ConnectionTimes, ending: Ending) -> Option<Instant> {
         let free_since = self.moment(self.free_since.load(Ordering::Acquire));
         let usual = match self.state() {

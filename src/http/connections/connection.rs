@@ -42,14 +42,14 @@ use crate::tls::Acceptor;
 /// connection is closed.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
-/// The limit on all headers of a request. An id in the query may take 6 KiB of it.
+/// The limit on the size of all headers of a request together. An id in the query may take 6 KiB of it.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// The limit on all headers of an HTTP/2 request. It is lower, because one connection may send many requests and hold
-/// back the body of each.
+/// The same limit for an HTTP/2 request. This limit is lower, because one connection may send many requests and delay
+/// the body of each.
 const HTTP_2_HEADER_BYTES_MAX: u32 = 16 * 1024;
-/// How many bytes a client may send before the server reads them: for one HTTP/2 request, and for all requests of a
-/// connection.
+/// How many bytes of one HTTP/2 request a client may send before the server reads them.
 const HTTP_2_STREAM_BYTES: u32 = 64 * 1024;
+/// The same number for all requests of an HTTP/2 connection together.
 const HTTP_2_CONNECTION_BYTES: u32 = 128 * 1024;
 
 /// How to serve the connections of a listener.
@@ -97,7 +97,7 @@ impl Serving {
         let patience = ConnectionTimes {
             header_timeout: limits.header_timeout,
             keep_alive_timeout: limits.keep_alive_timeout,
-            // The other half of `drain_timeout` is for the answers.
+            // At most half of `drain_timeout` is spent on waiting for requests. The other half is for their answers.
             drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
         };
         let streams = Arc::new(Semaphore::new(streams_max));
@@ -132,7 +132,7 @@ impl Serving {
             let multiplexed = request.version() == Version::HTTP_2;
             let Some(stream) = stream_place(&streams, if multiplexed { counted.answers() } else { 0 }) else {
                 metrics::counter!(names::HTTP_STREAMS_REFUSED).increment(1);
-                // The server keeps nothing of this request, and the client may send it again.
+                // This error says that the request was not begun, so the client may send it again.
                 return Either::Left(ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM))));
             };
             let open = Open { _answering: counted.answer(multiplexed), _place: stream };
@@ -146,8 +146,8 @@ impl Serving {
             Either::Right(async move {
                 let Ok(mut answer) = answer.await;
                 // After this yield, all requests that have arrived are worked on first. Then all answers are sent, so
-                // that a sleeping client is woken only once. Waking it for each answer took a third of the time of a
-                // short check.
+                // that a sleeping client is woken only once. Waking the client for each answer took a third of the time
+                // of a short check.
                 tokio::task::yield_now().await;
                 let open = match answer.extensions_mut().remove::<GivenUp>() {
                     Some(given_up) => {
@@ -308,7 +308,7 @@ struct Open {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// A request together with the body of its answer. It counts as being answered until this is dropped.
+/// A request together with the body of its answer. The request counts as being answered until this value is dropped.
 enum Opened {
     Owned(#[expect(dead_code, reason = "it is dropped with the answer")] Open),
     /// The request also stops counting if its answer is given up earlier.

@@ -38,7 +38,8 @@ pub const fn sockets_max(connections_max: usize) -> usize {
 
 /// How long a connection that was asked to leave may take before the next one is asked.
 const NEXT_AFTER: Duration = Duration::from_millis(20);
-/// A connection that has answered within this time keeps its place, unless another client has waited this long for one.
+/// A connection that has answered within this time keeps its place, unless another client has waited this long for a
+/// place.
 const SPARED: Duration = Duration::from_secs(1);
 /// How long a client may leave all of its answers unread before its place may be given to another one.
 pub(super) const UNREAD_SPARED: Duration = Duration::from_secs(5);
@@ -161,8 +162,8 @@ impl Places {
 }
 
 impl ConnectionPlace {
-    /// Gives the place to others while the connection closes. Returns `false` if too many connections are already
-    /// closing; this connection must then close immediately.
+    /// Gives back the place before the connection has closed, so that another client can have it. Returns `false` if
+    /// too many connections are already closing; this connection must then close immediately.
     pub(crate) fn vacate(&mut self) -> bool {
         let Ok(leaving) = Arc::clone(&self.leaving).try_acquire_owned() else { return false };
         self.permit = leaving;

@@ -24,9 +24,9 @@ pub(crate) struct Socket {
     stream: Option<TcpStream>,
     activity: Arc<Activity>,
     timeout: Duration,
-    /// Set while a write is waiting.
+    /// The end of the time limit of the waiting write; `None` if no write is waiting.
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Whether each direction has ended: first the server's, then the client's.
+    /// Whether the server has ended its direction, and whether the client has ended its own.
     ended: (bool, bool),
     leaving: Arc<Semaphore>,
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A client may send this many bytes for each byte of its requests and answers. If a body arrives byte by byte, each
 /// byte in its own DATA frame and TLS record, each byte takes 32 bytes.
 const OVERHEAD_MAX: u64 = 40;
-/// A client may send this many bytes in addition to [`OVERHEAD_MAX`] for each byte.
+/// A client may send this many bytes in addition to the bytes that [`OVERHEAD_MAX`] allows.
 const OVERHEAD_SPARED: u64 = 1024 * 1024;
 /// The bytes that HTTP/2 counts for a header field in addition to its name and its value.
 pub(super) const FIELD_BYTES: u64 = 32;

@@ -86,7 +86,7 @@ fn named(
     };
     let mut spec = base;
     for (name, value) in parts {
-        // The part is replaced in the canonical text, so that only the core has to know names and valid values.
+        // The part is replaced in the canonical text, so that only the core defines the names and the valid values.
         let canonical = spec.to_string();
         let replaced: Vec<_> = canonical
             .split(';')

@@ -41,7 +41,7 @@ pub enum Extra {
 }
 
 impl Extra {
-    /// Treats the fields that have not been read.
+    /// Refuses or ignores the fields that have not been read.
     pub fn finish(self, object: Object<'_>) -> Result<(), Problem> {
         match self {
             Self::Refuse => object.finish(),

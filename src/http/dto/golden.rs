@@ -112,7 +112,7 @@ impl GoldenBody {
 }
 
 impl StretchBody {
-    /// `None` if the stretch has no pair.
+    /// `None` if this range of similarities has no pair.
     fn of(stretch: &GoldenStretch) -> Option<Self> {
         let (error_mean, error_abs_mean) = (ratio(stretch.error_mean()?), ratio(stretch.error_abs_mean()?));
         let &GoldenStretch { from, to, pairs, duplicates, proposed, reported, found, .. } = stretch;

@@ -36,7 +36,7 @@ impl StatisticsPage {
     /// An upper bound of the size of a label with its counts as JSON, in bytes.
     pub const LABEL_BYTES_MAX: usize = 1024;
 
-    /// `limit` is the requested number of labels. If `labels` has one more, there is another page.
+    /// `limit` is the requested number of labels. If `labels` has one label more, there is another page.
     pub fn new(all: Statistics, mut labels: Vec<(Label, Statistics)>, limit: usize) -> Self {
         let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
         labels.truncate(limit);

@@ -29,7 +29,7 @@ pub(super) fn string(out: &mut impl Write, name: &str, text: &str) -> io::Result
 }
 
 /// Writes a number. Numbers below 1 with at most six decimals, such as similarities, are written here. serde writes all
-/// others.
+/// other numbers.
 #[inline]
 pub(super) fn number(out: &mut impl Write, name: &str, number: f64) -> io::Result<()> {
     let millionths = (number * 1e6 + 0.5) as u32;

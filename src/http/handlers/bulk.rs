@@ -46,7 +46,7 @@ pub async fn bulk(
     let place = state.bulk_place()?;
     // The request may last for hours, so the memory of its decoder is counted from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
-    // Each line counts its lookups against the client's limits when it is read, so none are counted here.
+    // The lookups of a line are counted against the client's limits when the line is read. So the count here is 0.
     let asked = others.asked(&collection, 0);
     let work = DocumentWork::of_stream(&state, caller, collection, op, invalid).with_extra(extra);
     let work = work.asking(&state, asked);

@@ -141,7 +141,7 @@ pub async fn read(
     Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
 }
 
-/// `GET …/labels`: the labels that documents have, and how many documents have each.
+/// `GET …/labels`: the labels that documents have, and how many documents have each label.
 pub async fn labels(
     State(state): State<AppState>,
     Target(collection): Target,

@@ -47,7 +47,7 @@ pub async fn merge(
     quota.take_documents(1)?;
     let audited = Audited::of(&state, &caller, &collection);
     let merge = audited.merge_begun(collection.merge(&from, on_duplicate, on_existing)?).await?;
-    // If documents have been merged already, this merge was running before, and was counted when it began.
+    // If the merge has already merged documents, it was running before this request, and was counted when it began.
     if merge.merged() == 0 {
         quota.charge_rest(merge.source.documents);
     }
@@ -90,7 +90,8 @@ pub async fn list(
     Ok(Answer::new(JobList { jobs }, room))
 }
 
-/// Returns whether the key may see a job. A merge reveals the names of two collections.
+/// Returns whether the key may see a job of a collection that it may use. A merge also names the collection that it
+/// reads, so the key must be allowed to use that collection too.
 fn is_shown(caller: &Caller, job: &Job) -> bool {
     match job {
         Job::Merge(merge) => caller.may_use(&merge.source.name),

@@ -46,7 +46,7 @@ pub async fn livez() -> Json<Health> {
 }
 
 /// `GET /readyz`: every collection is open, and the server is not shutting down. A damaged collection does not make the
-/// server unready: the server still serves the others, and no other machine has their documents.
+/// server unready: the server still serves the other collections, and no other machine has their documents.
 pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<Json<Health>, Problem> {
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "the server is shutting down and finishes open requests"));

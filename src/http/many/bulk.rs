@@ -38,7 +38,7 @@ pub(crate) struct Bulk {
     pub(crate) request_id: String,
     /// The request's place among the bulk requests.
     pub(crate) place: StreamPlace,
-    /// The memory reserved for its decoder.
+    /// The memory reserved for the request's decoder.
     pub(crate) window: Window,
     /// The client's quota. The stream waits until the quota allows more work.
     pub(crate) quota: Quota,

@@ -72,7 +72,7 @@ impl Feed {
             match shutdown.unless(timeout(still, &mut piece)).await? {
                 Ok(read) => break Some(read),
                 Err(_) if piece.total() >= left => break None,
-                // For some of the time, this stream was not polled. That time does not count, so the wait goes on.
+                // For some of the time, this stream was not polled. That time does not count, so the wait continues.
                 Err(_) => {}
             }
         };
@@ -95,7 +95,7 @@ impl Feed {
         Ok(Some(piece))
     }
 
-    /// Waits until the client's limits allow the next line, if the last one did not wait.
+    /// If the last line did not wait for the client's limits, waits until they allow the next line.
     pub(super) async fn settle(&mut self, shutdown: &mut Shutdown) -> Result<(), Problem> {
         if std::mem::take(&mut self.owing) {
             shutdown.unless(self.quota.documents_due()).await?;

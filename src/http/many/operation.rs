@@ -65,7 +65,7 @@ impl Operation {
         };
         match asked {
             None => collection.shingle_bytes(purpose, text_bytes),
-            // While the text is signed for another spec, there is a copy of it.
+            // While the text is signed for another spec, a copy of the text is in memory.
             Some(asked) => text_bytes + asked.shingle_bytes(purpose, text_bytes),
         }
     }

@@ -31,7 +31,7 @@ impl Shutdown {
     /// Waits for `given`, unless the request must stop first.
     pub(super) async fn unless<T>(&mut self, given: impl Future<Output = T>) -> Result<T, Problem> {
         tokio::select! {
-            // The stop is checked first, because `given` may always be ready.
+            // The reason to stop is polled first. So the request stops even if `given` is ready at every call.
             biased;
             problem = &mut self.0 => Err(problem),
             given = given => Ok(given),

@@ -30,7 +30,7 @@ pub(crate) enum DocumentAnswer {
     /// The document was deleted, or was not stored.
     Deleted {
         id: DocId,
-        /// Whether it was stored.
+        /// Whether the document was stored before.
         was_there: bool,
     },
     Failed {

@@ -60,7 +60,7 @@ pub(crate) struct DocumentWork {
     gates: Gates,
 }
 
-/// The gates at which documents wait for each other.
+/// The limits that can make a document wait.
 #[derive(Clone)]
 struct Gates {
     /// The places for documents: each document takes one while it is worked on. `None`: the request itself has a place.
@@ -69,8 +69,8 @@ struct Gates {
     sources: Sources,
 }
 
-/// Lines wait for a free thread. During the wait no more lines are read, so the client is slowed down instead of
-/// refused.
+/// Returns options with which a line waits for a free thread. During the wait no more lines are read, so the client is
+/// slowed down instead of refused.
 fn in_turn(purpose: Purpose) -> PrepareOptions {
     PrepareOptions { when_full: WhenFull::GiveWay, ranks: false, purpose }
 }
@@ -368,7 +368,7 @@ impl DocumentWork {
         let (content, page_bytes, payload_digest) =
             (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
         let bytes_max = bytes_max.saturating_sub(page_bytes);
-        // Only the work of a stream has places here, so this tells streams from other requests.
+        // Only the work of a stream has places here. So inserts of streams are patient, and other inserts are not.
         let options = InsertOptions { patient: self.gates.places.is_some(), ..asked.options() };
         let ticket = match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
             Ok(ticket) => ticket,

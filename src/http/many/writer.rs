@@ -1,8 +1,8 @@
 //! The lines of a bulk answer -> its body.
 //! Lines that the client does not read are kept up to a limit. At the limit the writer waits, and after a while it
 //! returns [`Stalled`]. Lines are handed to the connection in groups. The connection runs on another thread, which has
-//! priority over the thread that makes the lines. Waking that thread for each line would cost a third of the time of a
-//! short check.
+//! priority over the thread that makes the lines. Waking the connection's thread for each line would cost a third of
+//! the time of a short check.
 
 use std::collections::VecDeque;
 use std::pin::pin;

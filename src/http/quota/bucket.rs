@@ -152,7 +152,7 @@ mod tests {
         for (rate, piece) in [(1, 1), (3, 7), (100, 1000), (1000, 1), (5_000_000, 300_000), (1 << 40, 1 << 30)] {
             let (bucket, mut taken) = (of_rate(rate), 0);
             for ms in 0..60_000 {
-                // Takes at most the pieces of one millisecond at once, because the loop would otherwise not end.
+                // The rate of one millisecond limits the number of attempts. Otherwise the loop would not end.
                 for _ in 0..=rate / 1000 / piece {
                     taken += bucket.take(piece, at(ms)).map_or(0, |()| piece);
                 }

@@ -1,6 +1,7 @@
-//! The limits of clients: of each key name, of each address without a valid key, and of each source of documents.
-//! Before work on a request begins, the request takes units from its client's [`Share`](share::Share). If there are
-//! none, the answer is 429. Work that has begun waits instead. `docs/rate-limits.md` has the rules.
+//! The limits of clients: of each key name and of each address without a valid key. The source of a document (its label
+//! `source`) is limited, too. Before work on a request begins, the request takes units from its client's
+//! [`Share`](share::Share). `bucket.rs` decides whether a unit is left. If none is left, the answer is 429. Work that
+//! has begun waits instead. `docs/rate-limits.md` has the rules.
 
 mod addresses;
 mod bounded;

@@ -27,7 +27,7 @@ pub(super) enum Owner {
 /// The buckets and places of one client. All requests of the client share them.
 pub(crate) struct Share {
     owner: Owner,
-    /// In the order of [`Limit::RATES`].
+    /// The buckets of the rates, in the order of [`Limit::RATES`].
     rates: [Bucket; 3],
     in_flight: AtomicU64,
     /// The most requests in flight; 0: no limit.
@@ -47,7 +47,7 @@ impl Share {
         share
     }
 
-    /// Sets the limits. Debts and requests in flight stay.
+    /// Sets the limits. Debts and requests in flight do not change.
     pub(super) fn set_limits(&self, limits: &KeyLimits) {
         let rates = [limits.requests_per_second, limits.bytes_per_second, limits.documents_per_second];
         self.rates.iter().zip(rates).for_each(|(bucket, rate)| bucket.set_rate(rate));

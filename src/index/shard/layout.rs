@@ -1,14 +1,15 @@
 //! Key -> bucket and tag in a shard, and back: a bucket and a tag determine the first bits of a key. Knows nothing of
 //! entries or pages.
 //!
-//! The first `depth` bits of a key select the shard. The rest is read as a fraction of 1. In a shard of 100 buckets,
-//! the key 0.1234 belongs to bucket 12, and its tag is the remaining fraction, 0.34, in 256ths. So keys of one bucket
-//! and tag have the same *step*: the shard has 100 * 256 equal steps, and a tag is the last eight bits of a step's
-//! number. If the shard grows to 150 buckets, the steps stay as they are. Bucket 12 and this tag determine step 3159,
-//! which contains the keys from 0.12340 to 0.12344, so the entry moves to bucket 18. The key itself is needed only if a
-//! boundary between two new buckets is in the step, or if an entry is not in its own bucket. With each growth, tags
-//! become less precise, because the keys of one bucket have fewer different tags. So after a few growths, each entry
-//! gets a new tag.
+//! The first `depth` bits of a key select the shard. The other bits are read as a fraction between 0 and 1. For
+//! example, in a shard of 100 buckets, the key 0.1234 is multiplied by 100, which yields 12.34. The key therefore
+//! belongs to bucket 12. Its tag is 87: the remaining fraction, 0.34, times 256, rounded down. The keys of the shard
+//! are thus divided into 100 * 256 equal *steps*. Keys with the same bucket and the same tag are in the same step, and
+//! the tag is the last eight bits of the step's number. If the shard grows to 150 buckets, the steps stay as they are.
+//! Bucket 12 and tag 87 determine step 3159, which contains the keys from 0.12340 to 0.12344. All of these belong to
+//! bucket 18, so the entry moves there. The key itself is needed only if a boundary between two new buckets is in the
+//! step, or if an entry is not in its own bucket. With each growth, tags become less precise, because the keys of one
+//! bucket have fewer different tags. So after a few growths, each entry gets a new tag.
 
 /// The maximum of `buckets` divided by `tag_buckets`. If there would be more buckets, all entries get new tags.
 const GROWTH_MAX: u64 = 3;

@@ -82,7 +82,7 @@ impl Read for Ending<'_> {
 
 /// Undoes one encoding. Returns `None` if there is nothing to undo.
 fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, String> {
-    // The decoder of `br` reports an early end as invalid data.
+    // The decoder of `br` reports a body that ends early as invalid data.
     let is_over = Cell::new(false);
     let decoder: Box<dyn Read + '_> = match encoding {
         "gzip" | "x-gzip" if body.starts_with(&[0x1F, 0x8B]) => Box::new(GzDecoder::new(body)),
@@ -105,7 +105,8 @@ fn decoded(encoding: &str, body: &[u8], bytes_max: usize) -> Result<Option<Vec<u
     let ends_early = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof || is_over.get();
     match read {
         Ok(_) if content.len() <= bytes_max => Ok(Some(content)),
-        // These two encodings have no magic number, so a decoded body is recognised because it is UTF-8.
+        // These two encodings have no magic number, so a body that is valid UTF-8 is taken for one that is already
+        // decoded.
         _ if ["br", "deflate"].contains(&encoding) && std::str::from_utf8(body).is_ok() => Ok(None),
         Err(error) if ends_early(&error) && !content.is_empty() => Ok(Some(content)),
         Ok(_) => Err(format!("the body has more than {bytes_max} bytes after decompression, the most that is read")),

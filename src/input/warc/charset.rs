@@ -1,12 +1,12 @@
-//! The bytes of a text -> its characters. The charset that its sender names may be wrong or missing. This
-//! never causes an error. Knows nothing of records.
+//! The bytes of a text -> its characters. The charset that the sender names may be wrong or missing. A wrong or missing
+//! charset never causes an error. Knows nothing of records.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 use crate::extract::is_utf8;
 
-/// Decodes the text by its byte order mark. Without one, it uses the label. Without a label, it uses UTF-8 if the bytes
-/// are valid, and otherwise windows-1252, as browsers do.
+/// Decodes the text by its byte order mark, or else by the label. If both are missing, the text is read as UTF-8 if the
+/// bytes are valid, and otherwise as windows-1252, as in browsers.
 pub(super) fn decoded(bytes: &[u8], label: Option<&str>) -> String {
     let labelled = label.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = labelled.unwrap_or_else(|| if is_utf8(bytes) { UTF_8 } else { WINDOWS_1252 });

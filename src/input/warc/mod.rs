@@ -1,7 +1,7 @@
 //! A WARC file (ISO 28500) -> its pages, as documents in the form of the API. In: units of a file. Out: for each record
 //! a document, or the reason why there is none. Only damaged records are lost: reading continues with the next gzip
 //! member, or the next line that begins with `WARC/`. Memory is bounded: a record has at most [`RECORD_BYTES_MAX`]
-//! bytes, and its page after decompression has at most as many. It must never know how documents are sent.
+//! bytes, and its page after decompression has at most as many. This module must never know how documents are sent.
 //!
 //! The crate `warc` (0.4) is not used: it reads whole records of any length into memory, and reads nothing after the
 //! first damaged record.
@@ -23,7 +23,7 @@ use stream::{Fault, Stream};
 
 /// The longest record whose page is read, and the longest page. By default, the server refuses longer documents.
 const RECORD_BYTES_MAX: usize = 16 << 20;
-/// The number of bytes of a longer record that show whether the record has a page.
+/// The number of first bytes of a longer record. These bytes show whether the record has a page.
 const HEAD_BYTES: usize = 64 << 10;
 
 /// One record.

@@ -13,8 +13,9 @@ use crate::types::{CaptureDate, PayloadDigest};
 
 /// Kinds of records that have pages.
 const KINDS: [&str; 3] = ["response", "resource", "conversion"];
-/// The longest page as JSON, in which a control character has six bytes. By default, servers accept documents of 16
-/// MiB. A request with a longer page might be refused together with all its other pages.
+/// The longest page that is sent, in bytes of JSON. Servers accept documents of 16 MiB by default, and such a page may
+/// be longer as JSON, because JSON has six bytes for a control character. If a page were longer than this, the server
+/// might refuse the request together with all its other pages.
 const JSON_BYTES_MAX: usize = 32 << 20;
 /// The longest value of a record's header that is kept with its document.
 const KEPT_BYTES_MAX: usize = 256;
@@ -22,7 +23,7 @@ const KEPT_BYTES_MAX: usize = 256;
 /// The result of reading a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// JSON, one line.
+    /// The document as one line of JSON.
     Document(Vec<u8>),
     NotAPage,
     Failed(String),
@@ -32,14 +33,14 @@ pub(super) enum Outcome {
 struct Page<'a> {
     is_html: bool,
     charset: Option<String>,
-    /// The header of the HTTP response. The header is empty if the record has no HTTP response; then the body is not
+    /// The header of the HTTP response. If the record has no HTTP response, this header is empty, and the body is not
     /// encoded.
     header: Header,
     body: &'a [u8],
 }
 
-/// Whether a record has a page. `header` is its header, and its block begins with `head`. A block that cannot be
-/// understood counts as a page, so that the record is reported.
+/// Whether a record has a page. `header` is the header of the record, and `head` is the beginning of its block. A block
+/// that cannot be parsed counts as a page, so that the record is reported.
 pub(super) fn is_page(header: &Header, head: &[u8]) -> bool {
     !matches!(page(header, head), Ok(None))
 }
@@ -124,7 +125,7 @@ struct Document<'a> {
     metadata: Metadata<'a>,
 }
 
-/// The content, by the name of its field.
+/// The content. The name of the variant, in lower case, is the name of the field.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Content {

@@ -122,7 +122,7 @@ impl Stream {
         }
     }
 
-    /// Appends the next line, with its end.
+    /// Appends the next line, including its line end, to `header`.
     fn line(&mut self, header: &mut Vec<u8>) -> Result<(), Fault> {
         loop {
             let bytes = self.fill()?;
@@ -154,8 +154,8 @@ impl Stream {
         Fault::Damaged(reason.to_owned())
     }
 
-    /// Reads the next `length` bytes into `block`. It fails if the record turns out to be shorter. Then the next record
-    /// is the one that begins inside these bytes.
+    /// Reads the next `length` bytes into `block`. Fails if the record is shorter than `length`. If another record
+    /// begins inside these bytes, the stream then continues with that record.
     pub(super) fn block(&mut self, length: usize, block: &mut Vec<u8>) -> Result<(), Fault> {
         block.clear();
         self.lost = true;
@@ -224,8 +224,8 @@ impl Stream {
         self.end()
     }
 
-    /// Returns whether the block that begins here ends where its header says. `None`: this is not known before the
-    /// block is read.
+    /// Returns whether the block that begins here ends where its header says. Returns `None` if this cannot be known
+    /// before the block is read.
     fn ends_well(&self, length: u64) -> Option<bool> {
         // The last byte of the block is included: if it is missing, the file ends earlier.
         let bytes = self.units.ahead(self.offset().checked_add(length - 1)?, END_BYTES + 1)?;
@@ -256,7 +256,7 @@ impl Stream {
     fn end(&mut self) -> Result<(), Fault> {
         let blank = blank(self.peek(BLANK_BYTES)?);
         self.consume(blank);
-        // The checksum of a gzip member or a zstd frame comes after its last byte, so this read checks it.
+        // The checksum of a gzip member or a zstd frame comes after its last byte, so this read verifies the checksum.
         self.fill()?;
         self.lost = false;
         Ok(())
@@ -282,10 +282,10 @@ impl Stream {
         shorter(length as u64, end as u64)
     }
 
-    /// Goes back by these bytes, which are the last ones that were consumed.
+    /// Puts these bytes back. They are the last bytes that were consumed.
     fn unread(&mut self, bytes: &mut Vec<u8>) {
-        // All of these came from `back`, because the unit is read only if `back` is empty. Copying the rest of `back`
-        // for each record that is too short would take quadratic time.
+        // All of these bytes came from `back`, because the unit is read only if `back` is empty. Copying the rest of
+        // `back` for each record that is too short would take quadratic time.
         if !self.back.is_empty() && bytes.len() <= self.at {
             self.at -= bytes.len();
             return;
@@ -294,8 +294,8 @@ impl Stream {
         (self.back, self.at) = (std::mem::take(bytes), 0);
     }
 
-    /// Goes to the next unit, and returns whether the record continues there. It does not if another record begins
-    /// there.
+    /// Goes to the next unit, and returns whether the record continues there. If the next unit begins with another
+    /// record, the record does not continue.
     fn continues(&mut self) -> Result<bool, Fault> {
         Ok(self.units.next(RECORD)? && !self.units.peek(RECORD.len())?.starts_with(RECORD))
     }

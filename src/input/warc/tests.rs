@@ -209,7 +209,7 @@ fn many_lies_about_lengths_take_linear_time() {
     let begun = std::time::Instant::now();
     let read = read(&lie.repeat(100_000));
     assert_eq!(read.len(), 100_000);
-    // It would take longer if each record copied the 4 MB after it.
+    // The test would take longer if each record copied the 4 MB after it.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
 
@@ -222,7 +222,8 @@ fn told(lines: &[String]) -> Vec<&str> {
 #[test]
 fn a_page_that_looks_like_records_hides_no_record_in_it() {
     let fake = [b"\r\n\r\n".as_slice(), &page("https://victim.example/", "fake")].concat();
-    // From the false record on, the body has too many bytes to be kept, or few enough.
+    // In the first case, the body has too many bytes after the beginning of the false record to be kept. In the second
+    // case, it has few enough.
     for before in [10, RECORD_BYTES_MAX] {
         let mut body = vec![b'x'; RECORD_BYTES_MAX + 2_000_000];
         body[before..before + fake.len()].copy_from_slice(&fake);
@@ -272,6 +273,6 @@ fn many_records_that_begin_across_the_ends_of_others_take_linear_time() {
     let lies = [lie, b"WARC/1.0\r\nContent-Length: 5\r\n\r\n\r\n\r\n".repeat(400_000)].concat();
     let begun = std::time::Instant::now();
     assert!(read(&lies).len() > 200_000);
-    // It would take longer if each record copied the 14 MB after it.
+    // The test would take longer if each record copied the 14 MB after it.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }

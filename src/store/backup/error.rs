@@ -20,7 +20,7 @@ pub enum BackupError {
     )]
     InTheWay {
         dir: PathBuf,
-        /// The name of that file.
+        /// The name of the file that no backup wrote.
         entry: String,
     },
     /// The path exists, but is not a directory.
@@ -78,7 +78,7 @@ pub enum BackupError {
     )]
     DataDirNotEmpty {
         dir: PathBuf,
-        /// The name of a file in it.
+        /// The name of a file in the data directory.
         entry: String,
     },
     /// A restore into this directory was interrupted.

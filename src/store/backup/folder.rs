@@ -6,10 +6,11 @@ use std::path::Path;
 
 use crate::store::data_dir::files;
 
-/// The marker of a backup. The manifest has this name until the backup is complete.
+/// The marker of an unfinished backup. At first, the marker is an empty file, or contains the name of the series. In
+/// the last step, the complete manifest replaces the marker under this name, and is then renamed to its final name.
 pub(super) const PARTIAL: &str = "manifest.json.partial";
-/// The name of the manifest while it is written. Until it is complete, the marker shows that the directory belongs to a
-/// backup.
+/// The name under which the manifest is written. The complete manifest is renamed to [`PARTIAL`] and so replaces the
+/// marker.
 pub(super) const WRITING: &str = "manifest.json.partial.new";
 /// The file that SQLite keeps next to a database that it creates.
 const JOURNAL: &str = ".sqlite-journal";

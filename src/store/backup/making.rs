@@ -81,8 +81,8 @@ impl Backup {
     }
 
     /// Copies one collection's file in its present state, and checks every row of the copy. Returns the time at which
-    /// the collection was created. `None` if `gone` returned true, because the collection was dropped meanwhile. The
-    /// backup then does not contain it.
+    /// the collection was created. Returns `None` if `gone` returned true, because the collection was dropped
+    /// meanwhile. The backup then does not contain the collection.
     pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<Option<TimestampMs>> {
         let label = name_of(source);
         let file = format!("{label}{}", files::SUFFIX);
@@ -102,7 +102,7 @@ impl Backup {
         synced.map_err(failed("writing it"))?;
         let stage = self.progress.stage(units);
         let pace = Pace::new(self.limits.bytes_per_second_max, self.progress.clone());
-        // This comes before the other checks, which then find the file in the system's page cache.
+        // The checksum is computed before the other checks, which then find the file in the system's page cache.
         let (bytes, sum) = manifest::sum_of(&target, &pace).map_err(failed("reading it"))?;
         let Opened { meta, last_seq, documents } = check_copy::every_row(&target, bytes, &stage, &pace)?;
         if let Some(detail) = meta.other_than(&label) {

@@ -28,9 +28,9 @@ const PIECE_BYTES: usize = 1 << 20;
 pub struct Manifest {
     /// The format of the backup.
     hapax_backup: u64,
-    /// The version of hapax that made it.
+    /// The version of hapax that made the backup.
     pub hapax: String,
-    /// The time, in UTC, as in RFC 3339.
+    /// The time of the backup, in UTC, as in RFC 3339.
     pub made: String,
     /// The series of the backup. A later backup of the series may remove this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct Manifest {
 #[serde(deny_unknown_fields)]
 pub struct ManifestEntry {
     pub name: String,
-    /// The name of its file in the backup.
+    /// The name of the collection's file in the backup.
     pub file: String,
     pub bytes: u64,
     /// The 128-bit XXH3 checksum of the file.

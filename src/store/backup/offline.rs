@@ -38,7 +38,7 @@ pub fn offline(
     let present = files::list(&collections).map_err(listing)?;
     let reading = |source| BackupError::Io { path: Inventory::path_in(data_dir), doing: "reading it", source };
     let missing = Inventory::missing_of(data_dir, &present).map_err(reading)?;
-    // Check this before the leftovers are removed, because that also removes the traces of interrupted drops.
+    // Check this before the leftovers are removed, because the removal also deletes the traces of interrupted drops.
     let is_lost = |name: &&CollectionName| !files::is_being_dropped(&files::path_of(&collections, name));
     if let Some(name) = missing.iter().find(is_lost) {
         return Err(BackupError::CollectionMissing { collection: name.to_string() });

@@ -51,7 +51,7 @@ fn copy(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
     // therefore recognised as an unfinished backup.
     let mark = || {
         let mut marker = File::create_new(to.join(WRITING))?;
-        // Locked until the end, so that no other process takes these files for leftovers.
+        // The marker stays locked until the end, so that no other process takes these files for leftovers.
         marker.try_lock()?;
         marker.write_all(&manifest.to_bytes())?;
         marker.sync_all()?;

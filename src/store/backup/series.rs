@@ -1,8 +1,8 @@
 //! Names the backups of a series, and removes the oldest ones. A backup of the series `nightly` is named
 //! `nightly-2026-11-21T020000Z`. When a new backup is complete, the oldest backups of the series are removed. A
-//! complete backup is removed only if its manifest names the series, and an incomplete backup only if its marker does.
-//! A removal begins by renaming the manifest. If the removal is interrupted, the rest is no longer a backup, and the
-//! next removal deletes it.
+//! complete backup is removed only if its manifest names the series. An incomplete backup is removed only if its marker
+//! names the series, or if it was interrupted before the marker could name one. A removal begins by renaming the
+//! manifest. If the removal is interrupted, the rest is no longer a backup, and the next removal deletes it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -124,8 +124,8 @@ fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
         return Ok(true);
     }
     let marked: Option<serde_json::Value> = serde_json::from_reader(&marker).ok();
-    // If an empty marker is the only file, the backup was interrupted before it could write the series. No other file
-    // can be lost.
+    // If an empty marker is the only file, the backup was interrupted before it could write the series. Nothing except
+    // the marker can be lost.
     let just_begun = there.len() == 1 && marker.metadata()?.len() == 0;
     if !just_begun && marked.and_then(|marked| Some(marked.get("series")?.as_str()? == series)) != Some(true) {
         return Ok(false);

@@ -21,9 +21,9 @@ const RECOVERING: &str = ".recovering";
 const DAMAGED: &str = ".damaged-";
 /// The suffix of the file with the records that a repair set aside. It follows the name of the damaged file.
 const RECORDS: &str = ".jsonl";
-/// The files that SQLite keeps next to a database, and the note of `log/moved.rs`.
+/// The suffixes of the files that SQLite keeps next to a database, and of the note of `log/moved.rs`.
 const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
-/// The note that all of an emptied log is in the database.
+/// The suffix of the note that all frames of an emptied log are in the database.
 pub(in crate::store) const MOVED: &str = "-moved";
 
 /// Returns the path of a collection's file.
@@ -51,7 +51,7 @@ pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
 /// Creates a directory and its missing parents, readable only by their owner, and syncs them.
 pub fn make_dir(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
-        // An earlier run that was interrupted may have created it without this sync. If reading the parent is not
+        // An interrupted earlier run may have created the directory without this sync. If reading the parent is not
         // permitted, this user did not create the directory.
         return match sync_dir(parent(dir)) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -173,7 +173,7 @@ pub(in crate::store) fn discard_loading(path: &Path) -> io::Result<()> {
     remove_with_companions(path, LOADING)
 }
 
-/// Renames the file that a load has built and synced to its final name.
+/// Gives the final name to the file that a load has built and synced.
 pub(in crate::store) fn finish_loading(path: &Path) -> io::Result<()> {
     install(&loading(path), path)
 }
@@ -230,14 +230,14 @@ pub(in crate::store) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<boo
     Ok(begin == bytes)
 }
 
-/// Syncs the complete file and renames it to its final name.
+/// Syncs the complete file, and gives it its final name.
 pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     let temporary = creating(path);
     sync(&temporary)?;
     install(&temporary, path)
 }
 
-/// Renames a file whose content is on disk to its final name.
+/// Gives the final name to a file whose content is already on disk.
 fn install(temporary: &Path, path: &Path) -> io::Result<()> {
     fs::rename(temporary, path)?;
     sync_dir(parent(path)).inspect_err(|_| {

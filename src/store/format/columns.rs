@@ -3,7 +3,8 @@
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
-/// One seed per kind of row, so that a row of one table is never valid in another.
+// The seeds of the checksums. Each table has a seed of its own, so that a row of one table is never valid in another.
+
 pub(super) const SIGNATURE_SEED: u64 = 1;
 pub(super) const DOCUMENT_SEED: u64 = 2;
 pub(super) const META_SEED: u64 = 3;
@@ -23,8 +24,8 @@ pub(in crate::store) const WRONG_SUM: Flaw = "its checksum differs";
 pub(in crate::store) const WRONG_TYPE: Flaw = "a column has the wrong type";
 pub(in crate::store) const OUT_OF_ORDER: Flaw = "its row is out of order";
 
-/// Appends a text. The length keeps `("ab", "c")` and `("a", "bc")` apart. The marker keeps `None` and the empty text
-/// apart.
+/// Appends a text. The length distinguishes `("ab", "c")` from `("a", "bc")`. The marker distinguishes `None` from the
+/// empty text.
 pub(super) fn push_text(buffer: &mut Vec<u8>, text: Option<&[u8]>) {
     match text {
         None => buffer.push(0),

@@ -12,12 +12,12 @@ use crate::store::error::{Result, StoreError};
 /// At this size of the log, the writer waits until the whole log is in the database. A larger log file is cut back to
 /// this size.
 pub(in crate::store) const LOG_BYTES_MAX: u64 = 64 << 20;
-/// How long a connection retries while another one holds a lock of SQLite. Locks are held for microseconds, but the
-/// recovery of a log after a crash may take a while.
+/// How long a connection retries while another connection holds a lock of SQLite. Locks are held for microseconds, but
+/// the recovery of a log after a crash may take a while.
 pub(in crate::store) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_CACHE_KIB: u32 = 8 * 1024;
-/// Readers fetch single records at random places. The page cache of the system serves that better than a cache of their
-/// own.
+/// The size of a reader's own page cache. It is small, because readers fetch single records at random places. For such
+/// reads, the page cache of the system works better than a cache for each connection.
 const READER_CACHE_KIB: u32 = 1024;
 
 /// The purpose of a connection.
@@ -55,21 +55,22 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     // Only `Writer::close` checkpoints on close, because nothing may be synced again after a failed fsync.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Without this setting, each new value of a parameter makes SQLite prepare the statement again, because the value
-    // might decide whether a partial index can be used. Reading a record then took twice as long.
+    // might decide whether a partial index can be used. Without it, reading a record took twice as long.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     let cache_kib = if role == Role::Writer { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
     connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     if role != Role::Reader {
-        // On Linux, SQLite syncs with fdatasync if it was built with the flags in `.cargo/config.toml`, else with
+        // On Linux, SQLite syncs with fdatasync if it was built with the flags in `.cargo/config.toml`, otherwise with
         // fsync.
         connection.pragma_update(None, "synchronous", "full")?;
-        // On macOS, fsync alone leaves the data in the cache of the drive. This has no effect on other systems.
+        // On macOS, fsync alone leaves the data in the cache of the drive. This setting has no effect on other systems.
         connection.pragma_update(None, "fullfsync", true)?;
         connection.pragma_update(None, "checkpoint_fullfsync", true)?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        // If a reader delayed the checkpoints and the log grew beyond its bound, this returns the space to the system.
+        // If a reader delayed the checkpoints and the log grew beyond its bound, this setting returns the space to the
+        // system.
         connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX as i64)?;
     }
     Ok(())

@@ -31,8 +31,9 @@ pub(in crate::store) fn refuse_orphan(path: &Path) -> Result<()> {
     Err(StoreError::NotAStore { path: orphan, detail: detail.to_owned() })
 }
 
-/// Creates a file with its settings and no records. The file is written without a log. A log would take the same space
-/// again. When the file is closed, SQLite also ignores a failure to move the log into the file.
+/// Creates a file with its settings and no records. The file is written without a log, for two reasons. A log would
+/// take the same space again. And if moving the log into the file failed when the file is closed, SQLite would ignore
+/// the failure.
 pub(in crate::store) fn begin_new(path: &Path, meta: &Meta) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_with_flags(
         path,

@@ -34,7 +34,7 @@ pub struct DoomedPart {
 /// The jobs of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredJobs {
-    /// In order of their numbers.
+    /// The jobs, in order of their numbers.
     pub jobs: Vec<Job>,
     pub doomed: Vec<DoomedPart>,
 }
@@ -73,8 +73,9 @@ pub(in crate::store) fn begin_deletion(
     set_tally(connection, "doomed", tally)
 }
 
-/// Notes that the documents of a part are removed; the caller removes them in the same transaction. Returns the new
-/// state of the deletion: it has ended at `now` if this was its last part. `None` if a row is damaged or gone.
+/// Removes the row of a part from `doomed`, and counts its documents as removed. The caller removes the documents in
+/// the same transaction. Returns the new state of the deletion. If this was its last part, the deletion has ended at
+/// `now`. Returns `None` if a row is damaged or missing.
 pub(in crate::store) fn removed(
     connection: &Connection,
     part: &DoomedPart,
@@ -94,7 +95,8 @@ pub(in crate::store) fn removed(
     Ok(Some(deletion))
 }
 
-/// Stores the report of a document of a merge, and the progress of the merge. Returns whether there is such a merge.
+/// Stores the report of a merge about one document, and the progress of the merge. Returns false if there is no such
+/// merge.
 pub(in crate::store) fn merged(connection: &Connection, merged: &Merged) -> rusqlite::Result<bool> {
     let Some(Job::Merge(merge)) = take(connection, merged.merge)? else { return Ok(false) };
     put(connection, &Job::Merge(merge.with(merged)))?;

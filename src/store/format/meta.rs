@@ -1,4 +1,4 @@
-//! Writes and reads the settings, the one row of `meta`.
+//! Writes and reads the settings, which are the only row of `meta`.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;

@@ -48,8 +48,8 @@ pub(in crate::store) fn peek(path: &Path) -> Result<Opened> {
     opened(&connection, meta, &ledger)
 }
 
-/// Reads the settings. A file that was copied or renamed has the settings of another collection. That is an error: if
-/// both were served, they could not be told apart.
+/// Reads the settings, and refuses a file with the settings of another collection. Such a file was copied or renamed.
+/// If the file and its original were both served, they could not be told apart.
 fn read_own_meta(connection: &Connection, path: &Path) -> Result<Meta> {
     let label = name_of(path);
     let meta = read_meta(connection, &label)?;

@@ -12,8 +12,8 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Checks the files before SQLite opens them. SQLite would use the intact beginning of a damaged log as if it were the
 /// whole log. If a database was truncated to zero bytes, SQLite would treat it as a new database and throw away its
-/// log. An incomplete last transaction is no error: it is dropped with a warning, or rolled back if it has a rollback
-/// journal.
+/// log. An incomplete last transaction is no error. Without a rollback journal, this transaction is dropped with a
+/// warning. With a rollback journal, it is rolled back.
 pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     let io = |doing, source: std::io::Error| StoreError::Io { collection: name_of(path), doing, source: source.into() };
     match files::begins_with(path, SQLITE_MAGIC) {

@@ -54,7 +54,7 @@ pub struct SignatureRow<'a> {
     pub bytes: &'a [u8],
     /// The cluster of the document; `Seq(0)` if the document is the founder.
     pub cluster: Seq,
-    /// When the document was last seen. 0 in rows of format 1, which did not store this.
+    /// When the document was last seen. 0 in rows of format 1, which did not store this time.
     pub seen: TimestampMs,
     /// The text of the labels. Absent in rows of formats 1 to 4, which did not store labels.
     pub labels: Option<&'a str>,
@@ -256,7 +256,7 @@ impl<'a> DocumentRow<'a> {
     }
 
     /// Includes the metadata if it is requested and fits into the remaining `metadata_bytes`. Subtracts its length from
-    /// the remaining bytes. If it does not fit, no bytes remain for later records.
+    /// the remaining bytes. If the metadata does not fit, sets the remaining bytes to 0.
     pub(in crate::store) fn head_within(
         &self,
         metadata_bytes: &mut Option<usize>,
@@ -283,7 +283,7 @@ impl<'a> DocumentRow<'a> {
         })
     }
 
-    /// Returns the document without its labels and its representative, which this row does not know.
+    /// Returns the document without its labels and its representative, which are not in this row.
     pub(in crate::store) fn document(&self) -> Result<Document, Flaw> {
         let verdict = self.verdict()?;
         Ok(Document {

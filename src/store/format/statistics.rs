@@ -15,7 +15,7 @@ const SELECT: &str = "SELECT place, label, counts, sum FROM statistics ORDER BY 
 /// The statistics of the documents with a label, or of all documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredStatistics {
-    /// The number of its row, from 1.
+    /// The number of the row, from 1.
     pub place: i64,
     /// `None` for all documents.
     pub label: Option<String>,

@@ -1,4 +1,4 @@
-//! Adds up the index of clusters, which must have one entry for each document that joined a cluster.
+//! Adds up the entries of the index of clusters. The index must have one entry for each document that joined a cluster.
 
 use rusqlite::Connection;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -7,7 +7,7 @@ use crate::store::format::columns::integer;
 use crate::store::format::ledger::Tally;
 use crate::types::Seq;
 
-/// Returns a checksum for a document that joined a cluster. It is only added up, never stored.
+/// Returns a checksum for a document that joined a cluster. This checksum is only added up, never stored.
 pub(in crate::store) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&cluster.0.to_le_bytes());

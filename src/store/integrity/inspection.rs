@@ -1,6 +1,6 @@
 //! Checks a whole file: its log, format and settings, every row of every table, the rows of a document against each
-//! other, all rows against the ledger, and the index of clusters. Also runs SQLite's own check.
-//! It changes nothing, except that it upgrades a file of an older format. The caller holds the data directory's lock.
+//! other, all rows against the ledger, and the index of clusters. Also runs SQLite's own check. The check changes
+//! nothing, except that it upgrades a file of an older format. The caller holds the data directory's lock.
 
 use std::mem;
 use std::path::Path;

@@ -32,7 +32,7 @@ use crate::types::{CollectionName, Job, LabelDeletion, Seq, TimestampMs};
 /// The number of positions in the commit order to skip if the last assigned position is unknown. No position may ever
 /// be used for two documents.
 const UNKNOWN_PLACES: u64 = 1 << 32;
-/// The operation in errors.
+/// The name of the operation in error messages.
 const REPAIRING: &str = "repairing it";
 
 /// The result of [`repair`].
@@ -310,8 +310,8 @@ fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Res
 struct Finished {
     /// The number of documents that the repair removed.
     removed: u64,
-    /// The number of damaged rows and tables, or of deletions whose list of documents to remove is incomplete,
-    /// whichever is larger.
+    /// The larger of two numbers: damaged rows and tables, and deletions whose list of documents to remove is
+    /// incomplete.
     damaged: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct ScanTotals {
     /// The number of records, links included.
     pub documents: u64,
     pub linked: u64,
-    /// The highest `seq` seen; 0 if there is no record.
+    /// The highest `seq` that was read; 0 if there is no record.
     pub last_seq: Seq,
 }
 
@@ -119,7 +119,7 @@ struct Scan<'a, V> {
     ranges: Vec<RangeInclusive<i64>>,
     /// The range to take next.
     next: AtomicUsize,
-    /// Set when a thread meets an error, so that the others stop.
+    /// Set when a thread meets an error, so that the other threads stop.
     failed: AtomicBool,
     visit: V,
     progress: &'a AtomicU64,
@@ -209,8 +209,8 @@ fn ranges((first, last): (i64, i64), partitions: usize) -> Vec<RangeInclusive<i6
 fn bounds(readers: &Readers) -> Result<(i64, i64)> {
     let connection = readers.connect()?;
     let bound = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-    // These are two queries, because SQLite reads `min` or `max` from an end of the tree only if it is alone in a
-    // query.
+    // These are two queries, because SQLite reads `min` or `max` from an end of the tree only if the query has no other
+    // result.
     let bounds = bound("SELECT min(seq) FROM signature")
         .and_then(|min| Ok((min.unwrap_or(0), bound("SELECT max(seq) FROM signature")?.unwrap_or(0))));
     let (first, last) = bounds.map_err(|error| scanning(readers, error))?;

@@ -102,7 +102,7 @@ pub(in crate::store) fn read(table: RecordTable, row: &Row<'_>, scratch: &mut Sc
 /// The rows and the flaws of one document.
 pub(in crate::store) struct Visit {
     pub(in crate::store) seq: Seq,
-    /// By table; absent if the row is missing or damaged.
+    /// The rows, indexed by table; `None` if the row is missing or damaged.
     pub(in crate::store) rows: [Option<Sound>; 3],
     /// The flaws, each with its table.
     pub(in crate::store) flaws: Vec<(RecordTable, Flaw)>,

@@ -6,7 +6,7 @@ use super::bytes::{ByteOrder, fill, word};
 
 pub(super) const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// The last bit of the magic number tells the byte order of the checksums.
+/// The last bit of the magic number shows the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 
 /// The header of a log, with a valid checksum.
@@ -55,13 +55,13 @@ impl Header {
 /// The state of the frames of a log.
 #[derive(Default)]
 pub(super) struct Frames {
-    /// The last valid frame that ends a transaction.
+    /// The number of the last valid frame that ends a transaction.
     pub(super) committed: u64,
-    /// The last of our frames, that is, of those that were written since SQLite last restarted the log.
+    /// The number of our last frame. Our frames are those that were written since SQLite last restarted the log.
     pub(super) last_of_ours: u64,
-    /// The first invalid frame.
+    /// The number of the first invalid frame.
     pub(super) bad: Option<u64>,
-    /// The number of our frames, from `bad` on, that end a transaction.
+    /// How many of our frames, from `bad` on, end a transaction.
     pub(super) commits_behind: u32,
 }
 
@@ -82,8 +82,8 @@ impl Frames {
                     // No checksum covers the salts. Frames that were written before the log was restarted have other
                     // checksums, so a frame with the right checksum is ours.
                     ours |= right;
-                    // Without this line, the frame that ended a transaction would count as a part of the next
-                    // transaction.
+                    // If this frame ended a transaction but lost its commit mark, it still counts as a commit.
+                    // Otherwise, its transaction and the next one would count as one transaction.
                     commits |= ours && !commits && header.has_lost_its_commit(before, &mut frame);
                 }
             }
@@ -100,10 +100,10 @@ impl Frames {
     }
 }
 
-/// Describes the damage if the header is invalid, but the first frame has at least one of its two salts. With an
-/// invalid header, SQLite ignores the whole log. A crash leaves an invalid header only before the first frame of a
-/// restarted log is written. The frames in the file are then older, and both of their salts differ from those in the
-/// header.
+/// Describes the damage if the header is invalid, but the first frame has at least one of the header's two salts.
+/// SQLite ignores the whole log if its header is invalid. A crash leaves an invalid header only before the first frame
+/// of a restarted log is written. In that case, the frames in the file are older, and both of their salts differ from
+/// those in the header.
 pub(super) fn foreign_frames(log: &mut impl Read, header: &[u8; HEADER_BYTES]) -> io::Result<Option<String>> {
     let mut frame = [0; FRAME_HEADER_BYTES];
     let there = fill(log, &mut frame)?;

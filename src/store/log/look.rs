@@ -11,6 +11,8 @@
 //! missing or invalid, a log that was cut short looks like a complete log. A power failure may leave an older `-shm`
 //! file next to a log that was emptied later. A note shows that this happened (`moved.rs`).
 //!
+//! In `src/store/format/outside.rs`, [`Condition::Torn`] becomes a warning, and [`Condition::Damaged`] an error.
+//!
 //! The formats: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, <https://sqlite.org/walformat.html>.
 
 use std::fs::File;

@@ -15,7 +15,7 @@ use crate::store::data_dir::files;
 
 const NOTE_BYTES: usize = 8 + 8 + 8 + 8;
 /// Each time SQLite restarts a log, it adds one to the first salt. A `-shm` file from up to this many logs ago is
-/// recognised as older. A log that was created later has a random salt. It is mistaken for an older log with a
+/// recognised as older. A log that was newly created has a random salt, and is mistaken for an older log with a
 /// probability of 1e-6.
 const GENERATIONS_MAX: u32 = 4096;
 

@@ -36,7 +36,7 @@ macro_rules! members_sql {
 /// A document of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Without metadata.
+    /// The record, without its metadata.
     pub head: Head,
     /// The packed slots.
     pub signature: Vec<u8>,

@@ -43,7 +43,8 @@ impl<'a> Snapshot<'a> {
         &mut self.buffer
     }
 
-    /// Reads the only row of a document. If the row is missing but the signature exists, the file is damaged.
+    /// Reads the one row that `sql` selects for a document. If the row is missing but the signature exists, the file is
+    /// damaged.
     pub(super) fn one<T>(
         &mut self,
         seq: Seq,

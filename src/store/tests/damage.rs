@@ -180,8 +180,8 @@ fn a_bad_frame_with_commits_behind_it_is_refused() {
 #[test]
 fn remains_of_two_torn_commits_add_up_to_no_damage() {
     let tear = |log: &Path, frame: u64| {
-        // This commit was finished, so the `-shm` file counts it. A torn commit would not be counted, so the file is
-        // removed.
+        // This commit was finished, so the `-shm` file counts it. A torn commit is not counted, so the test removes the
+        // file.
         fs::remove_file(log.with_file_name("pages.sqlite-shm")).unwrap();
         let mut bytes = fs::read(log).unwrap();
         let at = 32 + frame as usize * 4120;

@@ -1,5 +1,6 @@
-//! Files without a write-ahead log: copies from a backup, and files of early versions. If a crash interrupts the first
-//! transaction in such a file, a rollback journal stays next to it. Once, such a file could not be opened again.
+//! Tests files that have no write-ahead log yet: the copies in a backup, and files that early versions wrote. If a
+//! crash interrupts the first transaction in such a file, a rollback journal stays next to the file. Once, a file with
+//! such a journal could not be opened again.
 
 use super::*;
 

@@ -13,8 +13,9 @@ use crate::store::read::snapshot::Snapshot;
 use crate::store::record::Record;
 use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
-/// The number of rows that one statement stores in `signature` or `document`, if there are so many documents. With more
-/// rows per statement, the prepared statements of a collection would take much memory.
+/// The number of rows that one statement stores in `signature` or `document`. If fewer documents are left, each is
+/// stored with a statement of its own. With more rows per statement, the prepared statements of a collection would take
+/// much memory.
 const GROUP: usize = 16;
 
 /// Stores a document, at its own `seq`.
@@ -154,7 +155,7 @@ impl Values<'_, '_> {
 /// Tells which rows of a removed document the file had.
 enum Removed {
     Whole,
-    /// The row of this table was missing, and perhaps others.
+    /// The row of this table was missing, and perhaps the rows of other tables, too.
     Without(&'static str),
     Nothing,
 }

@@ -38,13 +38,13 @@ impl LogBound {
 
     /// Returns whether the writer must finish the log before the next commit.
     pub(super) fn is_reached(&self) -> bool {
-        // If this is true, the reader that prevented the last attempt, perhaps a backup, may still be reading. Or it
-        // has left so much work for the thread that a commit would wait long here.
+        // If this is true, an attempt would fail or take long. The reader that prevented the last attempt, perhaps a
+        // backup, may still be reading. Or the thread still has so much work that a commit would wait long here.
         let in_vain = self.behind_bytes > LOG_BYTES_MAX && self.log_bytes < self.finish_last_bytes;
         self.log_bytes >= self.finish_at_bytes && !in_vain
     }
 
-    /// Notes that the writer finished the log. If `busy`, notes that a reader prevented this.
+    /// Notes the result of an attempt to finish the log. If `busy`, a reader prevented it.
     pub(super) fn tried(&mut self, busy: bool) {
         if busy {
             self.finish_at_bytes = self.log_bytes + LOG_BYTES_MAX / 4;

@@ -80,8 +80,8 @@ pub(in crate::store) fn unlink(connection: &Connection, link: Seq) -> rusqlite::
     Ok(())
 }
 
-/// Reads the signature and the document of a link, and computes their flags and checksums without the link flag. `None`
-/// if there is no such link.
+/// Reads the two rows of a link, and computes the flags and checksums that these rows have without the link flag.
+/// Returns `None` if there is no such link.
 fn read_unlinked(connection: &Connection, link: Seq, buffer: &mut Vec<u8>) -> Result<Option<[Reflagged; 2]>, Unread> {
     let mut statement = connection.prepare_cached(concat!(
         "SELECT ",

@@ -144,8 +144,8 @@ impl Writer {
     }
 
     /// Removes the documents of a part of a deletion by label, and returns the new state of the deletion. The deletion
-    /// has ended at `now` if this was its last part. Missing rows are skipped: a repair may have set the document
-    /// aside, or the file is damaged. If a missing row made a deletion fail, all writes would stop.
+    /// has ended at `now` if this was its last part. Missing rows of documents are skipped: a repair may have set the
+    /// document aside, or the file is damaged. If a missing row made a deletion fail, all writes would stop.
     pub fn remove_doomed(&mut self, part: &DoomedPart, now: TimestampMs) -> Result<LabelDeletion> {
         self.finish_log()?;
         let mut buffer = std::mem::take(&mut self.buffer);

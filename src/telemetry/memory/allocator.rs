@@ -1,14 +1,14 @@
 //! Makes the allocator return memory that is no longer needed. It has no effect if the program's allocator is not
 //! jemalloc. `main.rs` chooses the allocator, and says how long it keeps free pages.
 
-/// Returns those pages that have been free for long enough, in all heaps. Without this call, the heaps of threads that
-/// no longer allocate keep their free pages.
+/// Returns to the system the pages of all heaps that have been free for long enough. Without this call, the heaps of
+/// threads that no longer allocate keep their free pages.
 pub(super) fn give_back_old_pages() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
     call(c"arena.4096.decay");
 }
 
-/// Returns all free pages of all heaps. Threads that allocate meanwhile may wait for milliseconds.
+/// Returns all free pages of all heaps to the system. Threads that allocate meanwhile may wait for milliseconds.
 pub(super) fn give_back_free_pages() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
     call(c"arena.4096.purge");

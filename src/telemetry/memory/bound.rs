@@ -21,7 +21,7 @@ const RETURN_PAUSE: Duration = Duration::from_secs(2);
 /// that the shortage is over.
 const WARN_PERCENT: u64 = 80;
 const CALM_PERCENT: u64 = 75;
-/// Memory is short from the moment the bound is reached until less than this share of it is taken.
+/// Memory is short from the moment the bound is reached until less than this share of the bound is taken.
 const ENOUGH_PERCENT: u64 = 95;
 
 /// The bound of a process, and the memory that the process takes.

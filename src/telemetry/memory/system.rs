@@ -29,7 +29,7 @@ pub fn available() -> Option<Available> {
     available_in(Path::new("/"))
 }
 
-/// Does the same below another root directory.
+/// Like [`available`], below another root directory.
 fn available_in(root: &Path) -> Option<Available> {
     let read = |path: &str| fs::read_to_string(root.join(path.trim_start_matches('/'))).ok();
     let machine = read("/proc/meminfo").and_then(|text| kibibytes(&text, "MemTotal:"));

@@ -94,7 +94,8 @@ fn decompressed(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns the shingles of a payload. If it is a text, `pipeline` makes its shingles. `None`: the payload is damaged.
+/// Returns the shingles of a payload. If the payload is a text, `pipeline` makes the shingles. `None`: the payload is
+/// damaged.
 pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<ShingleSet> {
     match payload.kind {
         PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),

@@ -14,9 +14,9 @@ use crate::extract::Page;
 use crate::types::{CollectionName, Content, Extract, Html, Keep, Verify};
 use crate::verdicts::error::Result;
 
-/// Contents up to this size are signed on the calling thread. Signing 2 KB takes about ten microseconds, and passing
-/// them to another thread and back would take longer. Larger contents would delay the other connections of an async
-/// thread.
+/// Contents up to this size are signed on the calling thread. Signing 2 KB takes about ten microseconds. Passing such a
+/// content to another thread and back would take longer. While a larger content is signed on an async thread, the other
+/// connections of that thread would have to wait.
 const HERE_BYTES_MAX: usize = 16 * 1024;
 /// The largest page that is signed on the calling thread. The limit is lower than for texts, because extracting a text
 /// takes ten times as long as signing it.

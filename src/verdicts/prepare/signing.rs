@@ -31,7 +31,7 @@ pub(super) struct Signing {
     /// Absent if the collection only takes signatures.
     pipeline: Option<Arc<Pipeline>>,
     keep: Keep,
-    /// The text of a page that is signed.
+    /// The part of a page's text that is signed.
     extract: Extract,
     meters: SignMeters,
     page_meters: PageMeters,

@@ -82,7 +82,7 @@ impl TextSigner {
         place.run_uncut(bytes, move || self.push_now(&rest)?.finish_now()).await?
     }
 
-    /// Returns the bytes of work at the end that cannot be divided: sorting the shingles.
+    /// Returns the size of the last step in bytes: sorting the shingles, which cannot be divided.
     fn uncut_bytes(&self) -> usize {
         if self.collect.shingles { self.bytes } else { 0 }
     }

@@ -1,5 +1,5 @@
-//! A raw body, compressed or not -> an answer. It never ends with 5xx; it is the same for the same bytes however they are
-//! cut and compressed, and for a raw text and the same text in JSON.
+//! A raw body, compressed or not -> an answer. The answer is never a 5xx. It does not depend on how the same bytes are
+//! cut and compressed. A raw text and the same text in JSON have the same answer.
 
 use std::io::Write;
 
@@ -42,7 +42,7 @@ pub fn run(data: &[u8]) {
             assert!(status < 500 && status != 408, "{status} {}", String::from_utf8_lossy(&answer));
             (status, answer)
         };
-        // As it is; it is rarely a frame of a compression.
+        // The body is sent unchanged. It is rarely a valid compressed frame.
         let encoding = ["identity", "gzip", "zstd"][usize::from(how >> 1) % 3];
         let (status, answer) = send(encoding, body);
         // Only these routes write nothing, so that a second request gets the same answer.

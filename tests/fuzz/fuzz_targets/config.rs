@@ -30,10 +30,10 @@ fn values(effective: &str) -> toml::Table {
 }
 
 pub fn run(data: &[u8]) {
-    // The lines before the first one of `----` are the file, the others are variables.
+    // The lines before the first `----` are the file. The lines after it are variables.
     let text = String::from_utf8_lossy(data);
     let (file, variables) = text.split_once("----\n").unwrap_or((&text, ""));
-    // A path would be read: devices never end.
+    // With a path in a setting, the target would read a file, and some devices never end.
     if text.contains("_file") || text.contains("_FILE") {
         return;
     }

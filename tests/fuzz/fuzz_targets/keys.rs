@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hapax::keys::{Key, KeyDigest, parse};
 
-/// A key as text, to compare it. Only what is set is written.
+/// Returns a key as text, for comparisons. Values that are not set are left out.
 fn printed(key: &Key) -> String {
     let mut text =
         format!("[[key]]\nname = {:?}\nid = {:?}\nsha256 = \"{}\"\n", key.name(), key.id(), key.digest().to_hex());

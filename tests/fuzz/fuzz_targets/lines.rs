@@ -1,4 +1,5 @@
-//! A bulk body -> its answers: one for each line that is not blank, the same as if the line were a request of its own.
+//! A bulk body -> its answers: one for each line that is not blank, and equal to the answer to a request with only this
+//! line.
 
 use hapax_fuzz::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Service, comparable, pieces};
 use serde_json::Value;
@@ -27,7 +28,8 @@ fn compare(service: &Service, number: usize, line: &[u8], answer: &Value) {
         assert_eq!(answer["error"]["code"], "too_large", "{answer}");
         return;
     }
-    // The first line of a body may begin with a byte order mark. A later line may not, but it may if it is sent alone.
+    // The first line of a body may begin with a byte order mark. A later line with this mark is refused, although the
+    // same line is accepted if it is sent alone.
     if number > 1 && line.starts_with(b"\xEF\xBB\xBF") && std::str::from_utf8(line).is_ok() {
         assert_eq!(answer["error"]["code"], "malformed_json", "{answer}");
         return;

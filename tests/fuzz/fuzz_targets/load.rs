@@ -9,7 +9,7 @@ use hapax::collections::offline::{CollectionFiles, StoredCollection, load};
 use hapax::load::{FileSource, LoadFile, ParquetWriter};
 use hapax::types::{CollectionName, Seq};
 
-/// More rows than any input of this size has.
+/// A number of rows that no input reaches.
 const ROWS: usize = 1 << 20;
 
 fn opened(bytes: &[u8]) -> Option<LoadFile> {
@@ -29,7 +29,7 @@ fn of(file: File) -> Option<LoadFile> {
     }
 }
 
-/// Loads a file into a new directory, and returns the rows of the export. `None`: the file is wrong.
+/// Loads a file into a new directory, and returns the rows of the export; `None` if the file is wrong.
 fn loaded(dir: &Path, file: LoadFile) -> Option<Vec<u8>> {
     let name = CollectionName::new("loaded").unwrap();
     let default = hapax::config::defaults().collections.default_settings;

@@ -1,5 +1,5 @@
-//! The bytes of a page -> its text. Any bytes are a page, the main text is some of the visible one in its order, and
-//! everything is bounded by the page.
+//! The bytes of a page -> its text. Any bytes are a page. The main text is a part of the visible text, in the same
+//! order. All results have a limited length.
 
 use hapax::extract::{decode, extract};
 use hapax::types::{Extract, Html, PageFacts, Syntax};
@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(visible.facts.extracted, Extract::Visible);
     // An entity of five bytes can become six.
     assert!(visible.text.len() <= 2 * html.markup.len() + 2, "{} of {}", visible.text.len(), html.markup.len());
-    // A part that is left out may be in the middle of a word.
+    // A part that is left out may begin in the middle of a word, so letters are compared.
     let mut letters = visible.text.chars().filter(|letter| !letter.is_whitespace());
     for letter in article.text.chars().filter(|letter| !letter.is_whitespace()) {
         assert!(letters.any(|visible| visible == letter), "{letter:?} is not visible, or not there");

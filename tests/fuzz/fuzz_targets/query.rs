@@ -1,5 +1,5 @@
-//! A raw query -> its parameters: those that `form_urlencoded` reads too, each once, and the same after they are written
-//! and read again.
+//! A raw query -> its parameters. They are the parameters that `form_urlencoded` reads, and each occurs once. If they
+//! are written and read again, they stay the same.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub fn run(data: &[u8]) {
     let written = form_urlencoded::Serializer::new(String::new()).extend_pairs(&read).finish();
     let again = Query::parse(&written, &NAMES).expect("what was written is read");
     assert!(NAMES.iter().all(|name| query.get(name) == again.get(name)));
-    // Values.
+    // The values of parameters with a type are within their limits.
     if let Ok(limit) = query.integer("limit", 10, 1..=1000) {
         assert!((1..=1000).contains(&limit));
         assert!(query.get("limit").is_none_or(|text| text.parse() == Ok(limit)));

@@ -1,6 +1,6 @@
-//! A record -> its rows on disk -> the same record. And rows that someone else wrote, with checksums computed as
-//! docs/inside.md defines them: they are read or refused, and what is read is written in the same way again. With one
-//! bit of the checksum wrong they are always refused.
+//! A record -> its rows on disk -> the same record. Also rows that another program wrote, with checksums as
+//! docs/inside.md defines them: such a row is refused or read, and a record that was read is stored again without a
+//! change. A row with one wrong bit in its checksum is always refused.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A collection, and a connection to its file that goes past the store.
+/// A collection, and a connection to its file that bypasses the store.
 struct Place {
     store: Store,
     writer: Writer,
@@ -57,7 +57,7 @@ impl Place {
         Self { store, writer, outside, seq: 0, _dir: dir }
     }
 
-    /// Stores the record in place of the last one.
+    /// Stores the record, and deletes the previous one.
     fn store(&mut self, record: &Record) {
         let mut changes = vec![Change::Insert(Arc::new(record.clone()))];
         if self.seq > 0 {
@@ -196,7 +196,7 @@ fn labels(from: &mut Unstructured<'_>) -> Result<Option<Labels>> {
             .unwrap_or_else(|_| Label::new("none", "none").expect("valid")))
     });
     let labels = labels.collect::<Result<Vec<_>>>()?;
-    // Two of them may have one name.
+    // Two labels may have the same name. In this case, the document gets no labels.
     Ok(Labels::new(labels).ok().filter(|labels| !labels.is_empty()))
 }
 
@@ -214,7 +214,7 @@ fn page(from: &mut Unstructured<'_>) -> Result<Option<PageMark>> {
     Ok(from.arbitrary::<bool>()?.then_some(page))
 }
 
-/// Returns a text or none. Often it is the valid one.
+/// Returns any text, the valid text, or none.
 fn foreign(from: &mut Unstructured<'_>, valid: &str) -> Result<Option<String>> {
     Ok(match from.int_in_range(0..=3)? {
         0 => Some(text(from, 40)?),
@@ -231,12 +231,12 @@ fn foreign_row(from: &mut Unstructured<'_>) -> Result<Row> {
         shingles: from.arbitrary()?,
         id_first_seen: from.arbitrary()?,
         page: page(from)?,
-        // Some of them are valid.
+        // Some of these values are valid.
         capture_date: foreign(from, "2026-11")?,
         payload_digest: foreign(from, "sha1:A")?,
         id: text(from, 4096)?,
         metadata: from.arbitrary::<bool>()?.then(|| text(from, 200)).transpose()?,
-        // The rest, so that a fuzzer can write JSON.
+        // This field gets the rest of the input, so that a fuzzer can write JSON.
         verdict: String::from_utf8_lossy(from.bytes(from.len())?).into_owned(),
     })
 }
@@ -250,7 +250,7 @@ fn check(place: &mut Place, from: &mut Unstructured<'_>) -> Result<()> {
     if let Some(read) = ShingleSet::from_bytes(&bytes, len) {
         assert_eq!(read.len(), len);
     }
-    // A position for the deletion of the last record comes before this one's.
+    // The position before the one of this record is for the deletion of the previous record.
     let seq = place.seq + 2;
     let made = record(from, seq)?;
     place.store(&made);

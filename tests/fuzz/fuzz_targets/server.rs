@@ -1,5 +1,5 @@
-//! All targets for the server's parsers, in one binary: with AddressSanitizer, each takes a minute to link.
-//! `HAPAX_FUZZ_TARGET` names the one that runs.
+//! All targets for the server's parsers, in one binary, because each binary with AddressSanitizer takes a minute to
+//! link. `HAPAX_FUZZ_TARGET` names the target that runs.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! A file of web pages -> its documents. Each document is JSON with an id and one content; the file is read to its end, in
-//! time that grows with its length; and the documents of two files, one after the other, are those of each, if both are
-//! whole.
+//! A file of web pages -> its documents. Each document is JSON with an id and one content, and the file is read to its
+//! end. If all records of a file are intact and another record is appended, the documents of the file stay the same,
+//! and one document follows.
 
 use std::io::Cursor;
 
@@ -34,7 +34,7 @@ fn documents(file: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
 
 pub fn run(data: &[u8]) {
     let whole = documents(data);
-    // A record that is intact is found after anything that is plain.
+    // An intact record that is appended to a file without compression is found.
     let record = b"\r\n\r\nWARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: last\r\nContent-Type: text/plain\r\n\
                    Content-Length: 4\r\n\r\nlast\r\n\r\n";
     let compressed =

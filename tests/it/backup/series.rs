@@ -23,7 +23,8 @@ fn whole_in(dir: &Path) -> BTreeSet<String> {
     whole.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
-/// `hapax backup nightly` was once refused with 409 on the second night, so no backup was younger than the first.
+/// In an earlier version, `hapax backup nightly` was refused with 409 on the second night, so no backup was younger
+/// than the first.
 #[test]
 fn a_series_keeps_the_newest_and_removes_nothing_else() {
     let dir = dir();
@@ -112,7 +113,8 @@ fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
     assert_eq!(whole_in(target.parent().unwrap()), there(&[first[2].clone(), path]));
 }
 
-/// `hapax backup --data-dir --keep 1` once replaced the last backup of a collection whose file had vanished.
+/// In an earlier version, `hapax backup --data-dir --keep 1` replaced the last backup of a collection whose file had
+/// vanished.
 #[test]
 fn a_vanished_collection_is_never_left_out_of_a_series() {
     let dir = dir();

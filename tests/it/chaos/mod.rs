@@ -4,7 +4,7 @@
 //! equal brute force over the documents, and the memory has the same contents as after a restart from the file. When
 //! all documents expire, nothing is left. This test found counts that drifted and postings that were lost.
 //!
-//! `HAPAX_CHAOS_SECONDS` and `HAPAX_CHAOS_SEEDS` make it longer, `HAPAX_SEED` repeats a run.
+//! `HAPAX_CHAOS_SECONDS` and `HAPAX_CHAOS_SEEDS` make the test longer. `HAPAX_SEED` repeats a run.
 
 mod answers;
 mod clusters;
@@ -36,8 +36,8 @@ use crate::support::library::{self, Dir};
 
 /// The ids that writers use.
 const IDS: u64 = 60;
-/// The number of ids in the staging collection. The first of these ids are the ids that writers use. A step of a merge
-/// takes fewer documents.
+/// The number of ids in the staging collection. The writers also use the first of these ids. One step of a merge takes
+/// fewer documents than this.
 const STAGED: u64 = 160;
 const WRITERS: u64 = 20;
 const CHECKERS: u64 = 2;

@@ -29,9 +29,9 @@ pub fn labels(of: Of, number: u64) -> Labels {
 /// The documents that a check may find.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Within {
-    /// A lot, and whether the documents lack it.
+    /// A lot, and whether documents with this lot are left out instead of found.
     pub lot: Option<(u64, bool)>,
-    /// A half, and whether the documents lack it.
+    /// A half, and whether documents with this half are left out instead of found.
     pub half: Option<(u64, bool)>,
 }
 
@@ -61,7 +61,7 @@ impl Within {
     }
 }
 
-/// For each id and each content, all lots with which they were ever sent.
+/// All lots that were ever sent with an id and a content, by id and content.
 #[derive(Default)]
 pub struct Sent(Mutex<BTreeMap<(DocId, Of), Vec<u64>>>);
 

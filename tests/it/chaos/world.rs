@@ -31,7 +31,8 @@ pub struct Pair {
     pub similarity: f64,
     /// Whether they are duplicates of each other.
     pub alike: bool,
-    /// Whether their contents are equal, as far as the server knows. It does not know the content of a given signature.
+    /// Whether their contents are equal, as far as the server knows. The server does not know the content of a given
+    /// signature.
     pub same: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::support::documents::id;
 use crate::support::library::{self, Dir};
 
 /// In an earlier version, a link that was added and promoted in one transaction was subtracted from the count of links,
-/// although the count did not include it.
+/// although it had not been added to this count.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
     let dir = library::dir();
@@ -28,7 +28,7 @@ async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
     insert(&collection, "stays a link", &far, OnDuplicate::Link).await;
     for round in 0..3 {
         let held = library::hold(&dir, name().as_str());
-        // While the committer is blocked on this decision, the next two wait, and then share a transaction.
+        // While the committer is blocked on this decision, the next two decisions wait, and then share a transaction.
         let filler = begin(&collection, &format!("filler{round}"), &other(round + 1), OnDuplicate::Store).await;
         let link = begin(&collection, &format!("link{round}"), &base(), OnDuplicate::Link).await;
         let first = if round == 0 { "a".to_owned() } else { format!("link{}", round - 1) };
@@ -69,7 +69,7 @@ async fn a_deleted_representative_is_followed_by_the_next_first_seen_a_link_too(
     let joins = insert(&collection, "d", &like_b, OnDuplicate::Link).await;
     assert_eq!(representative(&joins), Some("b"));
 
-    // A replacement leaves its cluster too, and is compared again.
+    // A replaced document leaves its cluster, and the new content is compared again.
     let replaced = insert(&collection, "b", &with(40, 50, 200), OnDuplicate::Store).await;
     assert_eq!(replaced.outcome, Outcome::Replaced);
     assert_eq!(cluster(&collection, "d").await, ["c", "d"]);
@@ -105,8 +105,8 @@ async fn a_failed_commit_undoes_promotions_and_whoever_joined_since() {
     let other = refuse_promotions(&dir);
     let like_b = with(0, 20, 200);
     for round in 0..20 {
-        // The first decision is refused alone. Then several are sent together, as many as fit before the disk refuses
-        // the first of them.
+        // The disk first refuses a decision that was sent alone. Then several decisions are sent together, before the
+        // disk refuses the first of them.
         let gone = match round % 2 {
             0 => collection.delete(id("a")).await.unwrap().wait().await.err(),
             _ => begin(&collection, "a", &with(0, 60, 7), OnDuplicate::Store).await.wait().await.err(),
@@ -126,7 +126,7 @@ async fn a_failed_commit_undoes_promotions_and_whoever_joined_since() {
             assert!(collection.delete(id("d")).await.unwrap().wait().await.unwrap());
         }
         if went.is_ok() {
-            // The order matters: if c came next, nothing would be promoted.
+            // `c` is inserted again after `b`: if `c` were next in the cluster, no link would be promoted.
             insert(&collection, "b", &with(0, 10, 200), OnDuplicate::Link).await;
             assert!(collection.delete(id("c")).await.unwrap().wait().await.unwrap());
             insert(&collection, "c", &with(50, 60, 200), OnDuplicate::Store).await;

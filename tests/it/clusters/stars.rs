@@ -11,7 +11,7 @@ async fn a_chain_whose_ends_are_unlike_makes_two_stars() {
     let dir = library::dir();
     let collections = library::open(library::config(&dir));
     let collection = made(&collections).await;
-    // Each signature differs from the one before in ten slots, and from the one before that in twenty.
+    // Neighbours in this list differ in ten slots. Signatures that are two places apart differ in twenty.
     let [a, b, c, d] = [with(0, 0, 200), with(0, 10, 200), with(0, 20, 200), with(0, 30, 200)];
     for (one, other, like) in [(a, b, true), (b, c, true), (c, d, true), (a, c, false), (b, d, false), (a, d, false)] {
         assert_eq!(alike(&one, &other), like);

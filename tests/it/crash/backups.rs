@@ -20,10 +20,10 @@ const BACKUPS: &str = "/v1/backups";
 pub struct Backups {
     /// The folder in which the server puts the backups.
     dir: PathBuf,
-    /// The number of documents sent. The last one may be unanswered.
+    /// The number of documents that were sent. The insert of the last one may be unanswered.
     sent: u64,
-    /// The backups since the last crash, each with the documents that it must contain. The answer to the last one may
-    /// be missing.
+    /// The backups since the last crash, each with the number of documents that it must contain. The request for the
+    /// last backup may be unanswered.
     made: Vec<Backup>,
     done: u64,
 }

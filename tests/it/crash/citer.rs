@@ -19,7 +19,7 @@ pub struct Citer {
     number: u32,
     random: ChaCha8Rng,
     docs: Vec<Doc>,
-    /// The documents named by verdicts: its own and those of others.
+    /// The ids that verdicts named. The documents belong to this client or to other clients.
     cited: BTreeSet<String>,
     acknowledged: u64,
 }
@@ -84,7 +84,7 @@ impl Citer {
         Ok(())
     }
 
-    /// Notes the documents that a verdict names. None of them may be known as deleted.
+    /// Notes the documents that a verdict names. A named document must not be known as deleted.
     fn cite(&mut self, verdict: &Value) {
         let matches = verdict["matches"].as_array().expect("matches");
         let ids = matches.iter().map(|one| &one["id"]).chain(verdict.get("duplicate_of"));

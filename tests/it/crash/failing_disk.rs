@@ -15,11 +15,11 @@ use super::{Load, citer, collections, labelled, merges, variable, writer};
 use crate::support::disk::{self, Kind, Operation};
 use crate::support::server::{Address, Server, Starting};
 
-/// The errors: one of the device, and one that ends when there is room again.
+/// EIO, an error of the device, and ENOSPC, which ends when there is room again.
 const ERRORS: [i32; 2] = [5, 28];
 const SEED: u64 = 11;
 
-/// The folder with which a test's server starts, and the known state of it.
+/// The data directory with which a server starts, and its expected contents.
 struct Start<'a> {
     data_dir: Option<&'a Path>,
     load: Load,
@@ -27,8 +27,7 @@ struct Start<'a> {
 
 #[test]
 fn one_failure_of_the_disk_loses_nothing() {
-    // The number of the first operation that fails, and the step to the next ones. A test of every operation takes
-    // minutes.
+    // The step between the numbers of the operations that fail. A test of every operation takes minutes.
     let step = variable("HAPAX_FAULTS").unwrap_or(151);
     let parent = tempfile::tempdir().unwrap();
     let before = parent.path().join("before");
@@ -58,7 +57,7 @@ fn one_failure_of_the_disk_loses_nothing() {
     assert!(tried * step > 300, "only {tried} operations failed");
 }
 
-/// Returns whether the run reached that operation.
+/// Makes the operation with this number fail in a run. Returns false if the run ended before this operation.
 fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");

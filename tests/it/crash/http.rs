@@ -39,7 +39,7 @@ pub fn answer(response: Response) -> Result<Value, Failure> {
     }
 }
 
-/// Does the same for a server that is not killed and whose disk works.
+/// Does the same as [`answer`], for a server that is not killed and whose disk works.
 pub fn whole(response: Response) -> Value {
     answer(response).unwrap_or_else(|failure| panic!("no answer: {failure:?}"))
 }
@@ -78,7 +78,7 @@ pub fn list(url: &str) -> Vec<Value> {
     pages(url, "documents").unwrap_or_else(|failure| panic!("no answer: {failure:?}"))
 }
 
-/// Reads all pages of a list; `of` is the name of its field.
+/// Reads all pages of a list; `of` is the name of the field with the items.
 pub fn pages(url: &str, of: &str) -> Result<Vec<Value>, Failure> {
     let agent = agent();
     let (mut all, mut cursor) = (Vec::new(), None::<String>);

@@ -15,10 +15,12 @@ use crate::support::until::until_within;
 
 pub const COLLECTION: &str = "/v1/collections/labelled";
 const DOCUMENTS_MAX: usize = 60;
-/// Each document has one of these labels, and each text is sent again after a deletion.
+/// The number of labels. Each document has one of them.
 const LABELS: u32 = 4;
+/// The number of texts of a document. A text is sent again after a deletion.
 const VERSIONS: u32 = 2;
-/// A collection remembers more ended jobs than this, if they had something to delete.
+/// The number of jobs that are compared. A collection remembers more ended jobs than this, if they had something to
+/// delete.
 const JOBS_MAX: usize = 50;
 
 #[derive(Clone)]
@@ -29,7 +31,7 @@ pub struct Labelled {
     lines_max: usize,
     docs: Vec<Doc>,
     notes: u32,
-    /// The documents of each deletion by label that has no answer. Either all of them are deleted or none is.
+    /// The documents of each unanswered deletion by label. A deletion removes either all of its documents or none.
     open: Vec<BTreeSet<usize>>,
     /// The jobs of acknowledged deletions, and the number of documents that each deletes.
     jobs: Vec<(String, u64)>,

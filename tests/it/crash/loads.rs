@@ -16,7 +16,7 @@ use crate::support::server::Server;
 const ROWS: u64 = 400;
 /// The possible remains of the unsynced operations.
 const OUTCOMES: [Unsynced; 3] = [Unsynced::Kept, Unsynced::Lost, Unsynced::Torn];
-/// An error of the device, and one that ends when there is room again.
+/// EIO, an error of the device, and ENOSPC, which ends when there is room again.
 const ERRORS: [i32; 2] = [5, 28];
 
 /// Returns the step between the operations that are tried.

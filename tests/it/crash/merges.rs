@@ -16,13 +16,14 @@ use crate::support::server::Address;
 use crate::support::until::until_within;
 
 pub const COLLECTION: &str = "/v1/collections/merged";
-/// The number of ids and texts of all staging collections. There are so few that merges meet some of them again.
+/// The number of ids in all staging collections. There are so few that merges meet some of them again.
 const IDS: u32 = 300;
+/// The number of texts in all staging collections. Merges meet some of them again, too.
 const TEXTS: u32 = 200;
 /// The number of ended jobs that are compared after each start.
 const ENDED_MAX: usize = 10;
-/// The number of staging collections that are kept after their merges. A backup fails if one is dropped soon after its
-/// merge.
+/// The number of staging collections that are kept after their merges. A backup fails if a staging collection is
+/// dropped soon after its merge.
 const LEFT_MAX: usize = 8;
 
 #[derive(Clone)]
@@ -46,7 +47,7 @@ struct Staging {
     name: String,
     /// Whether the creation of the collection has been answered.
     made: bool,
-    /// By id, the numbers of the texts, and whether each was answered.
+    /// For each id, the number of its text, and whether its insert was answered.
     sent: BTreeMap<String, (u32, bool)>,
     /// The documents in their order, once they are known.
     documents: Option<Vec<(String, u32)>>,

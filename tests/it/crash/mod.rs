@@ -3,10 +3,10 @@
 //! power (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is
 //! there as it was acknowledged. An unanswered write is there completely or not at all. Deleted documents stay deleted,
 //! documents named in verdicts are there, and nothing else is there. A check with the content of a document finds the
-//! document. `upgrades` does the same to files of earlier formats, and `loads` to collections that are loaded.
+//! document. `upgrades` tests the same with files of earlier formats, and `loads` with collections that are loaded.
 //!
-//! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a
-//! run.
+//! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set the numbers of kills and of power losses. `HAPAX_FAULTS` sets which
+//! operations fail. `HAPAX_SEED` repeats a run.
 
 mod backups;
 mod citer;

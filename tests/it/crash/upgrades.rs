@@ -13,7 +13,7 @@ use crate::upgrade::{answers, fixtures, holds, laid_out};
 
 /// The possible remains of the unsynced operations.
 const OUTCOMES: [Unsynced; 3] = [Unsynced::Kept, Unsynced::Lost, Unsynced::Torn];
-/// An error of the device.
+/// EIO, an error of the device.
 const ERROR: i32 = 5;
 
 /// Returns the step between the operations that are tried. A test of all operations takes minutes.
@@ -75,7 +75,7 @@ fn an_upgrade_outlives_a_failure_of_the_disk() {
     assert!(tried > 0, "nothing was tested");
 }
 
-/// Starts a server, and makes one of its operations fail. Returns nothing if the server does not start but gives the
+/// Starts a server, and makes one of its operations fail. Returns `None` if the server does not start but reports the
 /// reason.
 fn start(data: &Path, notes: &Path, fails: Option<usize>) -> Option<Server> {
     let mut environment = disk::preloaded(data, notes).to_vec();

@@ -14,7 +14,8 @@ use crate::support::server::Address;
 const DOCUMENTS_MAX: usize = 250;
 pub const DOCUMENTS: &str = "/v1/collections/default/documents";
 const ALL_STORED: &str = "on_duplicate=store&on_existing=replace";
-/// With these options, a duplicate of another document is not stored, and the old content of its id is removed.
+/// With these options, a document that duplicates another one is not stored. If its id had other content before, this
+/// old content is removed.
 const REMOVING: &str = "on_duplicate=skip&on_existing=replace";
 
 #[derive(Clone)]

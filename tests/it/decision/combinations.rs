@@ -11,7 +11,7 @@ const INSERT: [(&str, &[&str]); COLUMNS] = [
     ("representative", &["none", "found"]),
     // The best match. An heir is a link that represents its cluster after the held content is removed.
     ("best", &["none", "document", "link", "heir"]),
-    // The content that the id holds. If it is a representative, it has a link, which is next in its cluster.
+    // The content that the id holds. If this document is a representative, it has a link, which is next in the cluster.
     ("held", &["nothing", "same_document", "same_link", "same_rep", "other_document", "other_link", "other_rep"]),
     // The metadata that is sent, compared with the held one.
     ("metadata", &["absent", "equal", "other"]),

@@ -1,7 +1,7 @@
 //! Every decision of a write, compared with `table.tsv`. The table has one line for each combination of the facts that
-//! a decision depends on, with the answer and the state afterwards. It is recorded from a binary over HTTP, and never
-//! made by the rules that it checks: `HAPAX_BINARY=… HAPAX_RECORD=… cargo test --test it decision::` writes it. Its
-//! first lines name the commit of that binary.
+//! a decision depends on, with the answer and the state afterwards. The table is recorded from a binary over HTTP, and
+//! never made by the rules that it checks: `HAPAX_BINARY=… HAPAX_RECORD=… cargo test --test it decision::` writes it.
+//! The first lines of the table name the commit of that binary.
 
 mod combinations;
 mod scenes;

@@ -67,7 +67,7 @@ pub struct Scene {
     pub like_heir: Option<Content>,
 }
 
-/// The documents of a combination: the one whose id is sent, and the others that may exist.
+/// The document whose id is sent. The other constants name documents that only some combinations have.
 pub const SELF: &str = "self";
 /// The representative that is found.
 const REPRESENTATIVE: &str = "rep";
@@ -79,11 +79,11 @@ const LINK: &str = "link";
 const HOST: &str = "host";
 /// A link to the document that the id holds.
 pub const HEIR: &str = "heir";
-/// The founder of a cluster, deleted since.
+/// The founder of a cluster. The setup deletes it again.
 const FOUNDER: &str = "founder";
 const ROLES: [&str; 7] = [SELF, REPRESENTATIVE, MEMBER, LINK, HOST, HEIR, FOUNDER];
 
-/// Returns the role of that name.
+/// Returns the role that has this name.
 pub fn role(name: &str) -> &'static str {
     ROLES.into_iter().find(|role| *role == name).expect("a role")
 }
@@ -117,7 +117,7 @@ impl Scene {
             _ => Some(found(0)),
         };
         if combination.best == "heir" {
-            // The documents to find already include this setup.
+            // `to_find` has already set up these documents.
             (scene.held, scene.like_heir) = (Some(found(1)), Some(found(-1)));
             return scene;
         }

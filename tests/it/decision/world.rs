@@ -17,7 +17,8 @@ use crate::support::server::{Server, Starting};
 
 /// The largest number of documents in one request.
 const MANY: usize = 1000;
-/// A last-seen time is shown if it is a second later than the one on disk. It is kept in steps of half a second.
+/// The wait before the requests. A last-seen time is shown only if it is a second later than the one on disk, and it is
+/// stored in steps of half a second.
 const LATER: Duration = Duration::from_millis(2100);
 const HALF_OF_LATER: Duration = Duration::from_millis(1050);
 const HELD: &str = "held";
@@ -38,10 +39,11 @@ pub const OBSERVED: [&str; 18] = [
     "record_verdict",
     "record_duplicate_of",
     "linked",
-    // The ids of its cluster, the representative first.
+    // The ids in the cluster of the document, the representative first.
     "cluster",
-    // The best match for the sent content, and whether the id is found by its old content.
+    // The best match for the sent content.
     "finds_for_sent",
+    // Whether the id is found by its old content.
     "finds_held",
     "heir",
     "touched",

@@ -1,7 +1,7 @@
 //! Habits of wording that make a reader go back and read a sentence again, and what to write instead.
 //!
 //! The list is short on purpose: each entry is something that was common here, is easy to recognise by its words, and
-//! is hardly ever right. It cannot find a sentence that is merely long or dense. It knows nothing of files.
+//! is hardly ever right. The list cannot find a sentence that is merely long or dense.
 
 use std::sync::LazyLock;
 
@@ -87,7 +87,7 @@ const LIST: [Entry; 17] = [
     ),
 ];
 
-/// All of them.
+/// All habits.
 pub static TICS: LazyLock<Vec<Tic>> = LazyLock::new(|| {
     let tic = |&(pattern, instead, ..): &Entry| Tic { pattern: Regex::new(pattern).unwrap(), instead };
     LIST.iter().map(tic).collect()

@@ -82,14 +82,14 @@ async fn documents_that_are_replaced_are_there_all_the_time() {
     library::close(collections).await;
 }
 
-/// Returns two texts. They have `both` words in common, and each has this many more words.
+/// Returns two texts with `both` words in common. The first also has `only_a` other words, and the second `only_b`.
 fn two_sets(seed: u64, both: u64, only_a: u64, only_b: u64) -> (String, String) {
     let words = |name: &str, count| (0..count).map(|at| format!("{name}{seed}x{at} ")).collect::<String>();
     let shared = words("s", both);
     (shared.clone() + &words("a", only_a), shared + &words("b", only_b))
 }
 
-/// Returns the first pair of such texts that has a suitable number of equal slots.
+/// Returns the first pair of texts of these sizes for which `will_do` accepts the number of equal slots.
 fn pair(sizes: (u64, u64, u64), will_do: impl Fn(u32) -> bool) -> (String, String) {
     let Spec::Text(spec) = Spec::parse(WORD1).unwrap() else { unreachable!("WORD1 is for texts") };
     let (pipeline, mut scratch) = (Pipeline::new(&spec, None).unwrap(), SignScratch::default());
@@ -106,8 +106,8 @@ async fn the_shingles_decide_where_the_estimate_errs() {
     let (least, survives) = (verify::matching_min(THRESHOLD, shape), tuning::survivor_min(THRESHOLD, shape, None));
     let certain = tuning::certain_min(THRESHOLD, shape, None);
     assert!(survives < least && least < certain);
-    // The first pair has J = 0.79, but its estimate is over the threshold. The second has J = 0.8, but its estimate is
-    // under it.
+    // The first pair has J = 0.79, but its estimate is over the threshold. The second pair has J = 0.8, but its
+    // estimate is under the threshold.
     let over = pair((158, 21, 21), |matching| (least..certain).contains(&matching));
     let under = pair((160, 20, 20), |matching| (survives..least).contains(&matching));
     for keep in [Keep::Shingles, Keep::Text] {

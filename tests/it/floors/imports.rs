@@ -1,6 +1,7 @@
-//! Modules -> the imports of each file, by the file that defines the item, and its uses of other crates. A path counts
-//! wherever it occurs: in `use`, types, expressions, patterns, attributes and the text of a macro. `mod x;` and a
-//! visibility such as `pub(in crate::x)` are not imports. Code that is compiled only for tests is left out.
+//! Modules -> the imports of each file, each with the file that defines the imported item; and each file's uses of
+//! other crates. A path counts wherever it occurs: in `use`, types, expressions, patterns, attributes and the text of a
+//! macro. `mod x;` and a visibility such as `pub(in crate::x)` are not imports. Code that is compiled only for tests is
+//! left out.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -30,7 +31,7 @@ pub struct External {
 pub struct Imports {
     pub edges: Vec<Edge>,
     pub externals: Vec<External>,
-    /// Paths from `crate`, `self` or `super` that could not be resolved. They mean a mistake in this file.
+    /// Paths from `crate`, `self` or `super` that could not be resolved. Such a path means a mistake in imports.rs.
     pub unresolved: Vec<String>,
     /// Paths that reach the root of the crate by `super`.
     pub climbing: Vec<String>,

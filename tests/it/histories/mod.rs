@@ -162,7 +162,7 @@ fn histories(local: &Local, seed: u64, rounds: u64) {
     }
 }
 
-/// Run it by hand: HAPAX_HISTORIES_ROUNDS=2000 cargo test --release --test it histories -- --ignored
+/// Run this test by hand: HAPAX_HISTORIES_ROUNDS=2000 cargo test --release --test it histories -- --ignored
 #[test]
 #[ignore = "takes minutes; runs in `make races`"]
 fn long_histories_are_those_of_some_order() {

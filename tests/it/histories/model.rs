@@ -23,7 +23,7 @@ pub(super) enum Answer {
     Unchanged,
     Conflict,
     Deleted(u64),
-    /// The variant, and whether it is a link.
+    /// The variant, and whether the document is a link.
     Read(Option<(u8, bool)>),
     Checked(Vec<u8>),
 }
@@ -117,7 +117,7 @@ impl State {
             is_alike && Some(document.id) != own
         };
         let mut found: Vec<Document> = self.0.iter().filter(is_found).copied().collect();
-        // Among equals, those that were stored earlier stay first.
+        // Equally similar documents stay in the order in which they were stored.
         found.sort_by_key(|found| (found.variant != variant, usize::MAX - texts.slots(family, variant, found.variant)));
         found
     }

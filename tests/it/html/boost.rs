@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::pairs::{shingles, similar};
 use crate::quality::{corpora, read_zst};
 
-/// Each run uses one path in this many. `make quality` uses all paths.
+/// A run uses every twelfth path. `make quality` uses all paths.
 const PATHS_EACH: usize = 12;
 
 /// Figures of one way to extract.

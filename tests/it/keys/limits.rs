@@ -59,7 +59,7 @@ fn a_batch_is_taken_whole_or_refused_before_any_work() {
     wait(&slow.delete(&format!("{DOCUMENTS}?id=d1")), "documents_per_second");
     wait(&slow.get(&format!("{DOCUMENTS}?id=d1")), "documents_per_second");
     wait(&slow.get("/v1/collections/default/clusters"), "documents_per_second");
-    // Requests without documents still work, and so do those of other keys.
+    // Requests without documents still work, and so do requests with other keys.
     slow.get("/v1/version").ok();
     let all = free.get("/v1/collections/default").ok();
     assert_eq!(all["documents"], 600, "nothing was inserted and nothing deleted");
@@ -85,7 +85,7 @@ fn batches_that_arrive_at_once_are_each_taken_whole_or_not_at_all() {
         assert!(taken > 0 && statuses.iter().all(|status| [200, 429].contains(status)), "{limits}: {statuses:?}");
         let stored = Client::of(&server).key("free").get("/v1/collections/default").ok()["documents"].clone();
         assert_eq!(stored, taken * 50, "{limits}: {statuses:?}");
-        // The first batch uses up the allowance for nearly a minute or longer.
+        // The first batch uses up the allowance of the next 50 seconds or more, so all other batches are refused.
         assert_eq!(taken, 1, "{limits}: {statuses:?}");
     }
 }
@@ -107,7 +107,7 @@ fn the_series_of_a_key_leave_the_metrics_with_it() {
     file::write(dir.path(), &keys[..1]);
     file::until(|| series("gone") == 0);
     assert_eq!(series("ops"), 8);
-    // A refused request must not bring these series back.
+    // A refused request must not create these series again.
     Client::new(server.url("")).key("gone").post(CHECK, &json!({"text": words(1)})).problem(401, "unauthorized");
     assert_eq!(series("gone"), 0);
     file::write(dir.path(), &keys);

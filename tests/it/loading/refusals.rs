@@ -68,7 +68,7 @@ fn a_wrong_row_is_named_with_its_column() {
         (
             "verdict",
             array(texts(r#"{"verdict":"unique","threshold":0.8,"matches":[{"id":"page/9"}]}"#)),
-            "no earlier row has the id \"page/9\" of a match",
+            "a match names the id \"page/9\", but no earlier row has this id",
         ),
         (
             "verdict",
@@ -159,7 +159,7 @@ fn files_of_one_collection_have_one_spec() {
     assert!(error.contains("other.parquet: its spec or its settings are not those of"), "{error}");
 }
 
-/// The page lists the columns of the format, and the format has everything that the tables of a collection have.
+/// docs/load.md lists the columns of the format, and the format contains all data of a collection's tables.
 #[test]
 fn the_page_and_the_tables_have_the_columns_of_the_format() {
     let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();

@@ -99,7 +99,7 @@ fn what_cannot_be_cut_does_not_wait_for_short_work_nor_short_work_for_it() {
     let (_dir, server) = one_thread(100);
     let client = Client::of(&server);
     let release = occupy(server.state.cpu());
-    // Each of these is parsed and signed in one go.
+    // This set is parsed in one step and signed in one step.
     let set: Vec<_> = (0..200_000).collect();
     client.post(SIGN, &json!({ "set": set })).ok();
     drop(release);

@@ -2,7 +2,7 @@
 
 use super::of_files::OF_FILES;
 
-/// The expression in a message, its name, or the type of an error's field; and an example value.
+/// The expression in a message, or its name, or the type of an error's field; and then an example value.
 const EXAMPLES: &[(&str, &str)] = &[
     ("address", "127.0.0.1:8080"),
     ("advice(*status)", ". Give the key with --api-key-file"),

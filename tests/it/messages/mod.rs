@@ -1,5 +1,5 @@
-//! All messages of hapax to people, in one file that can be read in one sitting: `messages.txt`.
-//! `HAPAX_RECORD=1 cargo test --test it messages::` writes it. Reviewers then see every change of a message.
+//! All messages of hapax to people, in one file that can be read in one sitting: `messages.txt`. `HAPAX_RECORD=1 cargo
+//! test --test it messages::` writes this file. Reviewers then see every change of a message.
 //!
 //! The file has the help of every verb, every problem, and, file by file, the errors, the log lines and all other
 //! strings of two words or more. Placeholders have example values (`examples.rs`).
@@ -82,7 +82,7 @@ fn help_of(arguments: &[&str]) -> String {
     text.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
-/// Returns the expressions that have no example.
+/// Adds all sentences to `text`. Returns the expressions that have no example.
 fn sentences(text: &mut String) -> Vec<String> {
     let titles: BTreeSet<_> = Code::ALL.iter().map(|code| code.title()).collect();
     let mut missing = Vec::new();

@@ -1,5 +1,5 @@
 //! Example values for messages about imported files, and about the verbs `hapax collection` and `hapax audit`.
-//! `examples.rs` says how they are found.
+//! `examples.rs` finds and uses them.
 
 /// A part of a path, or an error; the expression; an example.
 pub const OF_FILES: &[(&str, &str, &str)] = &[

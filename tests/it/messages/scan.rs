@@ -64,7 +64,7 @@ pub fn scan(text: &str) -> Vec<Message> {
 }
 
 struct Scan {
-    /// The enum that the walk is in.
+    /// The enum whose variants are being read.
     enum_name: Option<String>,
     found: Vec<Message>,
 }

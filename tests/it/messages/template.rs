@@ -42,13 +42,14 @@ impl Template {
         self.arguments.as_deref().unwrap_or_default()
     }
 
-    /// Whether the string is more than names and values. It must have two words, and at least one of them is no value.
+    /// Whether the string is more than names and values. It must have two words, and at least one of them must come
+    /// from the string itself.
     pub fn is_sentence(&self) -> bool {
         let words = self.with_values("0");
         self.has_words() && words.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count() > 1
     }
 
-    /// Whether the string is only one value. The words are then in another place.
+    /// Whether the string is only one value. In this case, its words are in another string.
     fn is_one_value(&self) -> bool {
         let source = self.source.trim();
         self.arguments.is_some() && source.starts_with('{') && source.find('}') == Some(source.len() - 1)

@@ -58,7 +58,7 @@ fn a_long_text_is_signed_for_each_spec_while_it_arrives() {
         let settings = json!({"shingle": shingle, "banding": banding});
         assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &settings).status, 201);
     }
-    // The text is longer than the pieces of a body, and the pieces end inside characters of two bytes.
+    // The text is longer than one piece of a body, and some pieces end inside a character of two bytes.
     let long = format!("\u{FEFF}{}", (0..40_000).map(|word| format!("wörd{word}é ")).collect::<String>());
     for name in ["b", "c"] {
         let near = format!("{long} and a few other words");
@@ -123,7 +123,7 @@ fn a_signature_fits_only_collections_with_its_spec() {
     create(&client);
     let put = |name: &str, settings: &Value| client.json("PUT", &format!("/v1/collections/{name}"), settings).status;
     assert_eq!([put("x", &signatures::settings()), put("y", &signatures::settings())], [201, 201]);
-    // The shape is the same, but the spec is different.
+    // Collection `z` has signatures of the same shape, but another spec.
     let mut other = signatures::settings();
     other["spec"] = json!("external:other:128x8");
     assert_eq!(put("z", &other), 201);

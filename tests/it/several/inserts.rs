@@ -1,4 +1,5 @@
-//! An insert is decided in its own collection. The matches of the others are in `elsewhere`, and change nothing else.
+//! An insert is decided in its own collection. The matches in the other collections are in `elsewhere`, and change
+//! nothing else.
 
 use serde_json::{Value, json};
 
@@ -60,7 +61,7 @@ fn others_never_change_an_insert() {
         let alone = client.post(&format!("{}?{how}", documents("twin-1")), &body).ok();
         let joint = client.post(&format!("{}?{how}&collections=b,c", documents("twin-2")), &body).ok();
         assert_eq!(comparable(own(joint.clone()), "twin-2"), comparable(alone, "twin-1"));
-        // The other collections return the same matches as a check of them alone, without the id.
+        // The other collections return the same matches as in a check that asks only them and has no id.
         let checked = client.post("/v1/collections/b/check?collections=c", &json!({"text": text})).ok();
         assert_eq!(joint["elsewhere"], checked["matches"]);
         let said = joint["collections"].as_array().unwrap();

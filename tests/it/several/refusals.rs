@@ -76,7 +76,7 @@ fn a_key_must_be_for_each_collection_and_does_not_learn_which_exist() {
         for name in ["c", "none"] {
             assert_eq!(refused(name, route), format!("the key `some` is not for the collection `{name}`"));
         }
-        // The answers to lists in another order do not reveal either whether a collection exists.
+        // If a list has several names, the refusal does not reveal either whether a collection exists.
         assert_eq!(refused("mine-none,c", route), refused("b,c", route));
         some.post(&format!("/v1/collections/a/{route}?collections=b,mine-none"), &body)
             .problem(404, "collection_not_found");

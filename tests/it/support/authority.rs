@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// The names in a certificate for tests, unless a test asks for others.
+/// The names in a certificate for tests, unless a test sets other names.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
 /// An authority that signs certificates.

@@ -112,8 +112,9 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 pub struct Disk {
     root: PathBuf,
     files: Vec<Content>,
-    /// The names at present, and the names that are certain after a power failure.
+    /// The present names.
     now: BTreeMap<PathBuf, Node>,
+    /// The names that are certain after a power failure.
     certain: BTreeMap<PathBuf, Node>,
     /// The changes of names that are not certain yet, by folder, in order.
     pending: BTreeMap<PathBuf, Vec<NameChange>>,
@@ -155,13 +156,13 @@ pub enum Unsynced {
 }
 
 impl Disk {
-    /// Makes a folder that does not exist yet, in one that does.
+    /// Describes a folder that does not exist yet, in a parent folder that exists.
     pub fn new(root: &Path) -> Self {
         let certain = BTreeMap::from([(root.parent().expect("it has a parent").to_owned(), Node::Dir)]);
         Self { root: root.to_owned(), files: Vec::new(), now: certain.clone(), certain, pending: BTreeMap::new() }
     }
 
-    /// Makes a folder that has existed for a long time, so that all of it is certain.
+    /// Describes a folder that has existed for a long time, so that all of its contents are certain.
     pub fn of(root: &Path) -> Self {
         let mut disk = Self::new(root);
         disk.adopt(root);

@@ -64,7 +64,7 @@ fn a_server_that_is_not_trusted_is_named_with_the_remedy() {
     std::fs::write(dir.path().join("empty.pem"), "no certificate\n").unwrap();
     let empty = asked(dir.path().join("empty.pem").to_str().unwrap(), &url);
     assert!(empty.contains("the file has no certificate"), "{empty}");
-    // Code that repeats failed requests must not repeat this one.
+    // The import repeats requests that fail, but it must not repeat a request whose certificate is refused.
     let import = hapax(&["import", "/dev/null", "--server", &url]).env("SSL_CERT_FILE", &foreign).output().unwrap();
     assert!(said(&import).contains("not trusted"), "{}", said(&import));
     server.terminate();

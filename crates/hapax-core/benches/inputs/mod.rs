@@ -97,7 +97,7 @@ fn prose(generator: &mut SplitMix64, bytes: usize, alphabets: &[&str]) -> String
         text.pop();
         text.push_str("\n\n");
     }
-    // A single dash outside ASCII would decide which path English texts take, so English texts have none.
+    // A single dash outside ASCII would send an English text through other code, so English texts have none.
     if alphabets == [ENGLISH] { text.replace('\u{2013}', "-") } else { text }
 }
 

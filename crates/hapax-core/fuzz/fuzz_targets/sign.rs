@@ -1,5 +1,5 @@
-//! Text -> signature. The signature is the same with all instructions, wherever the text is cut, given as text or as
-//! bytes.
+//! Text -> signature. The signature is the same with all instructions. It does not depend on where the text is cut, or
+//! on whether the text is given as `str` or as bytes.
 
 #![no_main]
 

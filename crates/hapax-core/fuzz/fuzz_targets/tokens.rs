@@ -1,5 +1,5 @@
-//! Canonical text -> token hashes. They are the same with all instructions, and equal to the hashes of the listed
-//! tokens.
+//! Canonical text -> token hashes. The hashes are the same with all instructions, and equal to the hashes of the tokens
+//! that `Pipeline::tokens` returns.
 
 #![no_main]
 

@@ -3,8 +3,9 @@
 //! does not depend on where the text is cut, even inside a code point. Knows nothing of tokens or hashes.
 //!
 //! `nfkc_casefold` maps each scalar value by NFKC_Casefold (UAX #44) and composes the result (NFC); `nfkc` is NFKC (UAX
-//! #15). Runs of more than 30 non-starters are treated as if U+034F followed every thirtieth (Stream-Safe Text, UAX #15
-//! section 13, counted on the decomposed text so that canonical equivalents agree); U+034F itself is not written.
+//! #15). A run of more than 30 non-starters is treated as if U+034F followed every thirtieth of them, but U+034F itself
+//! is not written (Stream-Safe Text, UAX #15, section 13). Non-starters are counted in the decomposed text, so that
+//! canonical equivalents agree.
 
 mod normaliser;
 mod plain_run;

@@ -50,7 +50,7 @@ impl Stream {
         self.advance(tools, 0);
     }
 
-    /// Does the same for a piece given as bytes.
+    /// Like [`Self::push`], for a piece given as bytes.
     pub(super) fn push_bytes(&mut self, tools: &Tools, piece: &[u8], ill_formed: IllFormed) -> Result<(), NotUtf8> {
         self.normaliser.push_bytes(piece, ill_formed, &mut self.canonical)?;
         self.advance(tools, 0);
@@ -80,7 +80,7 @@ impl Stream {
         self.finish_canonical(tools)
     }
 
-    /// Does the same for a text that was already canonical.
+    /// Like [`Self::finish`], for a text that was already canonical.
     pub(super) fn finish_canonical(&mut self, tools: &Tools) -> u64 {
         self.hashing.finish(tools, &mut self.hashes);
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);

@@ -155,11 +155,11 @@ unsafe fn gather(text: &[u8], places: __m256i) -> __m512i {
     if cfg!(miri) {
         // Miri supports only the older form of the instruction.
         let halves = [_mm256_castsi256_si128(places), _mm256_extracti128_si256::<1>(places)];
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees, the text has eight bytes from each place on.
         let [low, high] = halves.map(|places| unsafe { _mm256_i32gather_epi64::<1>(text.as_ptr().cast(), places) });
         _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: as the caller guarantees, the text has eight bytes from each place on.
         unsafe { _mm512_i32gather_epi64::<1>(places, text.as_ptr().cast()) }
     }
 }

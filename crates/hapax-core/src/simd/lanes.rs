@@ -48,8 +48,8 @@ for_each_level! {
 
     /// Computes `fmix64(added + sum of value[i] * base^(window-1-i))` of each window that `mixed` has room for.
     fn mix_windows(values: &[u64], window: usize, base: u64, added: u64, mixed: &mut [u64]) {
-        // The default is windows of five words. Multiplications that do not wait for each other are twice as fast as a
-        // chain.
+        // The default is windows of five words. For these, the multiplications do not wait for each other, which is
+        // twice as fast as a chain of multiplications.
         if window == 5 {
             let powers: [u64; 4] = std::array::from_fn(|i| base.wrapping_pow(4 - i as u32));
             for (mixed, values) in mixed.iter_mut().zip(values.array_windows::<5>()) {

@@ -31,7 +31,7 @@ pub(super) enum Level {
     Neon,
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Numbers are processed in 512 bits, and bytes as with AVX2.
+    /// Numbers are processed in vectors of 512 bits, and bytes in the same way as with AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -48,7 +48,7 @@ impl Simd {
 
     /// Returns all levels that this processor has, the slowest first.
     pub fn available() -> impl Iterator<Item = Self> {
-        #[allow(unused_mut)] // other architectures have only one
+        #[allow(unused_mut)] // other architectures have only one level
         let mut levels = vec![Level::Portable];
         #[cfg(target_arch = "aarch64")]
         if std::arch::is_aarch64_feature_detected!("neon") {

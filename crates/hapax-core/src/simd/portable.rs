@@ -1,4 +1,5 @@
-//! Each hot loop in plain Rust: the specification of its vector forms, and the form that runs if there are none.
+//! Each hot loop in plain Rust. This form is the specification of the forms with vector instructions, and runs if the
+//! processor has no such instructions.
 
 use super::blocks::{Block, Bytes};
 use super::slots::{BATCH, EMPTY, SlotSet};

@@ -1,5 +1,5 @@
-//! Compares every form of every loop with the portable form, which is its specification. Whole texts go through all
-//! forms in `tests/simd.rs`.
+//! Compares every form of every loop with the portable form, which is its specification. `tests/simd.rs` tests all
+//! forms with whole texts.
 
 use super::*;
 use crate::mix::{SplitMix64, fmix64};

@@ -27,7 +27,7 @@ fn mask([low, high]: [__m256i; 2]) -> u64 {
     u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
 }
 
-/// Returns a mask of the bytes `first` to `first + count - 1`, by moving these to the lowest signed values.
+/// Returns a mask of the bytes `first` to `first + count - 1`, by moving these bytes to the lowest signed values.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_range(bytes: __m256i, first: u8, count: u8) -> __m256i {
@@ -129,7 +129,7 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SELECT_SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // 256 bits, one a slot. Fewer slots are repeated, so bits of a value above the slot number do not matter.
+    // 256 bits, one for each slot. Fewer slots are repeated, so bits of a value above the slot number do not matter.
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
     // In late rounds hardly any value is selected, and the processor predicts that. It cannot predict earlier rounds.
     let few = words.iter().map(|word| word.count_ones()).sum::<u32>() <= 256 / 32;

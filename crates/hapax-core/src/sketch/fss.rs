@@ -1,9 +1,9 @@
 //! Fast similarity sketching (Dahlgaard, Knudsen, Thorup, arXiv:1704.04370), version 1.
 //!
-//! In round t a shingle x goes to one slot, `v = fmix64(x ^ c_t)`: the low bits of v choose the slot, and
-//! `t << 56 | v >> 8` is its rank. Every slot keeps its minimum, so once a round ends with no empty slot, later rounds
-//! cannot change anything and are not run. Slots that are empty after round 15 take the minimum of
-//! `16 << 56 | (fmix64(x ^ d) * a_i) >> 8`.
+//! Shingles go through rounds. In round t, a shingle x has the value `v = fmix64(x ^ c_t)`: the low bits of v choose a
+//! slot, and `t << 56 | v >> 8` is the rank of x in this slot. Each slot keeps its smallest rank. Ranks of later rounds
+//! are larger, so no further round is run once every slot has a rank. If slot i is still empty after round 15, it gets
+//! the minimum of `16 << 56 | (fmix64(x ^ d) * a_i) >> 8` over all shingles x.
 
 use crate::mix::{SplitMix64, named_seed};
 use crate::simd::{self, BATCH, SLOTS_MAX, Simd, SlotSet, lanes};
@@ -13,8 +13,8 @@ const ROUNDS: usize = 16;
 /// The number of shingles, per slot, that may be held back for later rounds. After that many distinct shingles, the
 /// probability that round 0 has left a slot empty is k·e^-16, so almost only sets with many repeats reach this limit.
 const HELD_PER_SLOT: usize = 16;
-/// If a slot is still empty with more shingles per slot than this, repeats are removed before another round: so many
-/// distinct shingles would have filled all slots.
+/// If a slot is still empty with more shingles per slot than this, repeats are removed before another round. Without
+/// repeats, so many shingles would have filled all slots.
 const REPEATS_PER_SLOT: usize = 8;
 
 /// The constants of a sketch of this kind.
@@ -31,7 +31,7 @@ pub(super) struct Fss {
 const NO_SLOTS: SlotSet = [0; SLOTS_MAX / 64];
 const ALL_SLOTS: SlotSet = [u64::MAX; SLOTS_MAX / 64];
 
-/// The state of a set besides its ranks.
+/// The state of a set, without its ranks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FssProgress {
     /// Shingles that later rounds may need. They are kept until round 0 has filled all slots, or until there are too
@@ -50,9 +50,11 @@ pub(super) struct FssProgress {
 struct RoundBuffers {
     /// Mixed shingles: all of them, or those that may lower a slot.
     values: Box<[u64; BATCH]>,
-    /// The slots that only the last resort fills, their multipliers, and the results of the last resort.
+    /// The slots that only the last resort fills.
     slots: Vec<usize>,
+    /// The multipliers of these slots.
     factors: Vec<u64>,
+    /// The ranks that the last resort finds for these slots.
     least: Vec<u64>,
 }
 

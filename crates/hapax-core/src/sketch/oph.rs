@@ -1,7 +1,7 @@
 //! One permutation hashing (Li, Owen, Zhang 2012) with optimal densification (Shrivastava 2017, arXiv:1703.04664).
 //!
-//! A shingle goes to one slot, `v = fmix64(x ^ c)`: the low bits of v choose the slot, and `v >> 8` is its rank. Slots
-//! that no shingle reached stay empty in the ranks, so that ranks can be merged.
+//! A shingle x has the value `v = fmix64(x ^ c)`: the low bits of v choose one slot, and `v >> 8` is the rank of x in
+//! this slot. Slots that no shingle reached stay empty in the ranks, so that ranks can be merged.
 //!
 //! Packing gives each empty slot the rank of a donor. To find the donor, slots are drawn,
 //! `fmix64(d ^ (slot << 32 | draw))` for draws 0, 1, 2 …, until a drawn slot is not empty. The number of the empty

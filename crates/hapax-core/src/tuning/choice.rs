@@ -131,9 +131,10 @@ pub struct NoBanding(pub String);
 
 /// Chooses the banding for signatures of this shape, compared at this threshold.
 ///
-/// Among the bandings that meet the targets, it finds the one with the fewest candidates at `s_lo`, and uses its number
-/// of rows. Then it adds bands up to `bands_wanted`, if the slots and the limit on candidates allow them. If no target
-/// is given and the defaults cannot be met (at very low thresholds), it takes the banding that finds the most pairs.
+/// Among the bandings that meet the targets, this finds the one with the fewest candidates at `s_lo`, and uses its
+/// number of rows. Then it adds bands up to `bands_wanted`, if the slots and the limit on candidates allow them. If no
+/// target is given and the defaults cannot be met (at very low thresholds), it takes the banding that finds the most
+/// pairs.
 pub fn choose(asked: Asked, threshold: f64, shape: SignatureShape) -> Result<Choice, NoBanding> {
     choose_among(asked, threshold, shape, &Unrelated::alike(asked.targets(threshold).s_bg))
 }

@@ -1,5 +1,5 @@
 //! A banding -> the figures of its S-curve: the similarity at which it is steepest, and the similarity at which a given
-//! share of the pairs are candidates. This is the inverse of `candidate_probability`, and also takes into account that
+//! share of the pairs are candidates. The latter is the inverse of `candidate_probability`. Both take into account that
 //! slots agree by chance.
 
 use crate::band::Banding;

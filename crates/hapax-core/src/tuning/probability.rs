@@ -85,10 +85,10 @@ pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShap
 /// How often a pair may be on the wrong side of [`survivor_min`], and of [`certain_min`].
 const RARE: f64 = 0.001;
 
-/// Returns the largest number of slots that agree, with probability 0.999 or more, in two documents of this similarity.
-/// If this is used in place of [`matching_min`], the spread of the estimate loses one document in a thousand at exactly
-/// this similarity, and fewer above it. The number is smaller if the sketch spreads more than independent slots
-/// ([`spread`]).
+/// Returns the largest m such that in two documents of this similarity, at least m slots agree with probability 0.999
+/// or more. If m is used in place of [`matching_min`], the spread of the estimate loses one document in a thousand at
+/// exactly this similarity, and fewer at higher similarities. The number is smaller if the sketch spreads more than
+/// independent slots ([`spread`]).
 pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
     let mut fewer = 0.0;
     let agreement = slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);
@@ -102,9 +102,9 @@ pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKi
     least.min(wider.max(0.0) as u32)
 }
 
-/// Returns the smallest number of slots that agree, with probability 0.001 or less, in two documents of this
-/// similarity. A pair with that many equal slots is certainly more similar. If even all slots agree with a higher
-/// probability, returns the number of slots plus one. The number is larger if the sketch spreads more than independent
+/// Returns the smallest m such that in two documents of this similarity, at least m slots agree with probability 0.001
+/// or less. A pair with m equal slots is almost certainly more similar than this. If the probability is higher even for
+/// all slots, returns the number of slots plus one. The number is larger if the sketch spreads more than independent
 /// slots ([`spread`]).
 pub fn certain_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
     let mut as_many = 0.0;

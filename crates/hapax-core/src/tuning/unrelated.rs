@@ -83,7 +83,8 @@ impl Unrelated {
         (self.levels.iter().map(deviation).sum::<f64>() / pairs as f64).sqrt()
     }
 
-    /// Returns the similarity that gives the same candidate rate for this banding if all pairs have it.
+    /// Returns the similarity at which this banding would have the same candidate rate if all pairs had this
+    /// similarity.
     pub fn equivalent(&self, banding: Banding, shape: SignatureShape) -> f64 {
         match self.levels[..] {
             [(jaccard, _)] => jaccard,

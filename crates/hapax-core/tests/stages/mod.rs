@@ -1,5 +1,5 @@
 //! The results of every stage for one text or set, as JSON. `examples/vectors.rs` writes them to `vectors.json`, and
-//! `tests/vectors.rs` compares them with this file.
+//! `tests/vectors.rs` compares them with `vectors.json`.
 
 use hapax_core::{Pipeline, SecretKey, SignScratch, Signed, Spec, TextSpec, tuning};
 use serde_json::{Map, Value, json};

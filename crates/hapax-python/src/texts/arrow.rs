@@ -172,7 +172,7 @@ impl ArrowTexts {
     }
 }
 
-/// Returns how exceptions name a column. A table must have only one.
+/// Returns how exceptions name a column. A table must have only one column.
 fn name_of(field: &Field) -> PyResult<String> {
     let named = |name: &str| if name.is_empty() { "texts".to_owned() } else { format!("column {name:?}") };
     match field.data_type() {

@@ -16,8 +16,10 @@ use arrow::{ArrowTexts, TextColumn};
 use listed::Listed;
 pub(crate) use listed::{Held, held};
 
-/// The most rows and about the most bytes of a job. Threads take jobs one by one, so they end at nearly the same time.
+/// The largest number of rows in a job. Jobs are small and threads take them one by one, so the threads end at nearly
+/// the same time.
 const JOB_ROWS_MAX: usize = 1024;
+/// A job ends when it has about this many bytes.
 const JOB_BYTES: usize = 128 << 10;
 /// How many bytes of the next text are fetched from memory while one is signed. The processor itself fetches the rest.
 const FETCHED_BYTES: usize = 2 << 10;

@@ -1,6 +1,6 @@
-//! Compares the rules with a table that was recorded over HTTP. The version that recorded it did not have the rules as
-//! a pure function yet. `tests/it/decision` records the same lines with a server. Here each line's plan must predict
-//! the recorded values.
+//! Compares the rules with a table that was recorded over HTTP. The table was recorded with a version in which the
+//! rules were not a pure function yet. `tests/it/decision` records the same lines with a server. Here each line's plan
+//! must predict the recorded values.
 
 use super::*;
 
