@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -78,10 +77,11 @@ class Server:
     def wait_until_ready(self):
         for _ in range(6_000):
             try:
-                with urllib.request.urlopen(f"{self.url}/readyz"):
+                with urllib.request.urlopen(f"{self.url}/readyz", timeout=5):
                     return
-            except urllib.error.HTTPError:
+            except OSError:
                 time.sleep(0.1)
+        self.end()
         sys.exit("the server was not ready within ten minutes")
 
     def resident(self):

@@ -407,7 +407,7 @@ impl Spent {
 
 impl Plan {
     /// The documents whose inserts count as early. They begin after 100,000 documents, or after a tenth of all
-    /// documents if there are fewer than a million. As many documents count as there are before them.
+    /// documents if there are fewer than a million. Their number equals the number of documents before them.
     pub(crate) fn early(&self) -> std::ops::Range<u32> {
         let from = (self.documents / 10).min(100_000);
         from..2 * from
@@ -450,7 +450,7 @@ fn ns(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
-/// Returns the CPU time of this thread, which does not include waiting for others.
+/// Returns the CPU time of this thread, which does not include the time in which the thread waits.
 fn cpu_time() -> Duration {
     time(ClockId::ThreadCPUTime)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Measured {
     pub(crate) build: Figures,
     /// The times of a check by one thread and by two, one for each round.
     pub(crate) checks: [Vec<f64>; THREADS],
-    /// These times divided by those of hapax; empty for hapax.
+    /// The times in `checks`, divided by those of hapax; empty for hapax itself.
     pub(crate) ratios: [Vec<f64>; THREADS],
     pub(crate) latencies: Vec<Figures>,
     pub(crate) hot: Figures,
@@ -47,7 +47,7 @@ impl Measured {
         self.insert["late_ns"] / self.insert["early_ns"]
     }
 
-    /// The greatest CPU time of an insert. For each insert, the pass in which it was shorter counts.
+    /// The greatest CPU time of an insert. Each insert was timed in two passes, and its shorter time counts.
     fn cpu_max(&self) -> f64 {
         let [first, second] = &self.grow[..] else { panic!("there are two passes") };
         let slow = first.iter().filter(|(name, _)| name.starts_with("slow."));

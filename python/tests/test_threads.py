@@ -177,3 +177,23 @@ def test_an_index_is_used_by_many_threads():
         thread.join()
     assert not failed
     assert len(index) == 300
+
+
+def test_a_slow_source_does_not_fill_memory():
+    """Threads sign faster than a generator makes texts, so their queue is always empty."""
+    taken, taken_before_ids = 0, []
+
+    def texts():
+        nonlocal taken
+        for number in range(4000):
+            taken += 1
+            yield f"{TEXT * 5}{number}"
+
+    def ids():
+        for number in range(4000):
+            taken_before_ids.append(taken)
+            yield str(number)
+
+    pyhapax.Index().deduplicate(texts(), ids(), threads=2)
+    assert taken == 4000
+    assert taken_before_ids[0] < 3000, "the results of the first texts were used before all texts were taken"

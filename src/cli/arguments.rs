@@ -1,4 +1,4 @@
-//! Parses the arguments of the process, runs the verb that they name, and returns its exit status.
+//! Parses the arguments of the process, runs the command that they name, and returns its exit status.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use super::{
     audit, backup, check, collection, export, health, import, keys, load, restore, serve, signals, tune, verify,
 };
 
-/// The exit status of a verb that failed. clap uses the same status if the arguments are wrong.
+/// The exit status of a command that failed. clap uses the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
 
 /// Have we seen this document, or nearly this document, before?
@@ -54,7 +54,7 @@ enum Verb {
     Audit(audit::Args),
 }
 
-/// Parses the arguments of the process and runs the verb.
+/// Parses the arguments of the process and runs the command.
 pub fn run() -> ExitCode {
     let verb = Arguments::parse().verb;
     let result = signals::survive_file_limit().and_then(|()| match verb {

@@ -111,7 +111,7 @@ impl Conditions {
     }
 }
 
-/// The output of the verb, and its counts so far.
+/// The output of the command, and its counts so far.
 struct Printer {
     out: BufWriter<io::StdoutLock<'static>>,
     filter: Filter,

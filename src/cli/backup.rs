@@ -20,7 +20,7 @@ use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFold
 
 /// The time between two requests for the progress.
 const LOOK: Duration = Duration::from_millis(200);
-/// How many requests for the progress may fail in a row before the verb gives up.
+/// How many requests for the progress may fail in a row before the command gives up.
 const LOOKS_MAX: u32 = 50;
 /// The number of steps of the progress bar.
 const STEPS: u64 = 1000;

@@ -1,4 +1,4 @@
-//! The part of an HTTP client that the verbs need. Input: the URL of a server, and a key. Output: answers, or errors
+//! The part of an HTTP client that the commands need. Input: the URL of a server, and a key. Output: answers, or errors
 //! that say what to do. Knows nothing of the use of an answer.
 
 use std::io::Read;
@@ -81,7 +81,7 @@ fn advice(status: u16) -> &'static str {
     }
 }
 
-/// The fields of a problem that the verbs need.
+/// The fields of a problem that the commands need.
 #[derive(Debug, Deserialize)]
 pub struct Problem {
     pub status: u16,

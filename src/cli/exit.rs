@@ -1,4 +1,4 @@
-//! The outcome of a verb.
+//! The outcome of a command, as its exit status.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {

@@ -1,5 +1,5 @@
-//! Adds advice to the error that another process uses the data directory. The advice depends on the verb, so the store
-//! cannot add it.
+//! Adds advice to the error that another process uses the data directory. The advice depends on the command, so the
+//! store cannot add it.
 
 use std::error::Error;
 
@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use crate::collections::CollectionError;
 use crate::collections::offline::OfflineError;
 
-/// The advice for verbs that can also ask a server.
+/// The advice for commands that can also ask a server.
 pub(super) const ASK_THE_SERVER: &str = "stop it, or leave out --data-dir to ask the running server instead";
 
 /// Adds the advice to an error which says that another process uses the data directory. Returns any other error

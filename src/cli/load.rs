@@ -153,8 +153,10 @@ fn through_server(args: &Args, name: &CollectionName, files: Vec<LoadFile>) -> R
     bar.finish_and_clear();
     let answer = answer.map_err(|error| {
         let told = match error {
-            ClientError::Refused { .. } | ClientError::Unreachable { .. } => "nothing was loaded",
-            _ => "the server did not answer; `hapax collection list` shows whether the collection exists",
+            ClientError::Broken { .. } => {
+                "the server did not answer; `hapax collection list` shows whether the collection exists"
+            }
+            _ => "nothing was loaded",
         };
         anyhow!(error).context(told)
     })?;

@@ -1,4 +1,4 @@
-//! The command line: one file or folder for each verb. Input: arguments and the environment. Output: data on stdout,
+//! The command line: one file or folder for each command. Input: arguments and the environment. Output: data on stdout,
 //! messages and progress bars on stderr, and an exit status.
 
 mod arguments;

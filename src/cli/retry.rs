@@ -60,7 +60,7 @@ impl<'a> Patience<'a> {
         Self::new(USUAL, None)
     }
 
-    /// Returns whether the next request will be the last one.
+    /// Returns whether the patience is used up or interrupted. If so, the next attempt is the last one.
     pub(super) fn is_over(&self) -> bool {
         self.left().is_zero() || self.is_interrupted()
     }
@@ -75,7 +75,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Starts again from the beginning, because the server has answered something.
+    /// Resets the time and the pause to their first values, because the server has answered.
     pub(super) fn renew(&mut self) {
         (self.since, self.pause) = (Instant::now(), PAUSE_FIRST);
     }
@@ -130,8 +130,8 @@ mod tests {
         patience.next_pause(Some(Duration::MAX));
     }
 
-    // This test is for a bug: only the pauses counted. So a server that accepted requests but never answered cost
-    // minutes for each request.
+    // This test is for a bug: only the pauses counted, and not the time of the requests. So a server that accepted
+    // requests but never answered cost minutes for each request.
     #[test]
     fn patience_ends_during_a_request_too() {
         let max = Duration::from_millis(50);

@@ -1,5 +1,5 @@
-//! All collections of a server, wherever they are stored. They have the verbs that `http` and `cli` use. Each verb is
-//! one match over the kinds of storage.
+//! All collections of a server, wherever they are stored. `http` and `cli` call the methods of [`Collections`]. Each
+//! method is one `match` over the variants of the enum, and each variant is one way to store collections.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! One collection, wherever its documents are stored. It has the verbs that `http` and `cli` use. Each verb is one
-//! match over the kinds of storage. No verb exposes the slots, positions or tickets of one kind, so a second kind only
-//! adds match arms here.
+//! One collection, wherever its documents are stored. `http` and `cli` call the methods of [`Collection`]. Each method
+//! is one `match` over the variants of the enum, and each variant is one way to store documents. No method shows
+//! details of one way, such as slots, positions or tickets. So another way needs only a new variant and new match arms.
 
 use std::sync::Arc;
 
@@ -171,8 +171,9 @@ impl Collection {
         }
     }
 
-    /// Returns the same counts for each of the first `limit` labels, in the order of their texts. With `name`, only
-    /// labels with this name are listed. With `after`, only labels after this label are listed.
+    /// Returns how often each outcome of an insertion occurred, for each of the first `limit` labels in the order of
+    /// their texts. With `name`, only labels with this name are listed. With `after`, only labels after this label are
+    /// listed.
     pub fn label_statistics(
         &self,
         name: Option<&str>,

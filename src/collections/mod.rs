@@ -1,5 +1,5 @@
-//! Collections in the form that `http` and `cli` use: [`Collections`] and [`Collection`], closed enums over the kinds
-//! of storage. The only kind is storage on this machine.
+//! Collections in the form that `http` and `cli` use: the enums [`Collections`] and [`Collection`], with one variant
+//! for each way to store documents. The only way at present is storage on this machine.
 
 mod all;
 mod collection;

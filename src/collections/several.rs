@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(names, ["b", "a-1"]);
         for (listed, part) in [
             ("", "at least one"),
-            ("a,,b", "`` is none"),
-            ("a, b", "` b` is none"),
+            ("a,,b", "`` is not a name"),
+            ("a, b", "` b` is not a name"),
             ("a,default", "names `default`, which is always asked first"),
             ("a,b,a", "names `a` twice"),
             ("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p", "names 16 collections; at most 15 are allowed"),

@@ -24,9 +24,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::{Code, Problem};
 use crate::telemetry::names;
 
-/// The least memory that is reserved for an answer at first. A verdict with a handful of matches fits into it.
+/// The least memory that is reserved for an answer at first. It is enough for a verdict with a few matches.
 const ROOM_BYTES_MIN: usize = 16 * 1024;
-/// The longest short answer, in bytes of JSON: a verdict with the number of matches that a request gets by default.
+/// The longest answer that counts as short, in bytes of JSON. It is enough for a verdict with the default number of
+/// matches.
 const SHORT_BYTES_MAX: usize = 256 * 1024;
 /// The memory that one compression encoder of an answer takes.
 const ENCODER_BYTES: usize = 1280 * 1024;

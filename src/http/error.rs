@@ -196,7 +196,7 @@ impl Code {
             Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream made no progress"),
             Self::StorageFull => ("storage_full", FULL, "The disk is full"),
             Self::MemoryBudgetReached => ("memory_budget_reached", FULL, "The memory budget is used up"),
-            Self::LabelsFull => ("labels_full", FULL, "The collection has too many different labels"),
+            Self::LabelsFull => ("labels_full", FULL, "The collection has too many labels or sets of labels"),
             Self::SourceFull => ("source_full", FULL, "A source has too many documents"),
         }
     }

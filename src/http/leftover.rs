@@ -59,7 +59,7 @@ pub(super) async fn discard(body: Body) -> usize {
             seen += piece.len();
         }
     };
-    // It does not matter whether the body ends or this times out.
+    // It does not matter whether the body ends or the wait times out.
     let _ = tokio::time::timeout(TIME_MAX, drain).await;
     seen
 }

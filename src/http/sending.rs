@@ -341,7 +341,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_taken_too_slowly_is_dropped() {
-        // Ten pieces would earn ten milliseconds, but each takes that long.
+        // A client that takes a piece earns one millisecond, but it takes a piece only every ten milliseconds.
         let (body, dropped) = sending(Body::from(vec![1; 100 * PIECE_BYTES]), Some(1000 * PIECE_BYTES as u64));
         let mut pieces = body.into_data_stream();
         let (mut taken, mut cut) = (0, false);

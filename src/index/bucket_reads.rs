@@ -15,9 +15,9 @@ use super::place::Place;
 use super::shard::Shard;
 use super::sync::AtomicU64;
 
-/// The maximum number of postings of other keys that are looked at in one band, in addition to `bucket_read_max`
-/// postings of the query's key. Fewer than one in a hundred of the other postings have the same eight-bit tag, and
-/// because of the seed, clients cannot make more such postings.
+/// The maximum number of postings with another key than the query's that are looked at in one band, in addition to
+/// `bucket_read_max` postings with the query's key. Fewer than one in a hundred of the postings with another key have
+/// the query's eight-bit tag. Because of the seed, clients cannot make more such postings.
 const OTHERS_MAX: usize = 64;
 
 /// The maximum number of places whose repetitions are counted before the places are sorted. With more places, counting

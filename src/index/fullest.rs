@@ -107,14 +107,14 @@ impl Fullest<'_> {
         if noted.0 < documents {
             *noted = (documents, place);
         }
-        // Twice as many keys are kept as requested, because the groups of a key are added up only later.
+        // Keeps twice the requested number of keys, because the groups of a key are added up only later.
         let kept = 2 * self.limit;
         if self.keys.len() > 2 * kept {
             let mut counts: Vec<usize> = self.keys.values().map(|&(documents, _)| documents).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let last = counts[kept - 1];
-            // Many keys may have as many documents as the last key that is kept. Of these keys, only as many are kept
-            // as there is room for.
+            // Many keys may have the same number of documents as the last key that is kept. Only some of these keys
+            // are kept, so that exactly `kept` keys remain.
             let mut ties = kept - counts.iter().filter(|&&documents| documents > last).count();
             self.keys.retain(|_, &mut (documents, _)| {
                 let tie = documents == last && ties > 0;

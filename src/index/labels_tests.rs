@@ -54,7 +54,7 @@ fn labels_are_bounded_by_those_held_and_documents_are_counted() {
     let other = all.hold(&labels("site:a"), None, two).unwrap();
     all.count(other, true);
     assert_eq!(counted(&all, None, None, 9), [("crawl:1".into(), 2), ("site:a".into(), 3)]);
-    // A label makes room if no document has it any longer.
+    // A label that no document has any longer makes room for another label.
     for _ in 0..2 {
         all.count(one, false);
         all.release(one);

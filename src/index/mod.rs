@@ -135,7 +135,7 @@ impl Index {
         self.part.build(self.directory.used(), progress);
     }
 
-    // Changes. They run one at a time, as do all functions below that "count as a change".
+    // Changes. Only one may run at a time. This also applies to all functions below that "count as a change".
 
     /// Adds a document. Returns `None` if the index holds [`PLACES_MAX`] documents.
     pub fn enter(&self, entry: Entry<'_>) -> Option<Place> {

@@ -19,8 +19,8 @@ use super::chunks::LINE_BYTES;
 pub(super) const BUCKET_ENTRIES: usize = 12;
 /// The buckets in a page. Tables grow in steps of a page.
 pub(super) const PAGE_BUCKETS: usize = 64;
-/// The number of pages in the first slab, and the maximum number (64 MiB). Each further slab is as large as all slabs
-/// before it together, up to the maximum. Pages that are not used yet take no memory.
+/// The number of pages in the first slab, and the maximum number of pages in a slab (64 MiB). Each further slab is as
+/// large as all slabs before it together, up to the maximum. Pages that are not used yet take no memory.
 const SLAB_PAGES: [usize; 2] = [16, 1 << 14];
 /// When the count of passed entries reaches this value, it stays there, because it is no longer exact.
 const PASSED_MAX: u8 = u8::MAX;

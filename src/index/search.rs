@@ -94,7 +94,7 @@ pub struct Examined {
     /// The number of documents that share a band with the query, before the limit on candidates. Documents with the
     /// same signature count as one.
     pub seen: u64,
-    /// Candidates with fewer equal slots than a match has, best first; at most [`Explanation::BELOW_MAX`].
+    /// Candidates with fewer equal slots than a match needs, best first; at most [`Explanation::BELOW_MAX`].
     pub below: Vec<Candidate>,
 }
 
@@ -308,7 +308,7 @@ impl Look<'_> {
         for _ in 0..self.reads_max {
             if listed == most {
                 if most < self.query.members_max {
-                    // Counting one is enough to report that there are more.
+                    // Counting one further member is enough to report that members were left out.
                     search.unread.postings += members.take(1).count() as u64;
                 }
                 return true;

@@ -27,7 +27,8 @@ const LIST: u32 = 1 << 31;
 /// The number of places at which a shrinking list becomes separate entries again.
 const INLINE_AGAIN: usize = 4;
 
-/// The load, in percent, at which a shard is due to grow.
+/// The load, in percent, at which a shard should grow soon. The load is the share of a shard's room for entries that is
+/// in use.
 const LOAD_DUE: usize = 89;
 /// The load, in percent, at which a shard must grow.
 const LOAD_MAX: usize = 91;
@@ -88,8 +89,8 @@ impl Shard {
         std::mem::replace(&mut self.pages, pages)
     }
 
-    /// Moves the entries whose next key bit is 1 to another shard, which is empty. The numbers of the two shards make
-    /// their new sizes differ.
+    /// Moves the entries whose next key bit is 1 to another shard, which is empty. The numbers of the two shards decide
+    /// their exact new sizes within limits, so that the sizes differ.
     pub(super) fn split(
         &mut self,
         pool: &Pool,
@@ -99,7 +100,7 @@ impl Shard {
     ) {
         let from = self.layout;
         // Entries that overflowed from one half into the other are counted in the wrong half. There are some dozens of
-        // such entries, and the loads leave room for them.
+        // such entries, and the new shards have room for them.
         let second: usize = self.all_buckets().skip(from.buckets() / 2).map(|bucket| bucket.entries().len()).sum();
         let here = from.halved(buckets_for(self.entries() - second, number, LOAD_GROWN));
         let there = from.halved(buckets_for(second, other_number, LOAD_FILLED));

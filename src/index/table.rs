@@ -20,9 +20,9 @@ use super::shard::{Keys, Shard};
 /// The maximum number of bits of a key that select a shard.
 const DEPTH_MAX: u8 = 11;
 const SHARDS_MAX: usize = 1 << DEPTH_MAX;
-/// The number of entries at which a shard splits instead of growing, as long as `DEPTH_MAX` allows this. Each table has
-/// its own number between these two: the tables of an index have equally many entries, and they should not all split at
-/// the same time.
+/// The range of the number of entries at which a shard splits instead of growing, as long as `DEPTH_MAX` allows this.
+/// Each table uses another number of this range. All tables of an index have about the same number of entries, and
+/// their shards should not all split at the same time.
 const SPLIT_ENTRIES: [usize; 2] = [3 * 1024, 6 * 1024];
 
 /// When many places are added, this many at a time are sorted by shard and then added. One shard after the other is
@@ -51,7 +51,7 @@ struct Locked(RwLock<Shard>);
 const _: () = assert!(size_of::<Locked>() == 64);
 
 impl Table {
-    /// Makes table `number` of `of` tables that grow together.
+    /// Makes one of `of` tables that grow together. `number` is its number among them, starting at 0.
     pub(super) fn new(number: usize, of: usize) -> Self {
         let [least, most] = SPLIT_ENTRIES;
         let table = Self {

@@ -219,7 +219,7 @@ fn equal_signatures_share_postings() {
     // Most of these bytes are one page per table: twelve bands and the table of signatures.
     assert!(index.bytes() < 65_000, "{} bytes", index.bytes());
     let found = probe(&index, &arena, &signatures[0], 64);
-    // One comparison decides about all of them, so no limit on reading hides any of them.
+    // One comparison decides about all 1,000 documents, so no limit on reading hides any document.
     assert_eq!((found.hits.len(), found.unread, found.fullest), (1000, 0, 1000));
     assert!(found.hits.iter().all(|hit| hit.bands == 12));
     assert!(found.hits.iter().any(|hit| hit.place.0 > 980));

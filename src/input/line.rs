@@ -45,10 +45,11 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     // not sent.
     let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text"].contains(name));
     let others = others.filter(|name| text.is_none() || **name != "html");
-    // If the line has no signature, `content_hash` and `shingles` are other hashes and counts of the data set.
+    // Without a signature, `content_hash` and `shingles` are fields of the data set with another meaning. They are not
+    // sent.
     let is_signed = record.get("signature").is_some();
     let others = others.filter(|name| is_signed || !["content_hash", "shingles"].contains(name));
-    // A `date` that is not a valid capture date is another date of the data set, and is not sent.
+    // A `date` that is not a valid capture date is a field of the data set with another meaning. It is not sent.
     let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
     let mut has_content = text.is_some();
     for name in others {

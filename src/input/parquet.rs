@@ -22,7 +22,7 @@ use super::line;
 use super::lines::refuse_without_field;
 use super::reason::InputError;
 use super::wanted::Wanted;
-use crate::load::{FINGERPRINT, PageSource, catching, integer, open_parquet, pairs};
+use crate::load::{FINGERPRINT, PageSource, catching, check_compression, integer, open_parquet, pairs};
 use crate::types::DOCUMENT_FIELDS;
 use crate::types::strict_json::compact_object;
 
@@ -83,6 +83,7 @@ fn open(mut file: File, wanted: &Wanted) -> Result<Opened, InputError> {
     let names = [wanted.form.id_field.as_str(), &wanted.form.text_field];
     let is_read = |name: &str| names.contains(&name) || DOCUMENT_FIELDS.contains(&name);
     let builder = open_parquet(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
+    check_compression(builder.metadata(), is_read)?;
     let metadata = builder.metadata().file_metadata();
     let fingerprint = pairs(metadata).remove(FINGERPRINT);
     let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use crate::load::OtherCompression;
+
 /// The reason why there is no document.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Reason {
@@ -67,6 +69,8 @@ pub enum InputError {
     Row { row: u64, detail: String },
     #[error("this is Parquet, but it is cut or damaged: {detail}")]
     DamagedParquet { detail: String },
+    #[error("this is Parquet, but {0}")]
+    ParquetCompression(#[from] OtherCompression),
     #[error("this is Parquet, which is read from its end: it cannot come from a pipe, or be compressed as a whole")]
     Parquet,
     #[error(

@@ -92,15 +92,16 @@ impl KeyRing {
             return Shown::Valid(Arc::clone(key));
         }
         match self.0.keys.load().get(&digest) {
-            // Most keys never expire, and reading the clock takes time.
+            // The clock is read only for a key that can expire, because reading it takes time and most keys never
+            // expire.
             Some(key) if key.expires().is_some() && key.is_expired(Timestamp::now()) => Shown::Expired,
             Some(key) => Shown::Valid(Arc::clone(key)),
             None => Shown::Unknown,
         }
     }
 
-    /// Replaces the keys of the file. Returns how many keys were revoked or lost a right. The open requests of their
-    /// clients end.
+    /// Replaces the keys that came from the keys file. Ends the open requests of clients whose keys were revoked or
+    /// lost a right, and returns the number of these keys.
     pub(super) fn replace(&self, keys: Vec<Key>) -> usize {
         let old = self.0.keys.load_full();
         // A key that keeps its rights also keeps its token, so the open requests of its clients continue.

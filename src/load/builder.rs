@@ -83,7 +83,7 @@ pub fn build(
         known: KnownRows::default(),
         loaded: Loaded::default(),
     };
-    rows.known.reserve(files.iter().map(rows_at_most).sum());
+    rows.known.reserve(files.iter().map(rows_at_most).fold(0, usize::saturating_add));
     let mut read = 0;
     for file in files {
         let label = file.label().to_owned();
@@ -338,17 +338,18 @@ struct KnownRows {
 }
 
 impl KnownRows {
-    /// Makes room for this many more rows, so that the table is not built again and again while it grows.
+    /// Makes room for this many more rows, so that the table is not built again and again while it grows. Without so much
+    /// memory, nothing happens.
     fn reserve(&mut self, rows: usize) {
-        self.first.reserve(rows);
+        drop(self.first.try_reserve(rows));
     }
 
     fn hash(&self, id: &DocId) -> u64 {
         self.key.hash_one(id)
     }
 
-    /// Loads the table entries of these ids into the CPU cache. In a large table, each lookup waits for memory, but
-    /// lookups in quick succession wait at the same time.
+    /// Loads the parts of the table that a lookup of these ids reads into the CPU cache. In a large table, each lookup
+    /// waits for memory, but lookups in quick succession wait at the same time.
     fn prefetch<'a>(&self, ids: impl Iterator<Item = &'a DocId>) {
         for id in ids {
             black_box(self.first.get(&self.hash(id)));

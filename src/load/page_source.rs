@@ -20,15 +20,23 @@ const KEPT_BYTES_MAX: usize = 2 << 20;
 /// A Parquet file.
 pub(crate) struct PageSource {
     file: File,
-    free: Free,
+    free: Buffers,
 }
 
 /// Buffers that are not in use.
-type Free = Arc<Mutex<Vec<Vec<u8>>>>;
+#[derive(Clone, Default)]
+pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Buffers {
+    /// Frees the memory of all of them.
+    pub(super) fn free(&self) {
+        self.0.lock().clear();
+    }
+}
 
 impl PageSource {
-    pub(super) fn new(file: File) -> Self {
-        Self { file, free: Free::default() }
+    pub(super) fn new(file: File, free: Buffers) -> Self {
+        Self { file, free }
     }
 }
 
@@ -46,7 +54,12 @@ impl ChunkReader for PageSource {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        let mut bytes = self.free.lock().pop().unwrap_or_default();
+        // A length in the file may be wrong, so it must not decide how much memory is taken.
+        let end = start.saturating_add(length as u64);
+        if end > self.len() {
+            return Err(ParquetError::EOF(format!("a page ends at {end}, but the file has {} bytes", self.len())));
+        }
+        let mut bytes = self.free.0.lock().pop().unwrap_or_default();
         bytes.clear();
         bytes.reserve_exact(length);
         let mut file = &self.file;
@@ -55,14 +68,14 @@ impl ChunkReader for PageSource {
         if read != length {
             return Err(ParquetError::EOF(format!("a page has {length} bytes, but only {read} could be read")));
         }
-        Ok(Bytes::from_owner(Page { bytes, free: Arc::clone(&self.free) }))
+        Ok(Bytes::from_owner(Page { bytes, free: self.free.clone() }))
     }
 }
 
 /// The bytes of a page. When the page is dropped, its buffer is kept for another page.
 struct Page {
     bytes: Vec<u8>,
-    free: Free,
+    free: Buffers,
 }
 
 impl AsRef<[u8]> for Page {
@@ -73,7 +86,7 @@ impl AsRef<[u8]> for Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        let mut free = self.free.lock();
+        let mut free = self.free.0.lock();
         if free.len() < KEPT_MAX && self.bytes.capacity() <= KEPT_BYTES_MAX {
             free.push(mem::take(&mut self.bytes));
         }
@@ -89,7 +102,7 @@ mod tests {
     fn source(bytes: &[u8]) -> PageSource {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        PageSource::new(file)
+        PageSource::new(file, Buffers::default())
     }
 
     #[test]
@@ -100,21 +113,21 @@ mod tests {
         assert_eq!((&first[..], &second[..]), (&b"23456"[..], &b"012"[..]));
         let part = first.slice(1..3);
         drop(first);
-        assert!(source.free.lock().is_empty(), "a part of the page is still in use");
+        assert!(source.free.0.lock().is_empty(), "a part of the page is still in use");
         drop((part, second));
-        assert_eq!(source.free.lock().len(), 2);
+        assert_eq!(source.free.0.lock().len(), 2);
         assert_eq!(&source.get_bytes(4, 6).unwrap()[..], b"456789");
-        assert_eq!(source.free.lock().len(), 2);
+        assert_eq!(source.free.0.lock().len(), 2);
     }
 
     #[test]
     fn few_buffers_are_kept_and_no_large_ones() {
         let source = source(&vec![7; KEPT_BYTES_MAX + 1]);
         drop((0..KEPT_MAX + 3).map(|_| source.get_bytes(0, 100).unwrap()).collect::<Vec<_>>());
-        assert_eq!(source.free.lock().len(), KEPT_MAX);
-        source.free.lock().clear();
+        assert_eq!(source.free.0.lock().len(), KEPT_MAX);
+        source.free.0.lock().clear();
         drop(source.get_bytes(0, KEPT_BYTES_MAX + 1).unwrap());
-        assert!(source.free.lock().is_empty());
+        assert!(source.free.0.lock().is_empty());
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::parquet_to_arrow_schema;
+use parquet::basic::Compression;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
 
-use super::page_source::PageSource;
+use super::page_source::{Buffers, PageSource};
 use super::{footer, pages};
 use crate::telemetry::logs::without_panic_logs;
 
@@ -29,10 +30,13 @@ pub(crate) fn open(
     footer::check(file)?;
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let copy = file.try_clone().map_err(|error| error.to_string())?;
+    let buffers = Buffers::default();
+    let source = PageSource::new(copy, buffers.clone());
     let builder = catching(|| {
-        ParquetRecordBatchReaderBuilder::try_new_with_options(PageSource::new(copy), options)
-            .map_err(|error| error.to_string())
+        ParquetRecordBatchReaderBuilder::try_new_with_options(source, options).map_err(|error| error.to_string())
     })?;
+    // Many files may be open before the first one is read, and metadata may be long.
+    buffers.free();
     let metadata = builder.metadata();
     let counted: i64 = metadata.row_groups().iter().map(RowGroupMetaData::num_rows).fold(0, i64::saturating_add);
     if counted != metadata.file_metadata().num_rows() {
@@ -62,7 +66,70 @@ fn batch_rows(metadata: &ParquetMetaData, longest: i64) -> usize {
     usize::try_from(rows).unwrap_or(1).clamp(1, BATCH_ROWS)
 }
 
+/// A column that is read, with a compression that is not. The library decompresses a page of gzip or brotli without a
+/// limit, whatever size the page has by its header.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column `{column}` is compressed with {compression}; write the file again with Snappy, zstd or LZ4")]
+pub struct OtherCompression {
+    column: String,
+    compression: &'static str,
+}
+
+/// Checks the compression of the columns that `is_read` names.
+pub(crate) fn check_compression(
+    metadata: &ParquetMetaData,
+    is_read: impl Fn(&str) -> bool,
+) -> Result<(), OtherCompression> {
+    let chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    for chunk in chunks.filter(|chunk| chunk.column_path().parts().first().is_some_and(|name| is_read(name))) {
+        let compression = match chunk.compression() {
+            Compression::UNCOMPRESSED
+            | Compression::SNAPPY
+            | Compression::ZSTD(_)
+            | Compression::LZ4
+            | Compression::LZ4_RAW => continue,
+            Compression::GZIP(_) => "gzip",
+            Compression::BROTLI(_) => "brotli",
+            Compression::LZO => "LZO",
+        };
+        return Err(OtherCompression { column: chunk.column_path().string(), compression });
+    }
+    Ok(())
+}
+
 /// Turns a panic of the library into an error.
 pub(crate) fn catching<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     without_panic_logs(|| catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("it is damaged".to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::file::metadata::ColumnChunkMetaData;
+    use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
+
+    use super::*;
+
+    fn metadata(compressions: [Compression; 2]) -> ParquetMetaData {
+        let schema = parse_message_type("message m { required binary id; required binary note; }").unwrap();
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(schema)));
+        let chunks = compressions.into_iter().enumerate().map(|(at, compression)| {
+            ColumnChunkMetaData::builder(schema.column(at)).set_compression(compression).build().unwrap()
+        });
+        let group =
+            RowGroupMetaData::builder(Arc::clone(&schema)).set_column_metadata(chunks.collect()).build().unwrap();
+        ParquetMetaData::new(FileMetaData::new(2, 0, None, None, schema, None), vec![group])
+    }
+
+    #[test]
+    fn columns_that_are_read_have_a_compression_that_is() {
+        let (gzip, zstd) = (Compression::GZIP(Default::default()), Compression::ZSTD(Default::default()));
+        let check = |compressions| check_compression(&metadata(compressions), |name| name == "id");
+        assert_eq!(check([zstd, gzip]), Ok(()));
+        assert_eq!(check([Compression::UNCOMPRESSED, Compression::SNAPPY]), Ok(()));
+        let told = check([gzip, zstd]).unwrap_err().to_string();
+        assert!(told.starts_with("column `id` is compressed with gzip; "), "{told}");
+    }
 }

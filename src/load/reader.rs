@@ -13,7 +13,7 @@ use parquet::file::metadata::ParquetMetaData;
 use super::columns::{COLUMNS, Column};
 use super::error::LoadError;
 use super::page_source::PageSource;
-use super::parquet_file::{self, catching, pairs};
+use super::parquet_file::{self, catching, check_compression, pairs};
 use super::row::{Row, Wrong, rows};
 use super::settings::FileSettings;
 
@@ -51,6 +51,7 @@ impl LoadFile {
         let broken = |detail: String| LoadError::File { file: label.clone(), detail };
         let builder = parquet_file::open(&mut file, is_known)
             .map_err(|detail| broken(format!("it is not Parquet, or it is cut or damaged: {detail}")))?;
+        check_compression(builder.metadata(), is_known).map_err(|other| broken(other.to_string()))?;
         let metadata = builder.metadata().file_metadata();
         let settings = FileSettings::read(&pairs(metadata)).map_err(broken)?;
         let rows = u64::try_from(metadata.num_rows()).map_err(|_| broken("it has a negative number of rows".into()))?;

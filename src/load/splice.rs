@@ -64,3 +64,18 @@ pub fn is_of_pipe(error: &ParquetError) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_error_of_the_pipe_is_of_the_pipe() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        drop(reader);
+        let error = writer.write_all(b"PAR1").unwrap_err();
+        assert!(is_of_pipe(&ParquetError::from(error)));
+        assert!(!is_of_pipe(&ParquetError::from(io::Error::from(io::ErrorKind::UnexpectedEof))));
+        assert!(!is_of_pipe(&ParquetError::EOF("it is cut".to_owned())));
+    }
+}

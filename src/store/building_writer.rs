@@ -62,7 +62,7 @@ impl OpenFile {
     }
 }
 
-/// The thread and its file.
+/// A handle to the thread that writes the groups. Dropping it ends the thread.
 pub(super) struct BuildingWriter {
     shared: Arc<Shared>,
     /// `None` after the last group.

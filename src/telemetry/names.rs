@@ -571,7 +571,7 @@ metrics_table! {
         "Nothing; join it with other metrics to see the settings.";
     EXTRACTOR_BEHIND = "hapax_extractor_versions_behind", Kind::Gauge, None, [label::COLLECTION],
         "How many versions newer the extractor is than the one that the collection was created with.",
-        "If it is above 0, old pages may not be found if they are sent again under other ids. To find them, fill a new \
+        "If it is not 0, old pages may not be found if they are sent again under other ids. To find them, fill a new \
          collection with the pages.";
     COLLECTION_BOOT_PROGRESS = "hapax_collection_boot_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
         "Progress of opening the collection at the start, from 0 to 1.",

@@ -1,4 +1,5 @@
-//! The names that clients give: ids, metadata and names of collections. Every value is valid by construction.
+//! Ids and metadata of documents, and names of collections, as clients send them. Every value is valid, because the
+//! constructors refuse invalid values.
 
 use std::fmt;
 use std::sync::Arc;

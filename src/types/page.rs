@@ -30,7 +30,7 @@ pub struct Html {
 }
 
 impl Html {
-    /// Makes a page of markup that came without a media type. A byte order mark is left out.
+    /// Makes a page from markup that came without a media type. A byte order mark is left out.
     pub fn untyped(markup: String) -> Self {
         let markup = markup.strip_prefix('\u{FEFF}').map(str::to_owned).unwrap_or(markup);
         Self { syntax: Syntax::of(&markup), markup }
@@ -74,7 +74,7 @@ pub struct PageFacts {
     /// The address that the page gives for itself. It may be relative.
     pub canonical_url: Option<String>,
     pub language: Option<String>,
-    /// The kind of text that was extracted: the requested kind, or all visible text if the page has no main text.
+    /// The text that was extracted: the requested one, or all visible text if the page has no main text.
     pub extracted: Extract,
 }
 
@@ -82,7 +82,8 @@ impl PageFacts {
     pub const TITLE_BYTES_MAX: usize = 1024;
     pub const URL_BYTES_MAX: usize = 2048;
     pub const LANGUAGE_BYTES_MAX: usize = 35;
-    /// The largest size of the facts as JSON, in bytes. They have no control characters, so a byte becomes at most two.
+    /// The largest size of the facts as JSON, in bytes. The facts have no control characters, so each of their bytes
+    /// takes at most two bytes of JSON.
     pub const JSON_BYTES_MAX: usize =
         2 * (Self::TITLE_BYTES_MAX + Self::URL_BYTES_MAX + Self::LANGUAGE_BYTES_MAX) + Self::NAMES_BYTES;
     /// The most bytes of JSON that names, quotes, commas and `extracted` take.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// For a shortage of places, memory, room in a queue or file descriptors. It ends by itself within moments.
+/// For a shortage of places, memory, queue room or file descriptors. Such a shortage ends by itself within moments.
 pub const SOON: Duration = Duration::from_secs(1);
 /// For a collection that is being closed.
 pub const CLOSING: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use crate::types::{Method, Overlap, Similarity, Verify};
 /// The numbers that decide whether a candidate is a match.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Terms {
-    /// The similarity from which two documents are duplicates.
+    /// The least similarity of two documents that count as duplicates.
     pub threshold: f64,
     /// A candidate with at least this number of equal slots is a match, or its shingles must be compared.
     pub matching_min: u32,

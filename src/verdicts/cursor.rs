@@ -1,5 +1,5 @@
-//! Pages of documents, and cursors, which say where the next page begins. Clients see a cursor as an opaque text. The
-//! kind of collection that made the page reads it as a place in the order of documents or clusters.
+//! Pages of documents, and cursors, which say where the next page begins. Clients see a cursor as an opaque text. Only
+//! the collection that made the page reads it, as a place in the order of documents or clusters.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use super::error::{CollectionError, Result};
 use crate::types::{ClusterPlace, Document, Seq};
 
-/// The end of a page, after which the next page begins. It is opaque: only the kind of collection that made the page
-/// can read it.
+/// The end of a page, after which the next page begins. It is opaque: only the collection that made the page can read
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(SmallVec<[u8; 16]>);
 

@@ -1,6 +1,6 @@
 //! The errors of a collection, in terms of collections, not of HTTP. `http/error.rs` assigns a status to each error.
-//! All kinds of collections have the same errors. If a future kind cannot serve a verb, it will return a new variant,
-//! `not_in_this_store`.
+//! The errors are the same wherever a collection is stored. If a future storage cannot do an operation, it will return
+//! a new variant, `not_in_this_store`.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::store::lock::LockError;
 use crate::store::{self, StoreError};
 use crate::types::{CollectionName, DocId, OnDuplicate, OnExisting, Seq, retry_after};
 
-/// The result of a collection's verbs.
+/// The result of an operation of a collection.
 pub type Result<T> = std::result::Result<T, CollectionError>;
 
-/// The reason why a verb failed. A failed write is never half done.
+/// The reason why an operation failed. A failed write is never half done.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CollectionError {
     /// There is no file with that name.

@@ -1,7 +1,7 @@
-//! The code that every kind of collection needs: settings, errors, prepared documents (`prepare/`), the comparison of
-//! two documents (`comparing.rs`), the making of verdicts (`verdict.rs`, and `joint.rs` for several collections), and
-//! limits on answers. It knows nothing of where documents are stored. It only translates the store's errors and
-//! settings.
+//! The code that every collection needs, wherever it is stored: settings, errors, prepared documents (`prepare/`), the
+//! comparison of two documents (`comparing.rs`), the making of verdicts (`verdict.rs`, and `joint.rs` for several
+//! collections), and limits on answers. It knows nothing of where documents are stored. It only translates the store's
+//! errors and settings.
 
 mod backups;
 mod clusters;

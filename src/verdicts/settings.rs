@@ -119,9 +119,9 @@ pub struct Settings {
     pub banding: Banding,
     /// Whether a client or the configuration set the banding. If not, it follows the threshold.
     pub banding_by_hand: bool,
-    /// The similarity from which two documents are near duplicates.
+    /// The least similarity of two documents that count as near duplicates.
     pub threshold: f64,
-    /// The way matches are confirmed.
+    /// How a candidate is confirmed as a match.
     pub verify: Verify,
     /// How long a document stays after it was last seen. If it is absent, documents never expire.
     pub ttl: Option<Duration>,
@@ -133,11 +133,11 @@ pub struct Settings {
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     pub banding: Option<BandingAsked>,
-    /// The similarity from which two documents are near duplicates.
+    /// The least similarity of two documents that count as near duplicates.
     pub threshold: Option<f64>,
-    /// The way matches are confirmed.
+    /// How a candidate is confirmed as a match.
     pub verify: Option<Verify>,
-    /// How long a document stays. `Some(None)`: for ever.
+    /// How long a document stays after it was last seen. `Some(None)`: for ever.
     pub ttl: Option<Option<Duration>>,
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: Option<bool>,

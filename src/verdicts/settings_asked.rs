@@ -37,8 +37,8 @@ impl KeyAsked {
     }
 }
 
-/// Requested settings of a new collection. Absent ones are taken from another collection's settings, if that is
-/// possible.
+/// The settings that are requested for a new collection. An absent setting is taken from the default settings, if that
+/// is possible.
 #[derive(Clone, Debug)]
 pub struct SettingsAsked {
     pub spec: Spec,
@@ -47,11 +47,11 @@ pub struct SettingsAsked {
     /// The part of a page's text to compare.
     pub extract: Option<Extract>,
     pub banding: Option<BandingAsked>,
-    /// The similarity from which two documents are near duplicates.
+    /// The least similarity of two documents that count as near duplicates.
     pub threshold: Option<f64>,
-    /// The way matches are confirmed.
+    /// How a candidate is confirmed as a match.
     pub verify: Option<Verify>,
-    /// How long a document stays. `Some(None)`: for ever.
+    /// How long a document stays after it was last seen. `Some(None)`: for ever.
     pub ttl: Option<Option<Duration>>,
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: Option<bool>,

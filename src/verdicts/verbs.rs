@@ -1,4 +1,4 @@
-//! The options of a collection's verbs (check, insert, compare), and those of their answers that are not verdicts.
+//! The options of the operations of a collection (check, insert, compare), and their results other than verdicts.
 
 use std::sync::Arc;
 

@@ -66,13 +66,13 @@ EXPLAINED = [
     r"html: collection `\w+` has the external spec .* and accepts only signatures",
     r"pairs: collection `\w+` has the external spec .* and accepts only signatures",
     r"pairs: `[ab]` of pair \d+ has no shingle to compare",
-    # 0 is never, and no time is shorter than a second.
+    # A ttl of 0 means that documents never expire. Any other ttl must be at least one second.
     r"ttl: must be between 1 and \d+ seconds, .*",
     r"html: is required; text is extracted only from pages",
     # A list of other collections must not name the collection of the path, and must not name a collection twice.
     r"collections: names `[a-z0-9_-]+`, which is always asked first; leave that name out",
     r"collections: names `[a-z0-9_-]+` twice",
-    # A signature fits the collection that it was made for.
+    # A collection accepts only signatures that were made with its own spec.
     r"fingerprint: is required with a signature, .*",
 ]
 

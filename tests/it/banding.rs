@@ -36,8 +36,8 @@ fn server_default(k: u32, bits: u32, threshold: f64) -> Value {
     json!({"bands": banding.bands(), "rows": banding.rows()})
 }
 
-/// In an earlier version, `hapax tune` returned 21x10, `/v1/tune` returned 25x8, and new collections got 31x8, all for
-/// the same defaults, because each had its own targets. Now there is one function with one set of defaults.
+/// In an earlier version, `hapax tune`, `/v1/tune` and new collections chose different bandings for the same threshold
+/// and signature: 21x10, 25x8 and 31x8 (bands x rows). Now all of them call one function, with the same targets.
 #[test]
 fn every_place_that_chooses_a_banding_chooses_the_same() {
     let dir = dir();
@@ -228,7 +228,7 @@ fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
             let made = client.json("PUT", &path, &body);
             assert_eq!(made.status, status, "{name}: {}", made.text());
             assert_eq!(banding_of(&made.json()), (31, 8, by_hand), "{name}");
-            // Both bodies ask for the same banding.
+            // Without a banding, the server chooses 31x8 for this threshold. So both bodies request the same banding.
             for other in [&hand, &json!({})] {
                 assert_eq!(client.json("PUT", &path, other).status, 200, "{name} as {other}");
             }

@@ -302,7 +302,7 @@ fn clients_say_what_to_do_where_there_is_no_server_or_no_key() {
     let taken = run_with_input(&["import", "--server", &url, "--api-key-file", path(&key), "-"], document);
     assert_eq!(code(&taken), 0, "{taken:?}");
     assert_eq!(row(&taken, "unique"), 1);
-    // A secret in a file may end in a newline.
+    // A key in the environment variable may end in a newline, but may have no newline before its end.
     let by_variable = |key: &str| {
         let file = dir.path().join("in.jsonl");
         std::fs::write(&file, document).expect("write");

@@ -108,7 +108,7 @@ fn stages_are_timed_and_an_insert_is_explained_too() {
     assert_eq!(stages(&explanation), ["commit", "decide", "extract", "probe", "sign", "verify"]);
     let sum: f64 = explanation["stages_us"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
     assert!(sum <= elapsed_us, "{sum} of {elapsed_us}: {explanation}");
-    // A duplicate that is skipped is looked up in all buckets of the first document.
+    // A duplicate of the first document is skipped. Its lookup finds the first document in every band.
     let (verdict, explanation) = explained(&client, DOCUMENTS, &other);
     let lookup = &explanation["lookup"];
     assert_eq!((&verdict["outcome"], &lookup["bands_hit"]), (&json!("skipped"), &lookup["bands"]), "{explanation}");

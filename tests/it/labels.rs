@@ -202,7 +202,8 @@ fn labels_that_no_document_has_any_more_are_forgotten() {
     setup.collections.limits.labels.labels_max = 12;
     let server = setup.start();
     let client = Client::of(&server);
-    // In all, more different labels and sets of labels are sent than may exist at once.
+    // Together, the requests of this test send more different labels, and more combinations of labels, than may
+    // exist at once.
     for number in 0..400_u32 {
         let labels: serde_json::Map<String, Value> =
             (0..8).map(|bit| (format!("n{bit}"), json!(format!("{}", number >> bit & 1)))).take(6).collect();
@@ -333,7 +334,7 @@ fn a_source_has_a_rate_and_bulk_waits_for_it() {
     let server = Setup::new(&dir).limits(|limits| limits.source_documents_per_second = Some(5)).start();
     let client = Client::of(&server);
     let body = |number: u64, source: &str| json!({"id": format!("{source}{number}"), "text": text(number), "labels": {"source": source}});
-    // The allowance of a second is available at once.
+    // The limit is five documents per second. The first five documents are accepted at once, without a pause.
     let statuses: Vec<u16> = (0..12).map(|number| client.post(DOCUMENTS, &body(number, "s")).status).collect();
     assert!(statuses[..5].iter().all(|&status| status == 200) && statuses.contains(&429), "{statuses:?}");
     let refused = (20..40).map(|number| client.post(DOCUMENTS, &body(number, "s"))).find(|answer| answer.status == 429);

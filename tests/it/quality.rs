@@ -164,7 +164,7 @@ fn joined_over_reference_tokens(corpora: &Path, documents: &[Document], mode: &s
     pairs(&std::fs::read_to_string(output.path()).unwrap())
 }
 
-/// Streams the documents, and returns for each its matches, in order.
+/// Streams the documents through the server. Returns the matches of each document, in the order of the documents.
 pub(crate) fn stream(service: &Service, collection: &str, documents: &[Document]) -> Vec<Vec<(String, f64)>> {
     let mut all = Vec::new();
     for part in documents.chunks(4000) {
@@ -264,12 +264,12 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
     assert!(share(pair_recall(0.85)) >= RECALL_AT_85, "recall at J >= 0.85: {line}");
     assert!(precision >= verified.precision_min(), "precision: {line}");
     if let Verified::Exactly(_) = verified {
-        // The truth does not use NFKC, and a few ligatures change a shingle.
+        // The exact truth was computed without NFKC, so shingles with ligatures differ from those of hapax.
         let differ = errors.iter().filter(|error| error.abs() > 1.5e-6).count();
         assert!(differ * 100 <= errors.len() && rmse < 0.001, "{differ} similarities differ: {line}");
     }
     if verified != Verified::Estimate {
-        // If a document has more neighbours than are compared, some of its pairs are missed, but one is always found.
+        // If too many documents are similar, some pairs are missed, but at least one similar document is found.
         assert!(share(pair_recall(THRESHOLD)) >= RECALL_AT_85, "recall at the threshold itself: {line}");
         assert!(share(verdict_recall(THRESHOLD)) >= RECALL_AT_90, "verdicts at the threshold itself: {line}");
     }

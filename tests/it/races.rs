@@ -1,6 +1,7 @@
-//! Check-and-insert is linearizable while documents expire. There are very many races of insertions, replacements and
-//! deletes on few ids and groups, in a collection whose documents live for a second. The answers are replayed in the
-//! commit order. A document may be gone without a delete, but only if it was old enough.
+//! Check-and-insert is linearizable even while documents expire. Many clients insert, replace and delete documents at
+//! the same time. Documents expire after a second. There are few ids and few groups of similar documents, so that the
+//! operations affect each other. Afterwards, a model replays the operations in the commit order and checks each answer.
+//! If a document is gone but was not deleted, it must have been old enough to expire.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -147,7 +148,8 @@ async fn races(count: u64, groups: u64) {
         }));
     }
     let mut events = library::all(writers).await;
-    // An operation that changed nothing has the place of the last change before its decision, and comes after it.
+    // An operation that changed nothing has the same place as the last change before its decision. The change is
+    // sorted first.
     events.sort_by_key(|event| (event.at, !event.did.changes()));
     let mut model = Model::default();
     events.iter().for_each(|event| model.replay(event));
@@ -181,6 +183,6 @@ async fn answers_are_those_of_the_commit_order_while_documents_expire() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a million races are for `make races`"]
 async fn a_million_races() {
-    // One operation in eight finds nothing to do.
+    // One operation in eight finds nothing to do and does not count, so there are about a million races.
     races(1_200_000, 20_000).await;
 }

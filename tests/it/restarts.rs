@@ -149,8 +149,8 @@ async fn ask_on_streams(sender: h2::client::SendRequest<bytes::Bytes>, tally: Ar
                     Tally::count(&tally.unanswered);
                 }
             }
-            // The request was still in the client's own queue when the GOAWAY came. The client sent it after its own
-            // GOAWAY.
+            // The request was still in the client's own queue when the server's GOAWAY came. The server did not begin
+            // this request.
             Err(error) if error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR) => {
                 return Tally::count(&tally.handed_back);
             }

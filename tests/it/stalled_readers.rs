@@ -61,8 +61,8 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
     let (mut stalled, mut streams) = (vec![without_window(&server)], (1..).step_by(2));
     let mut refused = None;
     until("the memory for answers is used up", || {
-        // Only two answers are requested at a time. While an answer is made, it reserves much memory, which the other
-        // answers cannot use. Then it returns most of it.
+        // The server reserves much memory while it makes an answer, and releases most of this memory when the answer
+        // is ready. Only two answers are requested at a time, so that these reservations do not use up the memory.
         for stream in streams.by_ref().take(2) {
             let target = format!("{CHECK}?limit=1000&with=metadata");
             ask(stalled.last_mut().unwrap(), stream, &target, "application/json", text.to_string().as_bytes());

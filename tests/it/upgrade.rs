@@ -132,7 +132,7 @@ fn a_later_format_is_refused_by_name() {
     let parent = tempfile::tempdir().unwrap();
     let data = laid_out(fixtures().last().unwrap(), parent.path());
     let file = data.join("collections/default.sqlite");
-    // The contents of the log also count.
+    // This start moves the contents of the log into the file.
     assert!(Server::start(&data).terminate().success());
     let later = format_of(&file) + 1;
     Connection::open(&file).unwrap().pragma_update(None, "user_version", later).unwrap();
@@ -238,8 +238,8 @@ fn a_fixture_is_made_and_answers_as_recorded() {
     }
 }
 
-/// Inserts a page in two versions with the same text and other labels, and returns whether the writer takes pages.
-/// Pages, labels and captures were introduced in the same format.
+/// Inserts one page twice: the second time with the same text, but with another menu and other labels. Returns whether
+/// the writer supports pages. Pages, labels and captures were introduced in the same format.
 fn insert_pages(writer: &Writer) -> bool {
     let pages = writer.send("POST", "/v1/collections/default/extract", Some(&json!({ "html": "<p>a</p>" })));
     let pages = pages["extractor"].is_number();

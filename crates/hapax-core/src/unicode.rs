@@ -80,8 +80,8 @@ impl CharEntry {
         self.0 & ITSELF != 0
     }
 
-    /// Whether the scalar value folds to one other, [`Mapping::whole`], that never composes with the character before
-    /// it.
+    /// Whether the scalar value folds to one other scalar value, [`Mapping::whole`], that never composes with the
+    /// character before it.
     #[inline(always)]
     pub(crate) fn is_one_other(self) -> bool {
         self.0 & ONE_OTHER != 0

@@ -86,9 +86,10 @@ pub fn spread(sketch: SketchKind) -> f64 {
     }
 }
 
-/// Returns the smallest m whose similarity reaches the threshold. The threshold is taken to nine decimals: 0.8 means
-/// 8/10 and not the double next to it, so that no match exactly at the threshold is lost (k=256, w=8: 205). It is
-/// clamped to 0..=1; NaN requires all slots.
+/// Returns the smallest number of equal slots whose similarity reaches the threshold. The threshold is rounded to nine
+/// decimals: 0.8 means exactly 8/10, not the nearest `f64`. So no match exactly at the threshold is lost. For example,
+/// 205 equal slots of 256, of 8 bits each, are a similarity of exactly 0.8. The threshold is clamped to 0..=1. If it is
+/// NaN, all slots must be equal.
 pub fn matching_min(threshold: f64, shape: SignatureShape) -> u32 {
     let nanos = nanos(threshold);
     if nanos == 0 {

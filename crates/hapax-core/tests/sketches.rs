@@ -134,8 +134,8 @@ fn classic_candidates_follow_the_curve() {
     }
 }
 
-/// A prediction that assumes independent slots is not enough. For `fss` with 100 shingles at J = 0.85, it was 0.99, but
-/// the rate is 0.999.
+/// A prediction that assumes independent slots is not enough. For `fss` with 100 shingles at J = 0.85, it predicts a
+/// rate of 0.99, but the measured rate is 0.999.
 #[test]
 fn verdicts_follow_the_prediction_of_their_sketch_and_number_of_shingles() {
     println!("seed {SEED}");

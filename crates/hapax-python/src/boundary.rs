@@ -197,7 +197,7 @@ pub(crate) unsafe fn fill_view(
 /// Frees what [`fill_view`] allocated.
 ///
 /// # Safety
-/// `view` was filled by [`fill_view`], and this is called once for it.
+/// `view` was filled by [`fill_view`], and this function is called once for each such view.
 pub(crate) unsafe fn release_view(view: *mut ffi::Py_buffer) {
     // SAFETY: the caller says that `fill_view` has set `internal`.
     drop(unsafe { Box::from_raw((*view).internal.cast::<Dimensions>()) });

@@ -190,23 +190,23 @@ pub(crate) fn sign_all(
 ) -> PyResult<()> {
     let mut jobs = VecDeque::new();
     // The other threads begin as soon as there is enough text for them. More text is taken while they sign.
-    let (bytes, ends) = fill(py, source, &mut jobs, if threads == 1 { WINDOW_BYTES } else { ALONE_BYTES })?;
-    if threads == 1 || ends && bytes < ALONE_BYTES {
+    let ends = fill(py, source, &mut jobs, if threads == 1 { WINDOW_BYTES } else { ALONE_BYTES })?;
+    if threads == 1 || ends {
         alone(py, pipeline, source, jobs, sink)
     } else {
         together(py, pipeline, source, jobs, threads, sink)
     }
 }
 
-/// Takes jobs from a source until they have this many bytes. Returns their bytes, and whether the source has ended.
-fn fill(py: Python<'_>, source: &mut Source, jobs: &mut VecDeque<Job>, bytes_min: usize) -> PyResult<(usize, bool)> {
+/// Takes jobs from a source until they have this many bytes. Returns whether the source has ended.
+fn fill(py: Python<'_>, source: &mut Source, jobs: &mut VecDeque<Job>, bytes_min: usize) -> PyResult<bool> {
     let mut bytes = 0;
     while bytes < bytes_min {
-        let Some(job) = source.next(py)? else { return Ok((bytes, true)) };
+        let Some(job) = source.next(py)? else { return Ok(true) };
         bytes += job.bytes;
         jobs.push_back(job);
     }
-    Ok((bytes, false))
+    Ok(false)
 }
 
 /// Checks for signals from time to time, on a thread that is detached from the interpreter.
@@ -273,7 +273,7 @@ fn exception(stop: Stop, source: &Source) -> PyErr {
     }
 }
 
-/// The jobs of one call, between the calling thread and the others.
+/// The jobs of one call, which the calling thread hands to the other threads.
 #[derive(Default)]
 struct Desk {
     state: Mutex<State>,
@@ -288,6 +288,8 @@ struct Desk {
 struct State {
     waiting: VecDeque<(u64, Job)>,
     waiting_bytes: usize,
+    /// The bytes of the jobs that wait, that run, and that are done but not yet taken.
+    held_bytes: usize,
     running: usize,
     done: Vec<(u64, Job, Result<SignedRows>)>,
     is_closed: bool,
@@ -301,16 +303,20 @@ impl Desk {
     fn put(&self, number: u64, job: Job) {
         let mut state = self.state();
         state.waiting_bytes += job.bytes;
+        state.held_bytes += job.bytes;
         state.waiting.push_back((number, job));
         self.work.notify_one();
     }
 
     fn has_room(&self) -> bool {
-        self.state().waiting_bytes < WINDOW_BYTES
+        self.state().held_bytes < WINDOW_BYTES
     }
 
     fn take_done(&self) -> Vec<(u64, Job, Result<SignedRows>)> {
-        std::mem::take(&mut self.state().done)
+        let mut state = self.state();
+        let done = std::mem::take(&mut state.done);
+        state.held_bytes -= done.iter().map(|(_, job, _)| job.bytes).sum::<usize>();
+        done
     }
 
     fn close(&self, cancel: bool) {
@@ -319,12 +325,16 @@ impl Desk {
         self.work.notify_all();
     }
 
-    /// Waits until at least half of the window is taken. If `is_last`, no further jobs will come, and it waits until
-    /// all jobs are done. It waits for at most [`SIGNALS_EVERY`].
+    /// Waits until at most half of a window of text waits for a thread, and until there is room for a job or a job is
+    /// done. If `is_last`, no further jobs will come, and it waits until all jobs are done. It waits for at most
+    /// [`SIGNALS_EVERY`].
     fn wait(&self, is_last: bool) {
         let busy = |state: &mut State| match is_last {
             true => state.running > 0 || !state.waiting.is_empty(),
-            false => state.waiting_bytes > WINDOW_BYTES / 2,
+            false => {
+                let is_full = state.held_bytes >= WINDOW_BYTES && state.done.is_empty();
+                is_full || state.waiting_bytes > WINDOW_BYTES / 2
+            }
         };
         drop(self.news.wait_timeout_while(self.state(), SIGNALS_EVERY, busy));
     }
@@ -384,7 +394,8 @@ fn together(
 fn conduct(py: Python<'_>, desk: &Desk, mut handed: u64, source: &mut Source, sink: &mut Sink<'_>) -> PyResult<()> {
     let (mut ready, mut given, mut ends) = (BTreeMap::new(), 0, false);
     loop {
-        while !ends && desk.has_room() {
+        let begun = Instant::now();
+        while !ends && desk.has_room() && begun.elapsed() < SIGNALS_EVERY {
             match source.next(py)? {
                 Some(job) => {
                     desk.put(handed, job);

@@ -144,7 +144,7 @@ impl Side {
         let (good, after) = (tally.good(), self.scrape(runtime)?);
         if round > 0 {
             let count = format!("{COMMIT_DOCUMENTS}_count");
-            // Refused documents are left out: on a busy machine the server refuses a few of the first ones.
+            // Refused documents are left out: on a busy machine the server refuses a few of the first documents.
             self.rates.push(good.len() as f64 / seconds);
             self.commits.push((sum(&after, &count) - sum(&before, &count)) / seconds);
             self.latencies.add(good).expect("equal bounds");

@@ -14,14 +14,14 @@ use crate::works::{Bulk, Checks, Inserts, Later};
 
 /// The shares of the capacity at which everything is measured.
 const LOADS: [f64; 2] = [0.5, 0.8];
-/// The share of the capacity that inserts use during checks. At the greater of [`LOADS`], the rate of the checks is
-/// lowered, so that both loads together do not exceed it.
+/// The share of the capacity that inserts use during checks. At the greater share of [`LOADS`], the rate of the checks
+/// is lowered, so that both loads together do not exceed that share.
 const WITH: f64 = 0.25;
 /// The largest factor by which the slowest of a thousand checks may be slower during inserts, at the smaller share.
 const RATIO_MAX: f64 = 3.0;
 /// The number of lines in a request of the import, which has one connection.
 const LINES: u64 = 1000;
-/// Each load that runs during checks numbers its documents from another multiple of this number on.
+/// The loads that run during checks begin the numbers of their documents at different multiples of this number.
 const APART: u64 = 1 << 24;
 
 pub(crate) fn run(args: &Args) -> Result<bool> {

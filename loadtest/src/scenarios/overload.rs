@@ -18,7 +18,7 @@ use crate::works::{Checks, Prepared, check_body, path};
 const PREPARED: u64 = 64;
 /// A text that is sent compressed repeats one text of this many bytes.
 const REPEATED: usize = 2048;
-/// The number of the first text of a batch is greater by this than that of the batch before.
+/// The distance between two consecutive batches in the numbers of their first texts.
 const BATCHES_APART: u64 = 16;
 /// The share of refusals that must be fast.
 const REFUSED_QUANTILE: f64 = 0.999;

@@ -47,7 +47,7 @@ def is_worth_it(error: HapaxError, repeatable: bool) -> bool:
     if isinstance(error, ProblemError):
         if error.status == 429:
             return error.retry_after_s is not None
-        # Another code of 503 than `starting` may mean that the work was begun.
+        # A 503 with another code than `starting` may mean that the server has begun the work.
         if error.status == 503 and (repeatable or error.code == "starting"):
             return True
         return repeatable and error.status in (408, 502, 504)

@@ -1,4 +1,5 @@
-//! The parts that the verbs of collections share: the name of a collection, the server, and how an answer is printed.
+//! The parts that the commands about collections share: the name of a collection, the server, and how an answer is
+//! printed.
 
 use std::io::Write;
 

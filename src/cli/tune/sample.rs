@@ -210,7 +210,7 @@ mod tests {
             assert_eq!((reservoir.seen, reservoir.sets.len(), reservoir.shingles), (20, 5, 5));
             reservoir.sets.iter().for_each(|set| counts[set[0] as usize] += 1);
         }
-        // 1,000 are expected for each; five standard deviations are 137.
+        // Each document is expected 1,000 times in a sample. Five standard deviations are 137 times.
         assert!(counts.iter().all(|count| (863..1137).contains(count)), "{counts:?}");
     }
 
@@ -246,7 +246,7 @@ mod tests {
                 counts[a.min(b)][a.max(b)] += 1;
             }
         }
-        // 10,000 are spread over six pairs; five standard deviations are 187.
+        // Each of the six pairs is expected 1,667 times. Five standard deviations are 187 times.
         let found: Vec<_> = counts.iter().flatten().filter(|count| **count > 0).collect();
         assert!(found.len() == 6 && found.iter().all(|count| count.abs_diff(1667) < 187), "{counts:?}");
     }

@@ -146,8 +146,8 @@ impl Opener {
         }
     }
 
-    /// Opens a collection through its cell, or waits until another request has opened it. `None`: the collection was
-    /// dropped.
+    /// Opens a collection and stores it in its cell. If another request is already opening the collection, waits for
+    /// that request instead. Returns `None` if the collection was dropped.
     pub(super) async fn open(
         self: Arc<Self>,
         cell: Cell,

@@ -29,9 +29,9 @@ pub(in crate::collections) struct Registry {
     collections_max: usize,
     /// The settings of a loaded collection, if its file has only a spec.
     default_settings: Settings,
-    /// It is locked while a collection is created or dropped.
+    /// Locked while a collection is created or dropped.
     changing: tokio::sync::Mutex<()>,
-    /// It is locked while a collection is loaded. Creations and drops do not wait for it.
+    /// Locked while a collection is loaded. Creations and drops do not wait for this lock.
     loading: Arc<tokio::sync::Mutex<()>>,
 }
 

@@ -25,8 +25,8 @@ use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, Terms, VerdictContext, empty_verdict,
 };
 
-/// The turns for checks in crowded buckets. There are half as many as processors, so that the other processors stay
-/// free.
+/// The turns for checks in crowded buckets. The number of turns is half the number of processors, so that half of the
+/// processors stay free.
 static CROWDED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new((cpu::cores() / 2).max(1))));
 /// The maximum number of checks that wait for a turn of [`CROWDED`]. If more checks waited, they would occupy the
 /// places that other requests need.

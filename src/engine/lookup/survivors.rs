@@ -202,7 +202,7 @@ fn compare(query: &ShingleQuery<'_>, set: &ShingleSet) -> Compared {
 /// Sorts documents, best first. If shingles have been compared, their result is used instead of the estimate.
 fn rank(ranked: &mut [Ranked], terms: &Terms) {
     // The most similar document comes first, so the order of values is reversed. Different fractions of shingles differ
-    // as floating-point numbers too: documents have far less than 2^26 shingles.
+    // as floating-point numbers too: documents have far fewer than 2^26 shingles.
     let value = |ranked: &Ranked| terms.value(ranked.found.matching, ranked.overlap);
     ranked.sort_unstable_by(|a, b| {
         let by_content = b.found.same_content.cmp(&a.found.same_content);

@@ -147,7 +147,7 @@ mod tests {
         class.fade(0.5);
         class.add(&PREDICTED, &[0.25]);
         let mean = class.mean().unwrap();
-        // Half a document with two candidates, and one document with one candidate.
+        // The first document counts half and has two candidates. The second one counts in full and has one candidate.
         assert_eq!((mean.observed, mean.observed_similarity), (2.0 / 1.5, 0.5));
     }
 

@@ -26,9 +26,9 @@ const LEAVING_CHECK: Duration = Duration::from_millis(20);
 const REPORTS_FORGOTTEN: usize = 1024;
 /// How long the committer removes documents from memory before it looks for the next writes.
 const REMOVAL: Duration = Duration::from_millis(2);
-/// The maximum that [`REMOVAL`] is extended to if decisions are slow.
+/// The longest time that replaces [`REMOVAL`] if decisions are slow.
 const REMOVAL_MAX: Duration = Duration::from_millis(10);
-/// The number of documents that are removed from memory while decisions wait.
+/// The number of documents that are removed from memory before the committer checks whether to release the lock.
 const REMOVED_AT_ONCE: usize = 8;
 
 /// After a transaction failed because of damaged data, at most this many transactions have only one decision each.

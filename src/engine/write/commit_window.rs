@@ -1,16 +1,16 @@
 //! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync. A
-//! transaction begins when as many writes wait for it as recent transactions contained. It also begins when a window
-//! has passed since the last transaction began. Many clients therefore usually cause at most one sync in each window.
-//! They cause more if the same number of writes waits again before the window ends. If only inserts of streams
-//! (*patient* writes) wait, and many more are coming, the transaction waits for [`PATIENCE`]: a sync costs as much for
-//! a hundred documents as for twenty. `commit.rs` writes the transactions.
+//! transaction begins when the number of waiting writes reaches the usual size of recent transactions. It also begins
+//! when a window has passed since the last transaction began. Many clients therefore usually cause at most one sync in
+//! each window. They cause more syncs if that number of writes waits again before the window ends. If only inserts of
+//! streams (*patient* writes) wait, and many more are coming, the transaction waits for [`PATIENCE`], because a sync of
+//! a hundred documents costs no more than a sync of twenty. `commit.rs` writes the transactions.
 
 use std::time::{Duration, Instant};
 
 /// A transaction of patient writes begins at most this long after the last transaction began.
 const PATIENCE: Duration = Duration::from_millis(4);
-/// Patient writes continue to wait if at least this many new writes have come since the count in `waited`. If fewer
-/// patient writes wait, they are treated like other writes.
+/// Patient writes continue to wait if the number of waiting writes has grown by at least this much since `waited` was
+/// set. If fewer patient writes than this wait, they are treated like writes that are not patient.
 const COMING_MIN: usize = 8;
 
 #[derive(Debug)]

@@ -20,8 +20,8 @@ use crate::verdicts::{Result, empty_verdict};
 pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<bool>> {
     let turn = writes.turns().take(&id).await?;
     beside(writes, move |writes| {
-        // The commit order is opened even if there is nothing to delete. This fails if writes are refused, because then
-        // an insert that failed may still be on disk.
+        // The decision lock is taken even if there is nothing to delete. If writes are refused, this returns the error:
+        // a failed insert of this id may be on disk.
         let (existing, mut order) = found_and_open(writes, &id)?;
         let leaves = existing.as_ref().map(|existing| heir_is_link(writes.lookup(), &order, existing.record.seq));
         Ok(match (rules::of_delete(leaves), existing) {

@@ -221,8 +221,8 @@ impl<'a> Deciding<'a> {
         with_representatives(lookup, order, &mut search, &query, self.leaving());
         let mut judgement = Judgement::of(search);
         if let Some(shingles) = shingle_query(made, policy.terms) {
-            // New documents may arrive as fast as others are compared. Their shingles are in memory, so later attempts
-            // compare them whatever their length.
+            // While documents are compared, new ones may arrive as fast. The shingles of new documents are in memory,
+            // so later attempts compare them here, whatever their length.
             let in_passing = if attempt < ATTEMPTS / 2 { IN_PASSING } else { u64::MAX };
             let (records, bounds) = (lookup.records(), lookup.read_bounds());
             let left = self.survivors.settle(&shingles, &mut judgement, records, bounds, in_passing);

@@ -11,8 +11,8 @@ use crate::store::Additions;
 use crate::types::{DocId, Merged, PayloadDigest, Verdict};
 use crate::verdicts::{Attached, InsertOptions, Kept, Made};
 
-/// Metadata up to this length is not counted, because all writes that may wait have only some megabytes of such
-/// metadata together.
+/// Metadata up to this length, in bytes, is not counted: even if the queue is full of writes with such metadata, their
+/// metadata takes only some megabytes in total.
 const METADATA_BYTES_FREE: usize = 1024;
 
 /// A document to insert, with its options.
@@ -47,8 +47,8 @@ impl Insertion {
         !self.options.with_metadata && self.payload_digest().is_none()
     }
 
-    /// Returns the size of its payload and its metadata, which are in memory until the document is on disk; 0 if they
-    /// are small.
+    /// Returns the size of the document's payload and metadata, which are in memory until the document is on disk; 0 if
+    /// they are small.
     pub(super) fn waiting_bytes(&self) -> usize {
         let kept = self.made.kept.as_ref().filter(|kept| kept.payload.is_some()).map_or(0, Kept::bytes);
         let metadata = self.attached.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());

@@ -55,7 +55,7 @@ pub(super) enum Work {
 pub(super) enum Alone {
     Settings(Changeable),
     Golden(Arc<Vec<GoldenPair>>),
-    /// Removes documents that were deleted by label.
+    /// Removes from the disk a part of the documents that a deletion by label must still remove.
     RemoveDoomed(Arc<Part>),
     Statistics(Arc<Vec<StoredStatistics>>),
     /// The new state of a job.
@@ -120,7 +120,7 @@ pub(super) enum Step {
 /// The documents that a deletion by label removes from the index.
 #[derive(Debug)]
 pub(super) struct DoomedDocuments {
-    /// The number of the deletion.
+    /// The number of the deletion in the list of jobs, which is also its position in the commit order.
     pub number: Seq,
     /// The documents in order of `seq`, with their labels as decided.
     pub documents: Vec<(Seq, Place, LabelSet)>,
@@ -139,7 +139,7 @@ pub(super) struct Relabelling {
 }
 
 impl Relabelling {
-    /// Counts the document for its new labels as soon as these are decided.
+    /// Counts the document for its new labels instead of its former ones. Call this when the change is decided.
     pub(super) fn decided(&self, lookup: &Lookup, order: &mut Order) {
         order.relabelled.insert(self.place, self.to);
         lookup.index().count_labels(self.from, false);

@@ -29,7 +29,8 @@ impl PayloadBudget {
 
 /// The bytes that may wait in one collection, and how many of them are free.
 pub(super) struct PayloadRoom {
-    /// A semaphore with as many permits as `all`. Its taken permits show how many bytes of this collection wait.
+    /// A semaphore with the same number of permits as `all`. The permits that are taken show how many bytes of this
+    /// collection wait.
     own: Arc<Semaphore>,
     all: PayloadBudget,
     wait_max: Duration,

@@ -297,7 +297,7 @@ mod tests {
         assert!(budget.room().fit(1 << 19).is_ok());
     }
 
-    /// A large request that waits blocks no small ones, and gets its memory once enough is free.
+    /// A large request that waits does not block small requests, and gets its memory once enough is free.
     #[tokio::test]
     async fn small_rooms_pass_a_large_one_that_waits() {
         let budget = Budget::new(8 << 20).keeping_some_for_small_ones(1 << 20);

@@ -41,7 +41,7 @@ const NEXT_AFTER: Duration = Duration::from_millis(20);
 /// A connection that has answered within this time keeps its place, unless another client has waited this long for a
 /// place.
 const SPARED: Duration = Duration::from_secs(1);
-/// How long a client may leave all of its answers unread before its place may be given to another one.
+/// How long a client may leave all of its answers unread before its place may be given to another client.
 pub(super) const UNREAD_SPARED: Duration = Duration::from_secs(5);
 /// How many of the longest idle connections one lookup returns. A lookup goes through all connections, so one lookup
 /// finds several of them.
@@ -121,7 +121,7 @@ impl Places {
     /// than `spared` ago.
     pub(crate) fn make_room(&self, spared: Duration) -> bool {
         let mut oldest = self.oldest.lock();
-        // Two rounds: the first uses the last lookup, the second a new one.
+        // The first round uses the last lookup, and the second round makes a new one.
         for _ in 0..2 {
             // A connection that has answered a request since the lookup is no longer one of the longest idle.
             while let Some((since, activity)) = oldest.pop() {

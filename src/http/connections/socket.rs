@@ -26,7 +26,7 @@ pub(crate) struct Socket {
     timeout: Duration,
     /// The end of the time limit of the waiting write; `None` if no write is waiting.
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Whether the server has ended its direction, and whether the client has ended its own.
+    /// Whether the server has ended its direction of the stream, and whether the client has ended the other direction.
     ended: (bool, bool),
     leaving: Arc<Semaphore>,
 }
@@ -93,7 +93,7 @@ impl Drop for Socket {
 async fn linger(mut stream: TcpStream, _place: OwnedSemaphorePermit) {
     let mut piece = [0; 4096];
     let drain = async { while matches!(stream.read(&mut piece).await, Ok(read) if read > 0) {} };
-    // It does not matter whether the stream ends or this times out.
+    // It does not matter whether the stream ends or the wait times out.
     let _ = tokio::time::timeout(LINGER_TIME, drain).await;
 }
 

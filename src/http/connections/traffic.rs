@@ -7,8 +7,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A client may send this many bytes for each byte of its requests and answers. If a body arrives byte by byte, each
-/// byte in its own DATA frame and TLS record, each byte takes 32 bytes.
+/// A client may send this many bytes for each byte of its requests and answers. If each byte of a body arrives in its
+/// own DATA frame and TLS record, it takes 32 bytes.
 const OVERHEAD_MAX: u64 = 40;
 /// A client may send this many bytes in addition to the bytes that [`OVERHEAD_MAX`] allows.
 const OVERHEAD_SPARED: u64 = 1024 * 1024;

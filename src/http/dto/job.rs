@@ -12,7 +12,7 @@ use crate::http::json::Object;
 use crate::http::query::choice;
 use crate::types::{CollectionName, Job, LabelDeletion, Merge, OnDuplicate, OnExisting, Seq};
 
-/// A job. Fields that belong to the other kind of job are absent.
+/// A job: a merge or a deletion. Fields that only the other of these two has are absent.
 #[derive(Debug, Serialize)]
 pub struct JobBody {
     job: String,

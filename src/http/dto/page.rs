@@ -45,8 +45,8 @@ impl ExtractedBody {
         Self { text, page: facts.into(), extractor: crate::extract::EXTRACTOR_VERSION }
     }
 
-    /// Returns an upper bound of the size of such an answer as JSON, for a page of this many bytes. JSON needs up to
-    /// six bytes for a control character.
+    /// Returns an upper bound of the size of an answer of this type as JSON, for a page of this many bytes. JSON needs
+    /// up to six bytes for a control character.
     pub fn bytes_max(page_bytes: usize) -> usize {
         6 * page_bytes + PageFacts::JSON_BYTES_MAX
     }

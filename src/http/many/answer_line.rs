@@ -8,7 +8,7 @@ use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::{VerdictBody, text};
 use crate::http::error::ProblemBody;
 
-/// The kind of most lines in an answer.
+/// The kind of a line with a verdict. Most lines have this kind.
 pub(super) const VERDICT: &str = "verdict";
 
 /// One line.

@@ -91,7 +91,7 @@ impl LineSource {
     }
 
     /// Returns the next line once the client's limits allow it. A long line does not wait here, because it holds a
-    /// place and memory that others need.
+    /// place and memory that other requests need.
     async fn paid_line(&mut self) -> Result<Option<NumberedLine>, Problem> {
         self.feed.settle(&mut self.shutdown).await?;
         let line = self.next_line().await?;

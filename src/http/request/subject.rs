@@ -94,14 +94,14 @@ async fn raw_text(
     rest.begin()?;
     quota.take_documents(1)?;
     match first {
-        // A short text is signed immediately on this thread, like JSON of this length.
+        // A short text is signed at once on this thread, as is a short text in JSON.
         Slice::Last(bytes) if bytes.len() <= LONG_BYTES_MIN => {
             notes.turn().take()?;
             let content = document::from_raw(None, bytes.into(), invalid)?.content;
             Ok(SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() })
         }
         first => {
-            // Such a request may last for hours, and must not hold a place that other requests need.
+            // A request with a longer text may last for hours, and must not hold a place that other requests need.
             let place = state.text_stream_place()?;
             let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
             Ok(SubjectContent::Streamed(Box::new(StreamedText {

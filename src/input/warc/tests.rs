@@ -218,7 +218,8 @@ fn told(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.splitn(3, ' ').last().unwrap()).collect()
 }
 
-// Otherwise, the author of any archived page could add false pages of other sites to the archive.
+// A record inside a page must not count. Otherwise, the author of any archived page could add false pages of other
+// sites to the archive.
 #[test]
 fn a_page_that_looks_like_records_hides_no_record_in_it() {
     let fake = [b"\r\n\r\n".as_slice(), &page("https://victim.example/", "fake")].concat();

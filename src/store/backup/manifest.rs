@@ -19,7 +19,7 @@ pub(super) const FILE: &str = "manifest.json";
 const FORMAT: u64 = 2;
 /// The format of all other backups. Versions that do not know series can restore them.
 const FORMAT_WITHOUT_SERIES: u64 = 1;
-/// A manifest of ten thousand collections is shorter than this.
+/// The maximum size of a manifest, in bytes. A manifest of ten thousand collections is smaller.
 const BYTES_MAX: u64 = 64 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 

@@ -155,7 +155,8 @@ pub(in crate::store) fn loading(path: &Path) -> PathBuf {
     with_suffix(path, LOADING)
 }
 
-/// Returns an empty file without a name, on the disk of `path`. Only one is made at a time.
+/// Creates an empty temporary file on the file system of `path`, and removes its name at once. Its space is freed when
+/// it is closed. For each `path`, only one call may run at a time.
 pub fn spool(path: &Path) -> io::Result<File> {
     let path = with_suffix(path, SPOOL);
     let mut options = File::options();
@@ -203,7 +204,7 @@ pub(in crate::store) fn orphan(path: &Path) -> Option<PathBuf> {
     of_sqlite.map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
 }
 
-/// Syncs the directory that `path` is in, so that its name is on disk.
+/// Syncs the parent directory of `path`, so that the name of the file at `path` is on disk.
 pub(in crate::store) fn sync_parent(path: &Path) -> io::Result<()> {
     sync_dir(parent(path))
 }

@@ -41,7 +41,7 @@ impl Tally {
     }
 }
 
-/// The rows that the tables must hold.
+/// For each table, the number of rows that it must have, and the sum of their checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct Ledger {
     pub(in crate::store) signatures: Tally,

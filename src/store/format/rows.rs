@@ -238,10 +238,10 @@ impl<'a> DocumentRow<'a> {
         if this.sum(buffer) == sum { Ok((this, sum)) } else { Err(WRONG_SUM) }
     }
 
-    /// Checks that all parts can be read. `readable` is a verdict that is known to be readable, or empty. It is
-    /// replaced by the verdict of this row.
+    /// Checks that all parts can be read. `readable` is a verdict that is known to be readable, or empty. If the verdict
+    /// of this row can be read, it is stored there.
     pub(in crate::store) fn check(&self, readable: &mut Vec<u8>) -> Result<(), Flaw> {
-        if readable != self.verdict {
+        if readable.is_empty() || readable != self.verdict {
             self.verdict()?;
             readable.clear();
             readable.extend_from_slice(self.verdict);
@@ -386,4 +386,33 @@ pub(in crate::store) fn is_given(flags: u8) -> bool {
 
 fn flags(linked: bool, given: bool) -> u8 {
     (if linked { LINKED } else { 0 }) | (if given { GIVEN } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verdict_is_checked_unless_it_is_the_last_one_that_could_be_read() {
+        let verdict = r#"{"verdict":"unique","threshold":0.8,"candidates":0,"complete":true}"#;
+        let row = |verdict: &'static str| DocumentRow {
+            seq: Seq(1),
+            id: b"a",
+            metadata: None,
+            content: [0; 16],
+            flags: 0,
+            first_seen_ms: 0,
+            shingles: None,
+            verdict: verdict.as_bytes(),
+            id_first_seen_ms: None,
+            page: None,
+            capture_date: None,
+            payload_digest: None,
+        };
+        let mut readable = Vec::new();
+        for (verdict, is_sound) in [("", false), (verdict, true), (verdict, true), ("{}", false), ("", false)] {
+            assert_eq!(row(verdict).check(&mut readable).is_ok(), is_sound, "{verdict:?}");
+        }
+        assert_eq!(readable, verdict.as_bytes());
+    }
 }

@@ -38,7 +38,7 @@ impl LogBound {
 
     /// Returns whether the writer must finish the log before the next commit.
     pub(super) fn is_reached(&self) -> bool {
-        // If this is true, an attempt would fail or take long. The reader that prevented the last attempt, perhaps a
+        // If `in_vain`, an attempt would fail or take long. The reader that prevented the last attempt, perhaps a
         // backup, may still be reading. Or the thread still has so much work that a commit would wait long here.
         let in_vain = self.behind_bytes > LOG_BYTES_MAX && self.log_bytes < self.finish_last_bytes;
         self.log_bytes >= self.finish_at_bytes && !in_vain

@@ -250,7 +250,7 @@ fn check(place: &mut Place, from: &mut Unstructured<'_>) -> Result<()> {
     if let Some(read) = ShingleSet::from_bytes(&bytes, len) {
         assert_eq!(read.len(), len);
     }
-    // The position before the one of this record is for the deletion of the previous record.
+    // Each record takes two positions: one for the deletion of the previous record, then its own.
     let seq = place.seq + 2;
     let made = record(from, seq)?;
     place.store(&made);

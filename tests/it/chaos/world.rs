@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// The groups that writers use.
 pub const GROUPS: u64 = 6;
-/// The group of a document that only expires.
+/// The group of a document that is removed only by expiry.
 pub const GHOSTS: u64 = GROUPS;
 /// The group of a document that no merge can store.
 pub const POISON: u64 = GROUPS + 1;

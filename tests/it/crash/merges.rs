@@ -93,12 +93,12 @@ impl Merges {
     pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
         let Some(staging) = &mut self.staging else { return self.fill(server) };
         let Some(documents) = &staging.documents else {
-            // The creation of the collection or its documents were refused.
+            // The server refused to create the collection, or refused its documents.
             self.staging = None;
             return Ok(());
         };
         let Some(merge) = &mut staging.merge else { return self.begin(server) };
-        // It is known after the next start whether the merge has begun.
+        // Without the name of the job, it is unknown until the next start whether the merge has begun.
         let Some(job) = &merge.job else { return Ok(()) };
         let url = server.url(&format!("/v1/jobs/{job}"));
         if self.random.random_bool(0.2) {

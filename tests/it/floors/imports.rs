@@ -95,7 +95,7 @@ impl Reader<'_> {
         for block in self.blocks.iter().rev() {
             for import in block {
                 let found = match &import.name {
-                    // The path of the import itself is resolved outside its block.
+                    // The path in a `use` is resolved as if the `use` were outside its block.
                     Some(name) if *name == path[0] => {
                         let whole: Vec<String> = import.path.iter().chain(&path[1..]).cloned().collect();
                         self.modules.resolve(self.module, &whole)

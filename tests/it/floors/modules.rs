@@ -140,7 +140,7 @@ impl Modules {
         if !deeper.is_empty() {
             return deeper;
         }
-        // The parts after a type or an enum belong to the file that defines it.
+        // After a type, a path may continue, for example to a variant of an enum. The target is still the type.
         found.into_iter().filter(|target| !matches!(target, Target::Module(_))).collect()
     }
 

@@ -316,7 +316,7 @@ fn guessing_keys_is_limited_by_address_and_valid_keys_are_not() {
     let (stranger, guesser) = (Client::of(&server), Client::of(&server).key("guess"));
     let answers: Vec<_> = (0..20).map(|_| guesser.get("/v1/version").status).collect();
     assert!(answers.contains(&401) && answers.contains(&429), "{answers:?}");
-    // The client waits at most as long as the server says.
+    // The refusal says that the client must wait for one second.
     let refused =
         (0..20).map(|_| stranger.get("/nowhere")).find(|answer| answer.status == 429).expect("over the limit");
     assert_eq!(wait(&refused, "address_limits.requests_per_second"), 1);

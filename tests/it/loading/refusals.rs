@@ -87,6 +87,16 @@ fn a_wrong_row_is_named_with_its_column() {
     }
 }
 
+/// Rows are read in batches, and looked up in groups.
+#[test]
+fn an_error_names_the_row_in_the_file() {
+    for row in [1, 63, 64, 65, 128, 4095, 4096, 4097, 4999] {
+        let id = |n| if n == row { "page/0".to_owned() } else { format!("page/{n}") };
+        let error = refusal(&dir(), &Table::of((0..5000).map(|n| (id(n), text(n)))).bytes());
+        assert!(error.contains(&format!("row {row}, column `id`: an earlier row has the same id")), "{error}");
+    }
+}
+
 fn array(values: impl arrow_array::Array + 'static) -> ArrayRef {
     std::sync::Arc::new(values)
 }

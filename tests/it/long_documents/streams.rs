@@ -170,7 +170,7 @@ fn a_stream_takes_its_time_while_it_flows_and_is_given_up_when_it_trickles() {
     let mut seen = Vec::new();
     while !seen.starts_with(b"HTTP/1.1 408") {
         assert!(since.elapsed() < Duration::from_secs(20), "a byte now and then holds the place");
-        // Both writes may fail after the server has closed the connection. Its answer can still be read.
+        // This write fails if the server has already closed the connection. The server's answer can still be read.
         let _ = trickling.0.write_all(b"1\r\na\r\n");
         let mut piece = [0; 1000];
         if let Ok(read) = trickling.0.read(&mut piece) {

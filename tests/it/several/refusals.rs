@@ -27,8 +27,8 @@ fn a_list_must_have_each_name_once_and_not_that_of_the_path() {
         };
         for (listed, why) in [
             ("", "at least one other"),
-            ("b,", "`` is none"),
-            ("B", "`B` is none"),
+            ("b,", "`` is not a name"),
+            ("B", "`B` is not a name"),
             ("b,a", "`a`, which is always asked first"),
             ("b,c,b", "`b` twice"),
             (&*many, "names 16 collections; at most 15"),

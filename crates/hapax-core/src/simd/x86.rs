@@ -129,7 +129,7 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SELECT_SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // 256 bits, one for each slot. Fewer slots are repeated, so bits of a value above the slot number do not matter.
+    // One bit for each slot. Fewer than 256 are repeated, so that a value's bits above its slot number do not matter.
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
     // In late rounds hardly any value is selected, and the processor predicts that. It cannot predict earlier rounds.
     let few = words.iter().map(|word| word.count_ones()).sum::<u32>() <= 256 / 32;

@@ -49,7 +49,7 @@ pub fn verdict_probability(
     let slots = (f64::from(shape.k) / (spread * spread)).round();
     // The bound is half a slot below the smallest sufficient number. It is scaled to the changed number of slots.
     let enough_spread = tail(slots as u32, s, (f64::from(least) - 0.5) * slots / f64::from(shape.k) + 0.5);
-    // The share of candidates is the same among all documents with enough equal slots.
+    // Among pairs with enough equal slots, the share of candidates is assumed not to depend on the spread.
     (both / enough * enough_spread).clamp(0.0, 1.0)
 }
 

@@ -24,6 +24,14 @@ impl Held {
             Self::Encoded(bytes) => std::str::from_utf8(bytes).expect("Python encoded it as UTF-8"),
         }
     }
+
+    /// Returns the same text without reading all of it.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Ascii(text) => text.as_bytes(),
+            Self::Encoded(bytes) => bytes,
+        }
+    }
 }
 
 /// Returns a text that stays alive. If it has a lone surrogate, the exception names `place` as its position.
@@ -67,7 +75,7 @@ impl Listed {
         while texts.len() < JOB_ROWS_MAX && bytes < JOB_BYTES {
             let Some(item) = iterator.next() else { break };
             let text = text_of(&item?, first + texts.len())?;
-            bytes += text.as_ref().map_or(0, |text| text.as_str().len());
+            bytes += text.as_ref().map_or(0, |text| text.as_bytes().len());
             texts.push(text);
         }
         Ok((!texts.is_empty()).then_some((Texts::Listed(texts), bytes)))

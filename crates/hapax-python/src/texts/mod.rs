@@ -67,14 +67,13 @@ impl Job {
         }
     }
 
-    /// Fetches the beginning of a text from memory, if there is such a row. Texts of a list lie anywhere, so the processor
-    /// cannot guess where the next one begins. Those of a column follow each other.
+    /// Fetches the beginning of a row's text from memory, if the row exists. Texts of a list can be anywhere in memory,
+    /// so the processor cannot guess where the next one begins. Texts of a column follow each other.
     pub(crate) fn prefetch(&self, row: usize) {
         if let Texts::Listed(texts) = &self.texts
             && let Some(Some(text)) = texts.get(row)
         {
-            let bytes = text.as_str().as_bytes();
-            bytes.iter().take(FETCHED_BYTES).step_by(LINE_BYTES).for_each(hapax_core::prefetch);
+            text.as_bytes().iter().take(FETCHED_BYTES).step_by(LINE_BYTES).for_each(hapax_core::prefetch);
         }
     }
 }
