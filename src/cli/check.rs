@@ -1,11 +1,13 @@
 //! `hapax check`: looks documents up on a running server or in a data directory, and prints verdicts.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
+use clap::Parser;
 use serde::Serialize;
 
 use super::bulk::{self, Order};
@@ -43,6 +45,7 @@ use crate::verdicts::check_threshold;
   hapax check --html page.html | jq .page
   hapax check --html page.html --extracted              print the text; look nothing up
   jq -c '{id: .url, text: .body}' crawl.jsonl | hapax check - | jq -r 'select(.duplicate_of) | .id'
+  hapax check --duplicates-only new.jsonl | jq -c '[.id, .duplicate_of]'
   hapax check --collection crawl --collections main,archive new.jsonl
   hapax check --data-dir ./hapax-data new.jsonl         without a server
 
@@ -88,6 +91,19 @@ pub struct Args {
     /// Print the text of the page that would be compared, and look nothing up
     #[arg(long, requires = "html")]
     extracted: bool,
+    /// Print only the verdicts on documents that have a duplicate, and the errors
+    #[arg(long)]
+    duplicates_only: bool,
+    /// Rows without a content were left out by a load, so they are no errors.
+    #[arg(skip)]
+    after_load: bool,
+}
+
+/// The arguments alone, as a command of their own.
+#[derive(clap::Parser)]
+struct Whole {
+    #[command(flatten)]
+    args: Args,
 }
 
 /// The counts so far, and the output for the verdicts.
@@ -97,10 +113,24 @@ struct Report {
     failed: u64,
     /// The lines that are not documents. Each is reported at its place in the input.
     unreadable: VecDeque<(Origin, Reason)>,
+    duplicates_only: bool,
     broken: Option<io::Error>,
 }
 
 impl Args {
+    /// Returns the arguments that look up each row of a loaded file in the new collection.
+    pub(super) fn after_load(file: &Path, collection: &str, server: &ServerArgs) -> Self {
+        let mut args = Whole::parse_from([OsStr::new("check"), OsStr::new("--"), file.as_os_str()]).args;
+        (args.collection, args.server) = (collection.to_owned(), server.clone());
+        (args.duplicates_only, args.after_load) = (true, true);
+        args
+    }
+
+    /// The same in a data directory.
+    pub(super) fn offline(self, data_dir: Option<PathBuf>, config: Option<PathBuf>) -> Self {
+        Self { data_dir, config, ..self }
+    }
+
     fn scope(&self) -> Result<Scope> {
         Scope::new(self.scope.clone()).map_err(|error| anyhow!("--scope: {error}"))
     }
@@ -119,6 +149,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         duplicates: 0,
         failed: 0,
         unreadable: VecDeque::new(),
+        duplicates_only: args.duplicates_only,
         broken: None,
     };
     match &args.data_dir {
@@ -148,7 +179,8 @@ fn each_chunk(
 ) -> Result<()> {
     let mut outcome = Ok(());
     let mut give = |chunk: Chunk| {
-        report.unreadable.extend(chunk.failures.iter().cloned());
+        let is_error = |reason: &Reason| !(args.after_load && matches!(reason, Reason::NoField(_)));
+        report.unreadable.extend(chunk.failures.iter().filter(|(_, reason)| is_error(reason)).cloned());
         outcome = check(&chunk, report);
         report.unreadable_before(u64::MAX);
         if let Some(error) = report.broken.take() {
@@ -251,9 +283,18 @@ impl Report {
             return self.failure(origin, Unreadable::answer());
         };
         let is = |name: &str, values: &[&str]| fields.get(name).is_some_and(|value| values.contains(&value.get()));
-        self.failed += u64::from(is("kind", &["\"error\""]));
-        self.duplicates += u64::from(is("verdict", &["\"near_duplicate\"", "\"exact_duplicate\""]));
-        self.write(origin, placed(&fields, &PlaceFields::in_file(origin)).as_bytes());
+        let is_error = is("kind", &["\"error\""]);
+        let is_duplicate = is("verdict", &["\"near_duplicate\"", "\"exact_duplicate\""]);
+        self.failed += u64::from(is_error);
+        self.duplicates += u64::from(is_duplicate);
+        if is_error || self.shows(is_duplicate) {
+            self.write(origin, placed(&fields, &PlaceFields::in_file(origin)).as_bytes());
+        }
+    }
+
+    /// Returns whether a verdict is printed.
+    fn shows(&self, is_duplicate: bool) -> bool {
+        is_duplicate || !self.duplicates_only
     }
 
     fn failure(&mut self, origin: &Origin, error: Unreadable) {
@@ -349,7 +390,11 @@ impl Offline {
             });
             match verdict {
                 Ok(verdict) => {
-                    report.duplicates += u64::from(verdict.verdict().kind.is_duplicate());
+                    let is_duplicate = verdict.verdict().kind.is_duplicate();
+                    report.duplicates += u64::from(is_duplicate);
+                    if !report.shows(is_duplicate) {
+                        continue;
+                    }
                     let verdict = VerdictBody::joint(self.collection.name(), verdict, String::new);
                     report.write_line(origin, &VerdictLine { kind: "verdict", place, verdict });
                 }

@@ -38,8 +38,8 @@ const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Dupli
 /// documents is consistent, but the export as a whole is not.
 ///
 /// A cluster is a document together with its stored duplicates. Its representative is the document that has been stored
-/// the longest. Duplicates are stored only if they were inserted with on_duplicate=link or on_duplicate=store. With the
-/// default, skip, duplicates are not stored, so there are no clusters and no pairs.
+/// the longest. Duplicates are stored only if they were inserted with on_duplicate=link or on_duplicate=store. The
+/// default is on_duplicate=skip. Then duplicates are not stored, so there are no clusters and no pairs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax export > documents.jsonl

@@ -15,8 +15,8 @@ use super::exit::ExitStatus;
 use super::files::matching;
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::plural::plural;
-use super::progress;
 use super::signals::interruption;
+use super::{check, import, progress};
 use crate::collections::offline;
 use crate::config::{self, Sources};
 use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice, check_same, is_of_pipe};
@@ -34,13 +34,14 @@ const STEPS: u64 = 1000;
 #[command(after_help = "Examples:
   hapax load signatures.parquet --collection crawl-2026-48
   hapax load 'part-*.parquet' --collection crawl-2026-48 --data-dir ./hapax-data     without a server
+  hapax load signatures.parquet --collection crawl-2026-48 --check | jq -c '[.id, .duplicate_of]'
   hapax export --data-dir ./restored --parquet --output all.parquet && hapax load all.parquet --collection copy
 
 The files need the columns \"id\" and \"signature\"; docs/load.md describes the other columns. Several
 files become one collection, in the order in which they are given.
 
-Exit status: 0 the collection was created; 2 the load failed; 130 (with --data-dir) a second signal
-stopped the load.")]
+Exit status: 0 done; 1 some rows are similar to others (--check), or failed (--decide); 2 the load failed;
+130 (with --data-dir) a second signal stopped the load.")]
 pub struct Args {
     /// Parquet files of signatures
     #[arg(value_name = "FILE", required = true)]
@@ -57,10 +58,20 @@ pub struct Args {
     /// its section [default_collection]
     #[arg(long, value_name = "FILE", requires = "data_dir")]
     config: Option<PathBuf>,
+    /// Afterwards, look each row up in the new collection. Print the rows that are similar to another one, as hapax check
+    /// --duplicates-only does
+    #[arg(long)]
+    check: bool,
+    /// Add the rows to a collection that exists: look each row up, and decide on it as hapax import does
+    #[arg(long, conflicts_with_all = ["check", "data_dir"])]
+    decide: bool,
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let name = CollectionName::new(&args.collection).map_err(|error| anyhow!("--collection: {error}"))?;
+    if args.decide {
+        return import::run(&import::Args::usual(&args.files, &args.collection, &args.server));
+    }
     let paths = matching(&args.files)?;
     // All files are opened before anything is sent, so that an error in the last file is found at once.
     let files = paths.iter().map(|path| Ok(LoadFile::open(source(path)?)?)).collect::<Result<Vec<_>>>()?;
@@ -85,7 +96,20 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     if empty > 0 {
         writeln!(std::io::stderr().lock(), "left out {empty} row{} without a signature", plural(empty))?;
     }
-    Ok(ExitStatus::Fine)
+    if args.check { report_similar(args, &paths) } else { Ok(ExitStatus::Fine) }
+}
+
+/// Prints the rows that are similar to another row.
+fn report_similar(args: &Args, paths: &[PathBuf]) -> Result<ExitStatus> {
+    let mut status = ExitStatus::Fine;
+    for path in paths {
+        let check = check::Args::after_load(path, &args.collection, &args.server);
+        let found = check::run(&check.offline(args.data_dir.clone(), args.config.clone()));
+        if found.context("the collection was created, but not all rows could be looked up")? == ExitStatus::Found {
+            status = ExitStatus::Found;
+        }
+    }
+    Ok(status)
 }
 
 fn source(path: &Path) -> Result<FileSource> {

@@ -116,7 +116,7 @@ pub const COLUMNS: [ColumnDoc; 18] = [
         "payload_shingles",
         "integer",
         "the number of distinct shingles in `payload`",
-        "an error with a payload",
+        "an error if there is a `payload`",
     ),
     doc(
         Column::HtmlHash,
@@ -130,7 +130,7 @@ pub const COLUMNS: [ColumnDoc; 18] = [
         "extractor",
         "integer",
         "the version of the extractor for that page",
-        "an error with an `html_hash`",
+        "an error if there is an `html_hash`",
     ),
     doc(Column::Date, "date", "string", "the date of its capture", "none"),
     doc(Column::PayloadDigest, "payload_digest", "string", "the digest of the payload of its capture", "none"),

@@ -275,7 +275,7 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
     }
 }
 
-/// Returns the documents that have an earlier document at least this similar, by the truth.
+/// Returns the documents to which, by the truth, an earlier document has a similarity of at least `from`.
 fn later_ones<'a>(documents: &'a [Document], truth: &[Pair], from: f64) -> HashSet<&'a str> {
     let place: HashMap<&str, usize> =
         documents.iter().enumerate().map(|(at, document)| (document.id.as_str(), at)).collect();

@@ -227,8 +227,8 @@ impl TokenScan<'_> {
         };
         let Classes { letters, unspaced, unspaced_first, marks, len } =
             classes(vector, self.tokeniser.table, block, rest.len().min(BLOCK));
-        // A mark belongs to a token only if a letter or number comes before it, and a long token may have to be cut. In
-        // these cases, characters are taken one at a time.
+        // Characters are taken one at a time in two cases: there are marks, which belong to a token only after a letter
+        // or number; or a token is so long that it may have to be cut.
         let running = self.tokeniser.running;
         if marks != 0 || running != Running::No && self.running_bytes(at) + BLOCK > TOKEN_BYTES_MAX {
             self.characters(at, at + len);

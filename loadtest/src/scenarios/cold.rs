@@ -61,7 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let what = "p99.9 of checks of new texts beside the cold mix, compared with alone";
     bench.report.at_most(what, slowest(&beside) / slowest(&alone), RATIO_MAX, true);
 
-    // The rate of a mix is at most that of new texts. With this duration, no document is used twice.
+    // A mix sends at most as many checks a second as were measured for new texts. So in this time, no document is used
+    // twice.
     bench.faultless("a cold mix, as fast as it goes", &mixes[1], Pace::Closed, seconds * LOAD)?;
     bench.report.finish(args)
 }

@@ -4,6 +4,7 @@ mod answer;
 mod outputs;
 mod tally;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -12,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use clap::Parser;
 use indicatif::ProgressBar;
 
 use super::bulk::{self, BulkError, Order};
@@ -120,7 +122,22 @@ enum OnExisting {
     Keep,
 }
 
+/// The arguments alone, as a command of their own.
+#[derive(clap::Parser)]
+struct Whole {
+    #[command(flatten)]
+    args: Args,
+}
+
 impl Args {
+    /// Returns the arguments of an import with the default options.
+    pub(super) fn usual(files: &[PathBuf], collection: &str, server: &ServerArgs) -> Self {
+        let command = [OsStr::new("import"), OsStr::new("--")];
+        let mut args = Whole::parse_from(command.into_iter().chain(files.iter().map(|file| file.as_os_str()))).args;
+        (args.collection, args.server) = (collection.to_owned(), server.clone());
+        args
+    }
+
     fn connections(&self) -> u32 {
         let usual = match self.decisions.on_existing {
             // If several documents have the same id, the last one must remain, so the order matters.

@@ -38,7 +38,7 @@ const TABLE_BYTES: usize = 8;
 const KEPT_BYTES_MAX: usize = SEGMENT_BYTES / 2;
 const _: () = assert!(KEPT_BYTES_MAX + HEAD_BYTES + ID_BYTES_MAX <= SEGMENT_BYTES);
 
-/// The facts about a document that answers need and that never change.
+/// Facts about a document. Answers need them, and they never change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Identity {
     /// The client's name for the document.

@@ -137,7 +137,7 @@ impl Budget {
         Room { units: 0, budget: self.clone() }
     }
 
-    /// Waits for memory. A request cannot get more than the budget without the part for decoders. During the wait, the
+    /// Waits for memory. A request gets at most the budget minus the part that is reserved for decoders. During the wait, the
     /// caller must hold no memory except a [`Window`], because other requests may be waiting for that memory. While a
     /// large request waits, small requests may take the memory that becomes free.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {

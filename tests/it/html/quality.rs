@@ -1,5 +1,6 @@
 //! Pairs of generated pages: the same article on two sites is a duplicate, and two articles on one site are not.
-//! Versions of a page of documentation are as similar as their main texts.
+//! For versions of a page of documentation, the extracted texts must give the same similar pairs as the texts from which
+//! the pages were made.
 
 use hapax::extract::extract;
 use hapax::types::{Extract, Html, Syntax};

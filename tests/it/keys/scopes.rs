@@ -12,8 +12,8 @@ use crate::support::local::{Local, Setup};
 
 const ALL: [&str; 9] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load"];
 
-/// Starts a server with several keys. For each scope, one key has only this scope and its name, and another key has all
-/// other scopes. The key `all` has all scopes. The key `some` has all scopes too, but only for some collections.
+/// Starts a server with several keys. For each scope, one key has only this scope and is named after it. Another key has
+/// all other scopes. The key `all` has all scopes. The key `some` has all scopes too, but only for some collections.
 fn server(dir: &crate::support::library::Dir) -> Local {
     let one = ALL.map(|scope| [scope]);
     let without =

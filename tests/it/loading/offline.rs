@@ -70,3 +70,28 @@ fn several_files_become_one_collection_in_their_order() {
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8(again.stderr).unwrap().contains("a collection already exists"));
 }
+
+#[test]
+fn similar_rows_are_printed_on_request() {
+    let dir = dir();
+    let (file, data) = (dir.path().join("texts.parquet"), dir.path().join("data"));
+    let near = text(1) + " more";
+    let rows = [text(0), text(1), String::new(), near, text(2), text(2)];
+    Table::of(rows.into_iter().enumerate().map(|(n, text)| (format!("page/{n}"), text))).write(&file);
+    let (file, data) = (file.to_str().unwrap(), data.to_str().unwrap());
+    let output = run(&["load", file, "--collection", "texts", "--data-dir", data, "--check"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let lines: Vec<serde_json::Value> =
+        output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let pairs = lines.iter().map(|line| (line["row"].as_u64(), line["duplicate_of"].as_str().unwrap()));
+    let expected = [(1, "page/3"), (3, "page/1"), (4, "page/5"), (5, "page/4")].map(|(row, of)| (Some(row), of));
+    assert_eq!(pairs.collect::<Vec<_>>(), expected, "{lines:?}");
+
+    let checked = run(&["check", "--collection", "texts", "--data-dir", data, "--duplicates-only", file]);
+    assert!(checked.status.code() == Some(2) && !checked.stdout.is_empty(), "a row has no content: {checked:?}");
+
+    let other = dir.path().join("other.parquet");
+    Table::of((7..9).map(|n| (format!("page/{n}"), text(n)))).write(&other);
+    let output = run(&["load", other.to_str().unwrap(), "--collection", "alone", "--data-dir", data, "--check"]);
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+}

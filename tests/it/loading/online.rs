@@ -191,3 +191,26 @@ fn a_killed_load_leaves_all_or_nothing() {
     eprintln!("{whole} loads are whole, {absent} are absent");
     assert!(run(&["verify", "--data-dir", data.to_str().unwrap()]).status.success());
 }
+
+/// `--decide` adds rows to a collection that exists, and `--check` looks up the rows of a new one.
+#[test]
+fn rows_are_decided_on_or_looked_up_on_request() {
+    let dir = dir();
+    let server = Setup::new(&dir).start();
+    let (client, file) = (Client::of(&server), dir.path().join("texts.parquet"));
+    Table::of([text(0), text(1), text(1)].into_iter().enumerate().map(|(n, text)| (format!("page/{n}"), text)))
+        .write(&file);
+    let (file, url) = (file.to_str().unwrap(), server.url());
+    let load = |options: &[&str]| run(&[&["load", file, "--server", &url], options].concat());
+
+    let output = load(&["--collection", "new", "--check"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.lines().count() == 2 && printed.contains(r#""duplicate_of":"page/2""#), "{printed}");
+
+    let output = load(&["--collection", "default", "--decide"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(client.get("/v1/collections/default").ok()["documents"], 2, "a copy is not stored");
+    let output = load(&["--collection", "default", "--decide", "--check"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
