@@ -83,7 +83,7 @@ fn open(mut file: File, wanted: &Wanted) -> Result<Opened, InputError> {
     let names = [wanted.form.id_field.as_str(), &wanted.form.text_field];
     let is_read = |name: &str| names.contains(&name) || DOCUMENT_FIELDS.contains(&name);
     let builder = open_parquet(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
-    check_compression(builder.metadata(), is_read)?;
+    check_compression(builder.metadata(), is_read).map_err(InputError::ParquetCompression)?;
     let metadata = builder.metadata().file_metadata();
     let fingerprint = pairs(metadata).remove(FINGERPRINT);
     let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();

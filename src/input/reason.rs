@@ -70,7 +70,7 @@ pub enum InputError {
     #[error("this is Parquet, but it is cut or damaged: {detail}")]
     DamagedParquet { detail: String },
     #[error("this is Parquet, but {0}")]
-    ParquetCompression(#[from] OtherCompression),
+    ParquetCompression(OtherCompression),
     #[error("this is Parquet, which is read from its end: it cannot come from a pipe, or be compressed as a whole")]
     Parquet,
     #[error(

@@ -122,7 +122,7 @@ pub(super) fn ensure(client: &Client, name: &str, args: &CreateArgs) -> Result<(
     if !args.create {
         return match settings.keys().next() {
             None if client.get(&path(name))?.0 == NOT_FOUND => {
-                bail!("there is no collection {name}; --create creates it")
+                bail!("there is no collection {name}; `hapax import --create` creates it")
             }
             None => Ok(()),
             Some(setting) => bail!("{setting} is a setting of a new collection: it needs --create"),
