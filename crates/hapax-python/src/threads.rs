@@ -155,7 +155,6 @@ fn sign_job(
             return Err(Stop::Cancelled);
         }
         let at = |fault| Stop::Row(job.first + row, fault);
-        job.prefetch(row + 1);
         let outcome = match job.text(row).map_err(at)? {
             None => Outcome::Null,
             Some(text) => sign_text(pipeline, scratch, text, &mut signed, stop)

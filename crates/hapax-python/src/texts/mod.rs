@@ -21,10 +21,6 @@ pub(crate) use listed::{Held, held};
 const JOB_ROWS_MAX: usize = 1024;
 /// A job ends when it has about this many bytes.
 const JOB_BYTES: usize = 128 << 10;
-/// How many bytes of the next text are fetched from memory while one is signed. The processor itself fetches the rest.
-const FETCHED_BYTES: usize = 2 << 10;
-/// The bytes that one hint fetches.
-const LINE_BYTES: usize = 64;
 
 /// A reason why the text of a row cannot be signed.
 #[derive(Debug)]
@@ -64,16 +60,6 @@ impl Job {
         match &self.texts {
             Texts::Column { column, rows } => Ok(column.bytes(rows.start + row)?.map(Text::Unchecked)),
             Texts::Listed(texts) => Ok(texts[row].as_ref().map(|text| Text::WellFormed(text.as_str()))),
-        }
-    }
-
-    /// Fetches the beginning of a row's text from memory, if the row exists. Texts of a list can be anywhere in memory,
-    /// so the processor cannot guess where the next one begins. Texts of a column follow each other.
-    pub(crate) fn prefetch(&self, row: usize) {
-        if let Texts::Listed(texts) = &self.texts
-            && let Some(Some(text)) = texts.get(row)
-        {
-            text.as_bytes().iter().take(FETCHED_BYTES).step_by(LINE_BYTES).for_each(hapax_core::prefetch);
         }
     }
 }
