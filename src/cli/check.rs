@@ -1,13 +1,11 @@
 //! `hapax check`: looks documents up on a running server or in a data directory, and prints verdicts.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Parser;
 use serde::Serialize;
 
 use super::bulk::{self, Order};
@@ -18,6 +16,7 @@ use super::in_use::{ASK_THE_SERVER, advise};
 use super::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use super::plural::plural;
 use super::retry::Patience;
+use super::usual::usual;
 use crate::collections::{
     AskedCollections, CheckOptions, Collection, CollectionError, Collections, JointVerdict, PrepareOptions, Purpose,
 };
@@ -99,13 +98,6 @@ pub struct Args {
     after_load: bool,
 }
 
-/// The arguments alone, as a command of their own.
-#[derive(clap::Parser)]
-struct Whole {
-    #[command(flatten)]
-    args: Args,
-}
-
 /// The counts so far, and the output for the verdicts.
 struct Report {
     out: BufWriter<io::StdoutLock<'static>>,
@@ -118,17 +110,23 @@ struct Report {
 }
 
 impl Args {
-    /// Returns the arguments that look up each row of a loaded file in the new collection.
-    pub(super) fn after_load(file: &Path, collection: &str, server: &ServerArgs) -> Self {
-        let mut args = Whole::parse_from([OsStr::new("check"), OsStr::new("--"), file.as_os_str()]).args;
-        (args.collection, args.server) = (collection.to_owned(), server.clone());
-        (args.duplicates_only, args.after_load) = (true, true);
-        args
-    }
-
-    /// The same in a data directory.
-    pub(super) fn offline(self, data_dir: Option<PathBuf>, config: Option<PathBuf>) -> Self {
-        Self { data_dir, config, ..self }
+    /// Returns the arguments that look up each row of a loaded file in the new collection. The collection is on the
+    /// server, or in the data directory `offline`, which is read with this configuration file.
+    pub(super) fn after_load(
+        file: &Path,
+        collection: &str,
+        server: &ServerArgs,
+        (offline, config): (Option<PathBuf>, Option<PathBuf>),
+    ) -> Self {
+        Self {
+            collection: collection.to_owned(),
+            server: server.clone(),
+            data_dir: offline,
+            config,
+            duplicates_only: true,
+            after_load: true,
+            ..usual(&[file])
+        }
     }
 
     fn scope(&self) -> Result<Scope> {

@@ -1,7 +1,7 @@
 //! `hapax load`: makes a new collection from files of ready signatures, in a data directory or through a server.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use super::signals::interruption;
 use super::{check, import, progress};
 use crate::collections::offline;
 use crate::config::{self, Sources};
-use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice, check_same, is_of_pipe};
+use crate::load::{FileSource, LoadFile, LoadProgress, Loaded, Splice, check_same};
 use crate::types::CollectionName;
 
 /// The number of steps of the bar that shows how much of the new file was read again.
@@ -103,9 +103,11 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 fn report_similar(args: &Args, paths: &[PathBuf]) -> Result<ExitStatus> {
     let mut status = ExitStatus::Fine;
     for path in paths {
-        let check = check::Args::after_load(path, &args.collection, &args.server);
-        let found = check::run(&check.offline(args.data_dir.clone(), args.config.clone()));
-        if found.context("the collection was created, but not all rows could be looked up")? == ExitStatus::Found {
+        let offline = (args.data_dir.clone(), args.config.clone());
+        let check = check::Args::after_load(path, &args.collection, &args.server, offline);
+        if check::run(&check).context("the collection was created, but not all rows could be looked up")?
+            == ExitStatus::Found
+        {
             status = ExitStatus::Found;
         }
     }
@@ -166,7 +168,9 @@ fn through_server(args: &Args, name: &CollectionName, files: Vec<LoadFile>) -> R
             // If a file could not be read, the server received a truncated file and answers 400. If the server refused
             // earlier, writing to the pipe failed, and the answer has the reason.
             match (splicing.join().expect("it does not panic"), answer) {
-                (Err(error), Err(ClientError::Refused { status: 400, .. })) if !is_of_pipe(&error) => {
+                (Err(error), Err(ClientError::Refused { status: 400, .. }))
+                    if error.kind() != ErrorKind::BrokenPipe =>
+                {
                     bar.finish_and_clear();
                     return Err(anyhow!(error).context("cannot read the files; nothing was loaded"));
                 }

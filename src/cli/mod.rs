@@ -36,6 +36,7 @@ mod socket_activation;
 mod sockets;
 mod trust;
 pub mod tune;
+mod usual;
 pub mod verify;
 
 pub use arguments::run;

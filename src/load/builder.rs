@@ -87,10 +87,9 @@ pub fn build(
     let mut read = 0;
     for file in files {
         let label = file.label().to_owned();
-        file.read(|first, batch| {
+        file.read(|mut first, batch| {
             read += batch.len() as u64;
             let mut batch = batch.into_iter();
-            let mut first = first;
             while !batch.as_slice().is_empty() {
                 if stop() {
                     return Err(LoadError::Cancelled);

@@ -29,5 +29,5 @@ pub(crate) use parquet_file::{catching, check_compression, open as open_parquet,
 pub use reader::{FileSource, LoadFile};
 pub(crate) use settings::FINGERPRINT;
 pub use settings::FileSettings;
-pub use splice::{Splice, is_of_pipe};
+pub use splice::Splice;
 pub use writer::{ExportedRow, ParquetWriter};

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use parquet::basic::Type;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::thrift::{PAGE_HEADER, ThriftWalk};
 
@@ -32,30 +32,31 @@ pub(super) fn check(
     is_read: impl Fn(&str) -> bool,
 ) -> Result<i64, String> {
     let mut longest = 0;
-    for group in metadata.row_groups() {
-        let columns = group
-            .columns()
-            .iter()
-            .filter(|column| column.column_path().parts().first().is_some_and(|name| is_read(name)));
-        for column in columns {
-            let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-            let range = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
-            let wrong = || {
-                let column = column.column_path().string();
-                format!(
-                    "the pages of column `{column}` have impossible sizes, or more than 64 MiB; write smaller pages"
-                )
-            };
-            let (begin, bytes) = range.ok_or_else(wrong)?;
-            let is_list = column.column_descr().max_rep_level() > 0;
-            let page = longest_page(file, begin, bytes, is_list).ok_or_else(wrong)?;
-            if column.column_type() == Type::BYTE_ARRAY {
-                longest = longest.max(page);
-            }
+    for column in columns_read(metadata, is_read) {
+        let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        let range = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
+        let wrong = || {
+            let column = column.column_path().string();
+            format!("the pages of column `{column}` have impossible sizes, or more than 64 MiB; write smaller pages")
+        };
+        let (begin, bytes) = range.ok_or_else(wrong)?;
+        let is_list = column.column_descr().max_rep_level() > 0;
+        let page = longest_page(file, begin, bytes, is_list).ok_or_else(wrong)?;
+        if column.column_type() == Type::BYTE_ARRAY {
+            longest = longest.max(page);
         }
     }
     file.rewind().map_err(|error| error.to_string())?;
     Ok(longest)
+}
+
+/// Returns the columns that `is_read` names, of each row group.
+pub(super) fn columns_read(
+    metadata: &ParquetMetaData,
+    is_read: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = &ColumnChunkMetaData> {
+    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    columns.filter(move |column| column.column_path().parts().first().is_some_and(|name| is_read(name)))
 }
 
 /// Returns the length of the longest page, after decompression. Returns `None` if a page has an impossible size.

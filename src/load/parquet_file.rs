@@ -80,8 +80,7 @@ pub(crate) fn check_compression(
     metadata: &ParquetMetaData,
     is_read: impl Fn(&str) -> bool,
 ) -> Result<(), OtherCompression> {
-    let chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    for chunk in chunks.filter(|chunk| chunk.column_path().parts().first().is_some_and(|name| is_read(name))) {
+    for chunk in pages::columns_read(metadata, is_read) {
         let compression = match chunk.compression() {
             Compression::UNCOMPRESSED
             | Compression::SNAPPY

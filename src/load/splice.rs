@@ -1,7 +1,6 @@
 //! Several files of signatures -> one file with all rows, in the order of the files. Column chunks are copied as they
 //! are: nothing is decompressed.
 
-use std::error::Error as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use parquet::file::writer::SerializedFileWriter;
 
 use super::error::LoadError;
 use super::reader::LoadFile;
+use super::writer::of_output;
 
 /// Files with the same columns.
 pub struct Splice(Vec<LoadFile>);
@@ -31,7 +31,11 @@ impl Splice {
     }
 
     /// Writes one file with the rows of all files.
-    pub fn write(self, out: impl Write + Send) -> Result<(), ParquetError> {
+    pub fn write(self, out: impl Write + Send) -> io::Result<()> {
+        self.try_write(out).map_err(of_output)
+    }
+
+    fn try_write(self, out: impl Write + Send) -> Result<(), ParquetError> {
         let Some(first) = self.0.first() else { return Ok(()) };
         let metadata = first.metadata().file_metadata();
         let pairs = metadata.key_value_metadata().cloned();
@@ -56,26 +60,5 @@ impl Splice {
             }
         }
         writer.close().map(drop)
-    }
-}
-
-/// Returns whether a file could not be written because the reader of a pipe has closed it.
-pub fn is_of_pipe(error: &ParquetError) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_error_of_the_pipe_is_of_the_pipe() {
-        let (reader, mut writer) = io::pipe().unwrap();
-        drop(reader);
-        let error = writer.write_all(b"PAR1").unwrap_err();
-        assert!(is_of_pipe(&ParquetError::from(error)));
-        assert!(!is_of_pipe(&ParquetError::from(io::Error::from(io::ErrorKind::UnexpectedEof))));
-        assert!(!is_of_pipe(&ParquetError::EOF("it is cut".to_owned())));
     }
 }

@@ -1,6 +1,6 @@
 //! Records -> Parquet that can be loaded again.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -41,7 +41,7 @@ pub struct ParquetWriter<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
-    pub fn new(out: W, settings: &FileSettings) -> Result<Self, ParquetError> {
+    pub fn new(out: W, settings: &FileSettings) -> io::Result<Self> {
         let signature_bytes = i32::try_from(settings.spec.shape().bytes()).expect("a signature has at most 32 KiB");
         let schema = schema(signature_bytes);
         let pairs = settings.metadata().map(|(key, value)| KeyValue::new(key, value));
@@ -52,19 +52,35 @@ impl<W: Write + Send> ParquetWriter<W> {
             .set_column_dictionary_enabled(Column::Signature.name().into(), false)
             .set_column_compression(Column::Signature.name().into(), Compression::UNCOMPRESSED)
             .build();
-        let writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties))?;
+        let writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(of_output)?;
         Ok(Self { schema, signature_bytes, writer })
     }
 
-    pub fn write(&mut self, rows: &[ExportedRow]) -> Result<(), ParquetError> {
+    pub fn write(&mut self, rows: &[ExportedRow]) -> io::Result<()> {
+        self.try_write(rows).map_err(of_output)
+    }
+
+    fn try_write(&mut self, rows: &[ExportedRow]) -> Result<(), ParquetError> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns(rows, self.signature_bytes)?)?;
         self.writer.write(&batch)?;
         if self.writer.in_progress_size() >= GROUP_BYTES { self.writer.flush() } else { Ok(()) }
     }
 
     /// Writes the end of the file, and returns the output.
-    pub fn finish(self) -> Result<W, ParquetError> {
-        self.writer.into_inner()
+    pub fn finish(self) -> io::Result<W> {
+        self.writer.into_inner().map_err(of_output)
+    }
+}
+
+/// Returns the error of a file or of the output itself, if there is one. So its kind is known, as if the library were
+/// not in between.
+pub(super) fn of_output(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(cause) => io::Error::other(cause),
+        },
+        other => io::Error::other(other),
     }
 }
 
@@ -171,5 +187,21 @@ impl Builders {
             Arc::new(date.finish()),
             Arc::new(payload_digest.finish()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_pipe_is_of_the_pipe_and_no_other_is() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        drop(reader);
+        let error = writer.write_all(b"PAR1").unwrap_err();
+        assert_eq!(of_output(ParquetError::from(error)).kind(), io::ErrorKind::BrokenPipe);
+        let cut = of_output(ParquetError::from(io::Error::from(io::ErrorKind::UnexpectedEof)));
+        assert_eq!(cut.kind(), io::ErrorKind::UnexpectedEof);
+        assert_ne!(of_output(ParquetError::EOF("it is cut".to_owned())).kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -1,6 +1,6 @@
 //! `hapax export` writes the stored documents. The output is the same from a server and from its data directory.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -119,6 +119,14 @@ fn whoever_has_seen_enough_of_an_export_ends_it_quietly() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     assert!(first.contains("\"id\":\"0\""));
+
+    server.terminate();
+    let arguments = ["export", "--data-dir", path(&data), "--parquet"];
+    let mut child = hapax(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 4];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty() && first == *b"PAR1", "{output:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Signatures in memory -> the documents similar to a signature, best first. Judges pairs as the service does, but for
-//! a single process.
+//! Signatures in memory -> the documents similar to a signature, best first. This is the judgement of the service,
+//! within a single process.
 //!
 //! A pair is a match if it shares a band and at least [`matching_min`] slots are equal, as in the server. Documents
 //! with equal signatures are one candidate, so that boilerplate stays cheap. Bands store document numbers and no keys:

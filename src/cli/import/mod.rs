@@ -4,7 +4,6 @@ mod answer;
 mod outputs;
 mod tally;
 
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -13,7 +12,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use clap::Parser;
 use indicatif::ProgressBar;
 
 use super::bulk::{self, BulkError, Order};
@@ -25,6 +23,7 @@ use super::files::{FieldArgs, look_at_all, matching, unreadable, with_unread};
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
+use super::usual::usual;
 use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
 use crate::types::Label;
 use outputs::{Answered, Outputs};
@@ -122,20 +121,10 @@ enum OnExisting {
     Keep,
 }
 
-/// The arguments alone, as a command of their own.
-#[derive(clap::Parser)]
-struct Whole {
-    #[command(flatten)]
-    args: Args,
-}
-
 impl Args {
     /// Returns the arguments of an import with the default options.
     pub(super) fn usual(files: &[PathBuf], collection: &str, server: &ServerArgs) -> Self {
-        let command = [OsStr::new("import"), OsStr::new("--")];
-        let mut args = Whole::parse_from(command.into_iter().chain(files.iter().map(|file| file.as_os_str()))).args;
-        (args.collection, args.server) = (collection.to_owned(), server.clone());
-        args
+        Self { collection: collection.to_owned(), server: server.clone(), ..usual(files) }
     }
 
     fn connections(&self) -> u32 {
