@@ -22,10 +22,10 @@ const STEPS: u64 = 1000;
 
 /// Read and check everything in a data directory.
 ///
-/// For each file, it checks the log, the settings, the ledger and the index of clusters. It compares each row of each
-/// table with its checksum and with the other rows of its document. It also runs SQLite's own check. A collection whose
-/// file is missing counts as damaged. No server may be using the directory. Without --repair, no document is changed,
-/// but a file of an older format is upgraded to the format of this version.
+/// For each file, it checks the log, the settings and the ledger. It compares each row of each table with its checksum
+/// and with the other rows of its document. It also runs SQLite's own check. A collection whose file is missing counts
+/// as damaged. No server may be using the directory. Without --repair, no document is changed, but a file of an older
+/// format is upgraded to the format of this version.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax verify --data-dir ./hapax-data

@@ -57,7 +57,7 @@ impl OpenFile {
     /// Writes the ledger, after the last group.
     pub(super) fn write_ledger(&mut self, last_seq: Seq) -> Result<()> {
         let batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut self.buffer);
-        self.ledger = batch.finish(&Ledger::default(), last_seq)?;
+        (self.ledger, _) = batch.finish(&Ledger::default(), last_seq)?;
         Ok(())
     }
 }

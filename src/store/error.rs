@@ -107,9 +107,9 @@ impl StoreError {
         }
         match failure.code {
             ErrorCode::DiskFull => Self::Full { collection, source: error.into() },
-            // SQLite recognises only ENOSPC. An exhausted quota and a file size limit show up as a failed write to the
-            // page cache. Nothing was synced yet, so this is as harmless as a full disk.
-            ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_WRITE => {
+            // SQLite recognises only ENOSPC. An exhausted quota and a file size limit show up as a failed write, too.
+            // Nothing was synced yet, so this is as harmless as a full disk.
+            ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_WRITE && !device_failed() => {
                 Self::Full { collection, source: error.into() }
             }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig => damaged(collection),
@@ -163,6 +163,13 @@ impl StoreError {
     pub fn chain(&self) -> String {
         in_one_line(self)
     }
+}
+
+/// Returns whether the last call of the system that failed in this thread reported an error of the device. Call it
+/// immediately after an error of SQLite, which does not report why a write failed.
+fn device_failed() -> bool {
+    const EIO: i32 = 5;
+    io::Error::last_os_error().raw_os_error() == Some(EIO)
 }
 
 /// Joins an error and its causes into one line.

@@ -184,6 +184,11 @@ impl Store {
         self.readers.read(|snapshot| clusters::clusters(snapshot, after, limit))
     }
 
+    /// Returns the bytes of memory that the lists of clusters take.
+    pub fn cluster_bytes(&self) -> u64 {
+        self.readers.joined().bytes()
+    }
+
     /// Reads the first document of a cluster; `None` if the cluster has no document left.
     pub fn representative(&self, cluster: Seq) -> Result<Option<(Seq, DocId)>> {
         let representative = self.readers.read(|snapshot| clusters::representative(snapshot, cluster))?;

@@ -6,7 +6,7 @@
 //! that writes this format:
 //!
 //! ```text
-//! HAPAX_FIXTURE=tests/fixtures/format-6 cargo test --test it upgrade::a_fixture_is_made
+//! HAPAX_FIXTURE=tests/fixtures/format-7 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
 //! With `HAPAX_FIXTURE_BINARY`, another program makes the fixture. If the name of the fixture ends in `-killed`, the

@@ -36,7 +36,7 @@ pub struct FileCheck {
 /// One finding of damage in a collection's file.
 #[derive(Clone, Debug)]
 pub struct FileDamage {
-    /// The place: a table, `file`, `log`, `settings`, `ledger`, `clusters`, `golden`, `jobs` or `statistics`.
+    /// The place: a table, `file`, `log`, `settings`, `ledger`, `golden`, `jobs` or `statistics`.
     pub place: &'static str,
     /// The `seq` of the record, if a record is damaged.
     pub record: Option<u64>,

@@ -297,7 +297,8 @@ impl Writes {
     /// Returns how full the queue for the disk is.
     pub(crate) fn gauges(&self) -> QueueGauges {
         let (depth, payload_bytes) = (self.turns.taken(), self.payload_room.bytes_waiting());
-        QueueGauges { depth, payload_bytes, cluster_bytes: self.order.lock().clusters().bytes() }
+        let cluster_bytes = self.order.lock().clusters().bytes() + self.lookup.records().store().cluster_bytes();
+        QueueGauges { depth, payload_bytes, cluster_bytes }
     }
 
     /// Keeps the committer's thread, so that [`Self::close`] can wait for it.

@@ -4,7 +4,9 @@
 /// The letters "hapx". They identify our files among SQLite files, also for `file(1)`.
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format that this version writes.
-pub(in crate::store) const FORMAT: i32 = 6;
+pub(in crate::store) const FORMAT: i32 = 7;
+/// The oldest format with the same tables.
+pub(in crate::store) const SAME_TABLES_SINCE: i32 = 6;
 
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
@@ -61,7 +63,7 @@ CREATE TABLE document (
 INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
 ";
 
-/// The tables, indexes and rows that format 2 adds to format 1, apart from columns.
+/// The table and the row that format 2 adds to format 1, apart from columns.
 pub(super) const TABLES_SINCE_2: &str = "
 CREATE TABLE payload (
     seq            INTEGER PRIMARY KEY,
@@ -71,7 +73,6 @@ CREATE TABLE payload (
     bytes          BLOB    NOT NULL,
     sum            INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
 INSERT INTO ledger SELECT 'payload', 0, 0, last_seq FROM ledger WHERE tally = 'signature';
 ";
 

@@ -46,6 +46,9 @@ ALTER TABLE document ADD COLUMN payload_digest TEXT;
 ALTER TABLE signature ADD COLUMN labels TEXT;
 ";
 
+/// Format 6 -> 7. Format 1 had no such index, either.
+const UPGRADE_FROM_6: &str = "DROP INDEX IF EXISTS signature_by_cluster;";
+
 /// Upgrades a file to the format of this version, in one transaction. The caller holds the data directory's lock.
 pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     check_files(path)?;
@@ -87,8 +90,11 @@ pub(in crate::store) fn upgrade_open(connection: &mut Connection, path: &Path) -
         // Format 4 also has one more value of `verify`. No older file can contain this value.
         transaction.execute_batch(TABLES_SINCE_4).map_err(upgrading)?;
     }
-    // Older files have no jobs and no statistics.
-    transaction.execute_batch(TABLES_SINCE_6).map_err(upgrading)?;
+    if found < 6 {
+        // Older files have no jobs and no statistics.
+        transaction.execute_batch(TABLES_SINCE_6).map_err(upgrading)?;
+    }
+    transaction.execute_batch(UPGRADE_FROM_6).map_err(upgrading)?;
     transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
     transaction.commit().map_err(upgrading)
 }

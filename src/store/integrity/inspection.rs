@@ -1,6 +1,6 @@
 //! Checks a whole file: its log, format and settings, every row of every table, the rows of a document against each
-//! other, all rows against the ledger, and the index of clusters. Also runs SQLite's own check. The check changes
-//! nothing, except that it upgrades a file of an older format. The caller holds the data directory's lock.
+//! other, and all rows against the ledger. Also runs SQLite's own check. The check changes nothing, except that it
+//! upgrades a file of an older format. The caller holds the data directory's lock.
 
 use std::mem;
 use std::path::Path;
@@ -9,7 +9,6 @@ use std::thread;
 
 use rusqlite::Connection;
 
-use super::cluster_index::{index_of_clusters, member_sum};
 use super::walk::{RecordTable, WalkRange, walk};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
@@ -39,7 +38,7 @@ const PART_DOCUMENTS_MIN: u64 = 10_000;
 /// A flaw in a collection's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// A table, or `file`, `log`, `settings`, `ledger`, `clusters`, `golden`, `jobs` or `statistics`.
+    /// A table, or `file`, `log`, `settings`, `ledger`, `golden`, `jobs` or `statistics`.
     pub place: &'static str,
     /// The damaged record, if the flaw is in a record.
     pub record: Option<Seq>,
@@ -185,12 +184,6 @@ fn look_inside(
     for complaint in statistics::look(&snapshot).1.complaints(label)? {
         inspection.found("statistics", None, complaint);
     }
-    match index_of_clusters(&snapshot).map_err(sqlite) {
-        Ok(Ok(index)) if index == seen.members => {}
-        Ok(Ok(_)) => inspection.found("clusters", None, "the index of clusters does not match the records"),
-        Ok(Err(at)) => inspection.found("clusters", Some(at), "its entry in the index of clusters is out of order"),
-        Err(error) => inspection.note("clusters", error)?,
-    }
     Ok(())
 }
 
@@ -198,15 +191,12 @@ fn look_inside(
 #[derive(Default)]
 struct Seen {
     tallies: [Tally; 3],
-    /// The documents that joined a cluster.
-    members: Tally,
     last: Seq,
 }
 
 impl Seen {
     fn merge(&mut self, later: &Self) {
         self.tallies.iter_mut().zip(later.tallies).for_each(|(tally, later)| tally.merge(later));
-        self.members.merge(later.members);
         self.last = self.last.max(later.last);
     }
 }
@@ -267,9 +257,6 @@ impl Rows<'_> {
         let visited = walk(&snapshot, self.keep, range, |visit| {
             for (tally, row) in seen.tallies.iter_mut().zip(&visit.rows) {
                 row.iter().for_each(|row| tally.add(row.sum));
-            }
-            if let Some(cluster) = visit.rows[0].map(|row| row.cluster).filter(|cluster| *cluster != Seq(0)) {
-                seen.members.add(member_sum(cluster, visit.seq));
             }
             found.documents += u64::from(visit.flaws.is_empty());
             found.damaged += u64::from(!visit.flaws.is_empty());

@@ -1,7 +1,6 @@
 //! Checks whether a file still contains the data that was written: at boot, in the background and offline. Saves the
 //! intact documents of a damaged file.
 
-mod cluster_index;
 pub(in crate::store) mod inspection;
 pub(in crate::store) mod repair;
 pub(in crate::store) mod scan;

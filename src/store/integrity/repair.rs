@@ -23,7 +23,7 @@ use crate::store::format::ledger::{Ledger, Tally, move_ledger, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
 use crate::store::format::upgrade::upgrade_open;
-use crate::store::format::version::check_format;
+use crate::store::format::version::check_tables;
 use crate::store::format::{golden, jobs, statistics};
 use crate::store::settings::Meta;
 use crate::store::write::unlink;
@@ -97,7 +97,8 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
     let sqlite = |error| StoreError::from_sqlite(&label, REPAIRING, error);
     let io = |error| StoreError::from_io(&label, REPAIRING, error);
     let old = connect(&if log_is_sound { path.to_owned() } else { recover(path)? }, Role::Reader)?;
-    check_format(&old, path)?;
+    // A damaged index prevents the upgrade of a file of format 6, but not the reading of its tables.
+    check_tables(&old, path)?;
     let old = old.unchecked_transaction().map_err(sqlite)?;
     let meta = read_meta(&old, &label)?;
     // The file of another collection may have been copied or renamed, so the name of the collection is taken from the

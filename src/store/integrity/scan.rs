@@ -1,6 +1,6 @@
 //! Reads all signatures in parallel, by ranges of `seq`, so that boot can rebuild the index from them.
-//! Verifies the checksum of every row, the order of the rows, the sum of all rows against the ledger, and the index of
-//! clusters against the rows.
+//! Verifies the checksum of every row, the order of the rows, and the sum of all rows against the ledger. Also collects
+//! the documents that joined a cluster.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,7 +8,6 @@ use std::thread;
 
 use rusqlite::{Row, Statement};
 
-use super::cluster_index::{index_of_clusters, member_sum};
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::{Flaw, OUT_OF_ORDER};
 use crate::store::format::ledger::{Ledger, Tally, read_ledger};
@@ -32,8 +31,8 @@ pub struct ScanTotals {
     pub last_seq: Seq,
 }
 
-/// Calls `visit` with the signature of every record, from `partitions` threads at once. Returns an error if the rows,
-/// the ledger and the index of clusters do not match, or if `visit` returns false.
+/// Calls `visit` with the signature of every record, from `partitions` threads at once. Returns an error if the rows and
+/// the ledger do not match, or if `visit` returns false.
 pub(in crate::store) fn scan(
     readers: &Readers,
     partitions: usize,
@@ -50,37 +49,33 @@ pub(in crate::store) fn scan(
         visit,
         progress,
     };
-    let (parts, index) = thread::scope(|scope| {
+    let parts = thread::scope(|scope| {
         let threads = (0..partitions).map(|_| scope.spawn(|| scan.part())).collect::<Vec<_>>();
-        let index = members_by_index(readers);
         let parts = threads.into_iter().map(|thread| thread.join().expect("a visitor does not panic"));
-        (parts.collect::<Vec<_>>(), index)
+        parts.collect::<Vec<_>>()
     });
     let mut all = Sums::default();
     for part in parts {
-        all.merge(&part?);
+        all.merge(part?);
     }
     all.against_ledger(readers.collection(), &ledger)?;
-    if all.members != index? {
-        let detail = "its index of clusters does not match its records";
-        return Err(StoreError::damaged(readers.collection(), None, detail));
-    }
+    readers.joined().set(all.joined);
     Ok(all.totals)
 }
 
-/// The sums over the rows read so far.
+/// The results over the rows read so far.
 #[derive(Default)]
 struct Sums {
     totals: ScanTotals,
     tally: Tally,
-    /// The sum of [`member_sum`] over the documents that joined a cluster.
-    members: Tally,
+    /// The documents that joined a cluster, each with the name of the cluster before it.
+    joined: Vec<(Seq, Seq)>,
 }
 
 impl Sums {
     fn add(&mut self, signature: &SignatureRow<'_>, sum: u64) {
         if signature.cluster != Seq(0) {
-            self.members.add(member_sum(signature.cluster, signature.seq));
+            self.joined.push((signature.cluster, signature.seq));
         }
         self.tally.add(sum);
         self.totals.documents += 1;
@@ -88,12 +83,12 @@ impl Sums {
         self.totals.last_seq = self.totals.last_seq.max(signature.seq);
     }
 
-    fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: Self) {
         self.totals.documents += other.totals.documents;
         self.totals.linked += other.totals.linked;
         self.totals.last_seq = self.totals.last_seq.max(other.totals.last_seq);
         self.tally.merge(other.tally);
-        self.members.merge(other.members);
+        self.joined.extend(other.joined);
     }
 
     fn against_ledger(&self, collection: &str, ledger: &Ledger) -> Result<()> {
@@ -219,14 +214,6 @@ fn bounds(readers: &Readers) -> Result<(i64, i64)> {
         return Err(StoreError::damaged(readers.collection(), None, detail));
     }
     Ok((first, last))
-}
-
-fn members_by_index(readers: &Readers) -> Result<Tally> {
-    let doing = "reading its index of clusters";
-    let read = index_of_clusters(&readers.connect()?);
-    read.map_err(|error| StoreError::from_sqlite(readers.collection(), doing, error))?.map_err(|at| {
-        StoreError::damaged(readers.collection(), at, "its entry in the index of clusters is out of order")
-    })
 }
 
 fn scanning(readers: &Readers, error: rusqlite::Error) -> StoreError {

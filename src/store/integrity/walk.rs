@@ -52,8 +52,6 @@ impl RecordTable {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Sound {
     pub(in crate::store) sum: u64,
-    /// For a signature: the cluster that the document joined, or 0.
-    pub(in crate::store) cluster: Seq,
     /// The approximate number of bytes read.
     bytes: u64,
     /// The values that the signature and the document both store.
@@ -82,7 +80,7 @@ pub(in crate::store) fn read(table: RecordTable, row: &Row<'_>, scratch: &mut Sc
             let (row, sum) = SignatureRow::read(row, 0, &mut scratch.sum)?;
             let content_prefix = (!row.given).then_some(row.content_prefix);
             let shared = Some(Shared { flags: row.flags(), content_prefix });
-            Ok(Sound { sum, cluster: row.cluster, bytes: 64 + row.bytes.len() as u64, shared })
+            Ok(Sound { sum, bytes: 64 + row.bytes.len() as u64, shared })
         }
         RecordTable::Document => {
             let (row, sum) = DocumentRow::read_summed(row, 0, &mut scratch.sum)?;
@@ -90,11 +88,11 @@ pub(in crate::store) fn read(table: RecordTable, row: &Row<'_>, scratch: &mut Sc
             let content_prefix = (!row.given()).then(|| content_prefix(row.content()));
             let shared = Some(Shared { flags: row.flags, content_prefix });
             let bytes = row.id.len() + row.metadata.map_or(0, <[u8]>::len) + row.verdict.len();
-            Ok(Sound { sum, cluster: Seq(0), bytes: 64 + bytes as u64, shared })
+            Ok(Sound { sum, bytes: 64 + bytes as u64, shared })
         }
         RecordTable::Payload => {
             let (sum, bytes) = payload::read_row(row)?;
-            Ok(Sound { sum, cluster: Seq(0), bytes: 48 + bytes, shared: None })
+            Ok(Sound { sum, bytes: 48 + bytes, shared: None })
         }
     }
 }

@@ -1,16 +1,18 @@
 //! Reads clusters from disk, one page at a time. The document with the lowest `seq` represents its cluster. A cluster
 //! is named by the `seq` of its founder. In the founder's own row, the cluster is 0. In the rows of the other members,
-//! it is the name of the cluster. The index `signature_by_cluster` lists the members in order. Each answer comes from
-//! one snapshot. This file knows nothing about similarity.
+//! it is the name of the cluster. `joined.rs` lists these members in order. The rows of an answer come from one snapshot.
+//! This file knows nothing about similarity.
 
 use std::collections::HashMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use rusqlite::{OptionalExtension, Row, params_from_iter};
+use rusqlite::Row;
 
 use super::records::record;
 use super::snapshot::{Snapshot, reading};
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
+use crate::store::format::ledger::read_ledger;
 use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
@@ -20,6 +22,11 @@ use crate::types::{ClusterPlace, Document, Seq};
 /// The maximum number of clusters that are visited for one page. Without this limit, a page could take long: there may
 /// be many clusters with only one document left, and such clusters are skipped.
 const VISITED_MAX: usize = 2000;
+/// The number of documents that are taken from memory at once. Commits wait meanwhile.
+const COUNTED_AT_ONCE: usize = 10_000;
+const READ_AT_ONCE: usize = 64;
+
+const SIGNATURE_GONE: Flaw = "its signature is gone";
 
 macro_rules! members_sql {
     () => {
@@ -151,26 +158,32 @@ fn cluster_of(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<Option<Seq>> {
 
 /// Counts the documents of a cluster.
 fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
-    let sql = "SELECT seq FROM signature WHERE seq = ?1 AND cluster = 0
-               UNION ALL SELECT seq FROM signature WHERE cluster = ?1 AND cluster <> 0";
-    let reading = |error| reading(snapshot.collection(), error);
-    let (doomed, mut count) = (snapshot.doomed(), 0);
-    let mut statement = snapshot.connection().prepare_cached(sql).map_err(reading)?;
-    let mut rows = statement.query([bound(cluster)]).map_err(reading)?;
-    while let Some(row) = rows.next().map_err(reading)? {
-        let seq = row.get::<_, i64>(0).map_err(reading)?;
-        count += u64::from(!doomed.has(Seq(seq as u64)));
+    let founder = "SELECT 1 FROM signature WHERE seq = ?1 AND cluster = 0";
+    let founder =
+        snapshot.connection().prepare_cached(founder).and_then(|mut founder| founder.exists([bound(cluster)]));
+    let has_founder = founder.map_err(|error| reading(snapshot.collection(), error))?;
+    let doomed = snapshot.doomed();
+    let mut count = u64::from(has_founder && !doomed.has(cluster));
+    let mut after = Seq(0);
+    loop {
+        let joined = joined(snapshot, cluster, after, COUNTED_AT_ONCE)?;
+        let Some(&last) = joined.last() else { return Ok(count) };
+        count += joined.iter().filter(|seq| !doomed.has(**seq)).count() as u64;
+        after = last;
     }
-    Ok(count)
 }
 
 /// Returns the next cluster that has members other than its founder. The founder itself may be gone.
-fn cluster_after(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Seq>> {
-    let sql = "SELECT cluster FROM signature WHERE cluster > ?1 AND cluster <> 0 ORDER BY cluster LIMIT 1";
-    let found = snapshot.connection().prepare_cached(sql);
-    let found = found.and_then(|mut statement| statement.query_row([bound(cluster)], |row| row.get(0)).optional());
-    let found: Option<i64> = found.map_err(|error| reading(snapshot.collection(), error))?;
-    Ok(found.map(|cluster| Seq(cluster as u64)))
+fn cluster_after(snapshot: &Snapshot<'_>, cluster: Seq) -> Result<Option<Seq>> {
+    snapshot
+        .joined()
+        .look(|all| all.range((Excluded((cluster, Seq(u64::MAX))), Unbounded)).next().map(|&(cluster, _)| cluster))
+}
+
+/// Returns up to `limit` documents that joined a cluster, after the document `after`.
+fn joined(snapshot: &Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Seq>> {
+    let range = (Excluded((cluster, after)), Included((cluster, Seq(u64::MAX))));
+    snapshot.joined().look(|all| all.range(range).map(|&(_, seq)| seq).take(limit).collect())
 }
 
 /// Reads the first document of a cluster; `None` if the cluster has no document left.
@@ -181,71 +194,53 @@ pub(in crate::store) fn representative(snapshot: &mut Snapshot<'_>, cluster: Seq
 /// Reads up to `limit` documents of a cluster after the document `after`: first the founder, then the documents that
 /// joined the cluster.
 fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Member>> {
-    let mut members = Vec::new();
-    if after < cluster {
+    let (doomed, mut members) = (snapshot.doomed(), Vec::new());
+    if after < cluster && !doomed.has(cluster) {
         // The name of the cluster may come from a client, so it may be the `seq` of a document that founded no cluster.
         let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
-        read_members(snapshot, (founder, &[bound(cluster)]), Seq(0), limit, &mut members)?;
+        members.extend(member(snapshot, founder, cluster, Seq(0))?);
     }
-    if !snapshot.doomed().is_empty() {
-        let one = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster <> 0");
-        for seq in joined_and_there(snapshot, cluster, after, limit - members.len())? {
-            read_members(snapshot, (one, &[bound(seq)]), cluster, limit, &mut members)?;
+    let (mut place, one) = (after, concat!(members_sql!(), " WHERE s.seq = ?1"));
+    while members.len() < limit {
+        let joined = joined(snapshot, cluster, place, (limit - members.len()).max(READ_AT_ONCE))?;
+        let Some(&last) = joined.last() else { break };
+        for seq in joined.into_iter().filter(|seq| !doomed.has(*seq)) {
+            match member(snapshot, one, seq, cluster)? {
+                Some(member) => members.push(member),
+                // It was stored after the snapshot began.
+                None if seq > last_seq(snapshot)? => {}
+                None => return Err(StoreError::damaged(snapshot.collection(), seq, SIGNATURE_GONE)),
+            }
+            if members.len() == limit {
+                break;
+            }
         }
-        return Ok(members);
+        place = last;
     }
-    let joined = concat!(members_sql!(), " WHERE s.cluster = ?1 AND s.cluster <> 0 AND s.seq > ?2 ORDER BY s.seq");
-    read_members(snapshot, (joined, &[bound(cluster), bound(after)]), cluster, limit, &mut members)?;
     Ok(members)
 }
 
-/// Returns up to `limit` documents of a cluster after the document `after`, without the founder. Documents that are
-/// deleted by label are skipped, and only the index is read for them, because there may be millions.
-fn joined_and_there(snapshot: &Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Seq>> {
-    let sql = "SELECT seq FROM signature WHERE cluster = ?1 AND cluster <> 0 AND seq > ?2 ORDER BY seq";
-    let reading = |error| reading(snapshot.collection(), error);
-    let (doomed, mut there) = (snapshot.doomed(), Vec::new());
-    let mut statement = snapshot.connection().prepare_cached(sql).map_err(reading)?;
-    let mut rows = statement.query([bound(cluster), bound(after)]).map_err(reading)?;
-    while there.len() < limit
-        && let Some(row) = rows.next().map_err(reading)?
-    {
-        let seq = Seq(row.get::<_, i64>(0).map_err(reading)? as u64);
-        there.extend(Some(seq).filter(|seq| !doomed.has(*seq)));
-    }
-    Ok(there)
-}
-
-fn read_members(
-    snapshot: &mut Snapshot<'_>,
-    (sql, bounds): (&str, &[i64]),
-    cluster: Seq,
-    limit: usize,
-    members: &mut Vec<Member>,
-) -> Result<()> {
+/// Reads the document that `sql` selects by its `seq`; `None` if there is none.
+fn member(snapshot: &mut Snapshot<'_>, sql: &str, seq: Seq, cluster: Seq) -> Result<Option<Member>> {
     let (connection, collection) = (snapshot.connection(), snapshot.collection());
     let reading = |error| reading(collection, error);
     let mut statement = connection.prepare_cached(sql).map_err(reading)?;
-    let mut rows = statement.query(params_from_iter(bounds)).map_err(reading)?;
-    let doomed = snapshot.doomed();
-    while members.len() < limit
-        && let Some(row) = rows.next().map_err(reading)?
-    {
-        let seq = row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).unwrap_or_default();
-        if !doomed.is_empty() && doomed.has(Seq(seq as u64)) {
-            continue;
-        }
-        let member = read_member(row, cluster, snapshot.buffer());
-        members.push(member.map_err(|flaw| StoreError::damaged(collection, Seq(seq as u64), flaw))?);
-    }
-    Ok(())
+    let mut rows = statement.query([bound(seq)]).map_err(reading)?;
+    let Some(row) = rows.next().map_err(reading)? else { return Ok(None) };
+    let member = read_member(row, cluster, snapshot.buffer());
+    member.map(Some).map_err(|flaw| StoreError::damaged(collection, seq, flaw))
+}
+
+/// Returns the last `seq` that was assigned before the snapshot.
+fn last_seq(snapshot: &Snapshot<'_>) -> Result<Seq> {
+    read_ledger(snapshot.connection(), snapshot.collection()).map(|ledger| ledger.last_seq)
 }
 
 fn read_member(row: &Row<'_>, cluster: Seq, buffer: &mut Vec<u8>) -> Result<Member, Flaw> {
     let head = DocumentRow::read(row, 0, buffer)?.head(false)?;
     let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer)?;
     if signature.cluster != cluster {
-        return Err("it is in another cluster than the index says");
+        return Err("it is in another cluster than at the start");
     }
     Ok(Member { head, signature: signature.bytes.to_vec() })
 }

@@ -24,10 +24,6 @@ impl Doomed {
         without
     }
 
-    pub(in crate::store) fn is_empty(&self) -> bool {
-        self.by_deletion.is_empty()
-    }
-
     pub(in crate::store) fn has(&self, seq: Seq) -> bool {
         self.by_deletion.iter().any(|(_, seqs)| seqs.binary_search(&seq).is_ok())
     }

@@ -3,6 +3,7 @@
 
 pub(in crate::store) mod clusters;
 pub(in crate::store) mod doomed;
+pub(in crate::store) mod joined;
 pub(in crate::store) mod pages;
 pub(in crate::store) mod payloads;
 pub(in crate::store) mod readers;

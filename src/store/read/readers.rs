@@ -8,6 +8,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use rusqlite::Connection;
 
 use super::doomed::Doomed;
+use super::joined::Joined;
 use super::snapshot::Snapshot;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
@@ -24,6 +25,7 @@ pub(in crate::store) struct Readers {
     state: Mutex<Connections>,
     returned: Condvar,
     doomed: RwLock<Arc<Doomed>>,
+    joined: Joined,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +44,7 @@ impl Readers {
             state: Mutex::default(),
             returned: Condvar::new(),
             doomed: RwLock::default(),
+            joined: Joined::new(path, collection),
         }
     }
 
@@ -67,6 +70,11 @@ impl Readers {
     pub(in crate::store) fn set_doomed(&self, change: impl FnOnce(&Doomed) -> Doomed) {
         let mut doomed = self.doomed.write();
         *doomed = Arc::new(change(&doomed));
+    }
+
+    /// Returns the documents that joined a cluster.
+    pub(in crate::store) fn joined(&self) -> &Joined {
+        &self.joined
     }
 
     /// Opens a separate connection, for long work.
@@ -117,7 +125,7 @@ impl Readers {
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         let _moment =
             Moment::fix(connection).map_err(|error| StoreError::from_sqlite(&self.collection, "reading", error))?;
-        work(&mut Snapshot::new(connection, &self.collection, doomed))
+        work(&mut Snapshot::new(connection, &self.collection, &self.joined, doomed))
     }
 
     fn borrow(&self, lent_max: usize) -> Result<Loan<'_>> {

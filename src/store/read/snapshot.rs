@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 
 use super::doomed::Doomed;
+use super::joined::Joined;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
 use crate::types::Seq;
@@ -15,14 +16,20 @@ const DOCUMENT_GONE: Flaw = "its document is gone";
 pub(in crate::store) struct Snapshot<'a> {
     connection: &'a Connection,
     collection: &'a str,
+    joined: &'a Joined,
     doomed: Arc<Doomed>,
     buffer: Vec<u8>,
 }
 
 impl<'a> Snapshot<'a> {
     /// Wraps `connection`, which must have an open transaction that fixes the moment.
-    pub(super) fn new(connection: &'a Connection, collection: &'a str, doomed: Arc<Doomed>) -> Self {
-        Self { connection, collection, doomed, buffer: Vec::new() }
+    pub(super) fn new(
+        connection: &'a Connection,
+        collection: &'a str,
+        joined: &'a Joined,
+        doomed: Arc<Doomed>,
+    ) -> Self {
+        Self { connection, collection, joined, doomed, buffer: Vec::new() }
     }
 
     pub(in crate::store) fn connection(&self) -> &'a Connection {
@@ -31,6 +38,11 @@ impl<'a> Snapshot<'a> {
 
     pub(in crate::store) fn collection(&self) -> &'a str {
         self.collection
+    }
+
+    /// Returns the documents that joined a cluster.
+    pub(super) fn joined(&self) -> &'a Joined {
+        self.joined
     }
 
     /// Returns the documents that are deleted by label and still on disk. They must not be listed.

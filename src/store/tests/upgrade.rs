@@ -104,12 +104,22 @@ fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     connection.close().unwrap();
 }
 
-/// Writes a file of format 5 with these records: a file of the present format without the additions of format 6.
-fn write_format_5(path: &Path, meta: &Meta, records: &[Record]) {
+/// Writes a file of format 6 with these records: a file of the present format with an index of clusters.
+fn write_format_6(path: &Path, meta: &Meta, records: &[Record]) {
     let (_, mut writer) = Store::create(path, meta).unwrap();
     let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
     writer.commit(&inserts, Seq(records.len() as u64)).unwrap();
     writer.close().unwrap();
+    let connection = Connection::open(path).unwrap();
+    let with = "CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
+                PRAGMA user_version = 6";
+    connection.execute_batch(with).unwrap();
+    connection.close().unwrap();
+}
+
+/// Writes a file of format 5 with these records: a file of format 6 without the additions of format 6.
+fn write_format_5(path: &Path, meta: &Meta, records: &[Record]) {
+    write_format_6(path, meta, records);
     let connection = Connection::open(path).unwrap();
     let without = "DROP TABLE job; DROP TABLE doomed; DROP TABLE merged; DROP TABLE statistics;
                    DELETE FROM ledger WHERE tally IN ('job', 'doomed', 'merged', 'statistics');
@@ -146,7 +156,8 @@ fn write_old(path: &Path, format: i32) {
         2 => write_format_2(path, &meta(), &old_records(2)),
         3 => write_format_3(path, &meta(), &old_records(3)),
         4 => write_format_4(path, &meta(), &old_records(4)),
-        _ => write_format_5(path, &meta(), &old_records(5)),
+        5 => write_format_5(path, &meta(), &old_records(5)),
+        _ => write_format_6(path, &meta(), &old_records(6)),
     }
 }
 
@@ -309,4 +320,26 @@ fn a_file_of_an_older_format_with_a_damaged_log_can_be_repaired() {
     assert_eq!(fs::read(files::log(&repaired.kept_as)).unwrap(), damaged);
     let (store, _writer, _) = Store::open(&place.path).unwrap();
     assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_file_whose_index_of_clusters_prevents_the_upgrade_can_be_repaired() {
+    let place = place();
+    write_old(&place.path, 6);
+    let root: i64 = {
+        let connection = Connection::open(&place.path).unwrap();
+        let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'signature_by_cluster'";
+        connection.query_row(root, [], |row| row.get(0)).unwrap()
+    };
+    let mut damaged = fs::read(&place.path).unwrap();
+    damaged[(root as usize - 1) * 4096..][..4096].fill(7);
+    fs::write(&place.path, &damaged).unwrap();
+    let error = Store::open(&place.path).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(!inspect(&place.path, &|_| {}).unwrap().is_sound());
+    let repaired = repair(&place.path).unwrap();
+    assert_eq!((repaired.rebuilt.documents, repaired.rebuilt.lost), (5, Some(0)));
+    let (store, ..) = Store::open(&place.path).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(format_at(&place.path), FORMAT);
 }

@@ -1,10 +1,12 @@
-//! A batch of changes that become durable together: an open transaction, and the ledger as it will be after the commit.
+//! A batch of changes that become durable together: an open transaction, and the ledger and the clusters as they will be
+//! after the commit.
 //! This file knows how a row is written and what an error means, but not the content of a row.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::store::error::{Result, StoreError};
 use crate::store::format::ledger::{Ledger, move_ledger};
+use crate::store::read::joined::Moves;
 use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
@@ -14,6 +16,7 @@ pub(in crate::store) struct Batch<'a> {
     readers: &'a Readers,
     keep: Keep,
     ledger: Ledger,
+    moves: Moves,
     buffer: &'a mut Vec<u8>,
 }
 
@@ -26,7 +29,7 @@ impl<'a> Batch<'a> {
         ledger: Ledger,
         buffer: &'a mut Vec<u8>,
     ) -> Self {
-        Self { connection, readers, keep, ledger, buffer }
+        Self { connection, readers, keep, ledger, moves: Moves::default(), buffer }
     }
 
     pub(super) fn connection(&self) -> &'a Connection {
@@ -51,16 +54,21 @@ impl<'a> Batch<'a> {
         &mut self.ledger
     }
 
+    pub(super) fn moves(&mut self) -> &mut Moves {
+        &mut self.moves
+    }
+
     /// Returns a buffer for computing the checksums of rows.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer
     }
 
-    /// Replaces the ledger `old` in the file with the ledger of this batch, and returns the new ledger.
-    pub(in crate::store) fn finish(mut self, old: &Ledger, last_seq: Seq) -> Result<Ledger> {
+    /// Replaces the ledger `old` in the file with the ledger of this batch, and returns the new ledger. Also returns the
+    /// documents that join or leave a cluster.
+    pub(in crate::store) fn finish(mut self, old: &Ledger, last_seq: Seq) -> Result<(Ledger, Moves)> {
         self.ledger.last_seq = last_seq;
         match move_ledger(self.connection, old, &self.ledger) {
-            Ok(true) => Ok(self.ledger),
+            Ok(true) => Ok((self.ledger, self.moves)),
             Ok(false) => Err(StoreError::Busy {
                 collection: self.collection().to_owned(),
                 detail: "its ledger changed since this writer's last commit".to_owned(),
@@ -85,13 +93,21 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Runs a statement that returns a number for one row; `None` if that row does not exist.
-    pub(super) fn take(&self, sql: &str, target: Seq) -> Result<Option<u64>> {
-        let taken = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row([target.0 as i64], |row| row.get::<_, i64>(0)).optional());
-        taken.map(|sum| sum.map(|sum| sum as u64)).map_err(|error| self.failed(error))
+    /// Runs a statement that returns the checksum of one row; `None` if that row does not exist.
+    pub(super) fn take_sum(&self, sql: &str, target: Seq) -> Result<Option<u64>> {
+        self.take(sql, target, |row| row.get::<_, i64>(0).map(|sum| sum as u64))
+    }
+
+    /// Runs a statement that returns one row; `None` if that row does not exist.
+    pub(super) fn take<T>(
+        &self,
+        sql: &str,
+        target: Seq,
+        make: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        let statement = self.connection.prepare_cached(sql);
+        let taken = statement.and_then(|mut statement| statement.query_row([target.0 as i64], make).optional());
+        taken.map_err(|error| self.failed(error))
     }
 
     pub(super) fn failed(&self, error: rusqlite::Error) -> StoreError {

@@ -50,6 +50,7 @@ fn insert_signatures(batch: &mut Batch<'_>, records: &[&Record]) -> rusqlite::Re
         let row = SignatureRow::of(record);
         let sum = row.sum(batch.buffer());
         batch.ledger().signatures.add(sum);
+        batch.moves().stored(row.cluster, row.seq);
         values.add(row.seq.0 as i64)?;
         values.add(row.id_fingerprint as i64)?;
         values.add(row.content_prefix as i64)?;
@@ -185,8 +186,14 @@ pub(super) fn remove_what_is_left(batch: &mut Batch<'_>, target: Seq) -> Result<
 }
 
 fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<Removed> {
-    let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
-    let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
+    let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum, cluster", target, |row| {
+        Ok((row.get::<_, i64>(0)? as u64, Seq(row.get::<_, i64>(1)? as u64)))
+    })?;
+    if let Some((_, cluster)) = signature {
+        batch.moves().removed(cluster, target);
+    }
+    let signature = signature.map(|(sum, _)| sum);
+    let document = batch.take_sum("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
     if (signature, document) == (None, None) {
         return Ok(Removed::Nothing);
     }
@@ -210,6 +217,6 @@ fn take_payload(batch: &Batch<'_>, target: Seq) -> Result<Option<u64>> {
         Err(StoreError::Damaged { .. }) => Ok(None),
         // Other errors say nothing about the file. `Ok` is also the result for a document of this batch, which readers
         // do not see yet.
-        Ok(_) | Err(_) => batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target),
+        Ok(_) | Err(_) => batch.take_sum("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target),
     }
 }

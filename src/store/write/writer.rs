@@ -26,6 +26,7 @@ use crate::store::format::jobs::{self, DoomedPart};
 use crate::store::format::ledger::Ledger;
 use crate::store::format::meta::{read_meta, write_meta};
 use crate::store::format::statistics::{self, StoredStatistics};
+use crate::store::read::joined::Moves;
 use crate::store::read::readers::Readers;
 use crate::store::settings::{Changeable, Meta};
 use crate::types::{GoldenPair, Job, Keep, LabelDeletion, Merge, Seq, TimestampMs};
@@ -111,17 +112,7 @@ impl Writer {
     /// until the file is opened again.
     pub fn commit(&mut self, changes: &[Change], last_seq: Seq) -> Result<()> {
         self.check_order(changes, last_seq)?;
-        self.finish_log()?;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let committed = self.transaction(|| {
-            let mut batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut buffer);
-            apply_all(&mut batch, changes)?;
-            batch.finish(&self.ledger, last_seq)
-        });
-        self.buffer = buffer;
-        self.ledger = committed?;
-        self.watch_log();
-        Ok(())
+        self.commit_batch(last_seq, |batch| apply_all(batch, changes))
     }
 
     /// Changes the changeable settings, durably.
@@ -147,31 +138,41 @@ impl Writer {
     /// has ended at `now` if this was its last part. Missing rows of documents are skipped: a repair may have set the
     /// document aside, or the file is damaged. If a missing row made a deletion fail, all writes would stop.
     pub fn remove_doomed(&mut self, part: &DoomedPart, now: TimestampMs) -> Result<LabelDeletion> {
-        self.finish_log()?;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let removed = self.transaction(|| {
-            let mut batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut buffer);
+        self.commit_batch(self.ledger.last_seq, |batch| {
             let mut damaged = 0;
             for &seq in &part.seqs {
-                damaged += u64::from(remove_what_is_left(&mut batch, seq)?);
+                damaged += u64::from(remove_what_is_left(batch, seq)?);
             }
             if damaged > 0 {
                 tracing::error!(
-                    collection = self.collection,
+                    collection = batch.collection(),
                     documents = damaged,
                     "documents that were deleted by label had lost a row; check the file with `hapax verify`"
                 );
             }
-            let deletion = jobs::removed(&self.connection, part, now);
-            let deletion = deletion.map_err(|error| committing(&self.collection, error))?;
-            let gone = || StoreError::damaged(&self.collection, None, "a job lost a row");
-            Ok((batch.finish(&self.ledger, self.ledger.last_seq)?, deletion.ok_or_else(gone)?))
+            let deletion = jobs::removed(batch.connection(), part, now).map_err(|error| batch.failed(error))?;
+            deletion.ok_or_else(|| StoreError::damaged(batch.collection(), None, "a job lost a row"))
+        })
+    }
+
+    /// Commits the changes that `write` writes. `last_seq` is the last assigned position of the commit order.
+    fn commit_batch<T>(&mut self, last_seq: Seq, write: impl FnOnce(&mut Batch<'_>) -> Result<T>) -> Result<T> {
+        self.finish_log()?;
+        let (mut buffer, mut moves) = (std::mem::take(&mut self.buffer), Moves::default());
+        let committed = self.transaction(|| {
+            let mut batch = Batch::new(&self.connection, &self.readers, self.keep, self.ledger, &mut buffer);
+            let written = write(&mut batch)?;
+            let ledger;
+            (ledger, moves) = batch.finish(&self.ledger, last_seq)?;
+            self.readers.joined().begin(&moves);
+            Ok((ledger, written))
         });
         self.buffer = buffer;
-        let (ledger, deletion) = removed?;
+        self.readers.joined().end(moves, committed.is_ok());
+        let (ledger, written) = committed?;
         self.ledger = ledger;
         self.watch_log();
-        Ok(deletion)
+        Ok(written)
     }
 
     /// Stores statistics durably. They replace earlier statistics with the same numbers.
