@@ -8,6 +8,7 @@ mod columns;
 mod error;
 mod footer;
 mod integer;
+mod lists;
 mod page_source;
 mod pages;
 mod parquet_file;

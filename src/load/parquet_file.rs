@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Seek;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
@@ -11,7 +12,7 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::page_source::{Buffers, PageSource};
-use super::{footer, pages};
+use super::{footer, lists, pages};
 use crate::telemetry::logs::without_panic_logs;
 
 /// The largest number of rows in a batch.
@@ -21,8 +22,8 @@ const BATCH_BYTES: i64 = 16 << 20;
 /// The largest number of bytes that one column of a batch takes if all rows have the longest value.
 const EXPANDED_BYTES: i64 = 64 << 20;
 
-/// Opens a file, so that it can be read in batches of a suitable size. Checks its metadata, and the pages of the
-/// columns that `is_read` names. Columns have the types of Parquet, whichever library wrote the file.
+/// Opens a file, so that it can be read in batches of a suitable size. Checks its metadata, and the pages and
+/// lists of the columns that `is_read` names. Columns have the types of Parquet, whichever library wrote the file.
 pub(crate) fn open(
     file: &mut File,
     is_read: impl Fn(&str) -> bool,
@@ -42,7 +43,11 @@ pub(crate) fn open(
     if counted != metadata.file_metadata().num_rows() {
         return Err("its metadata contradicts itself about the number of rows".to_owned());
     }
-    let longest = pages::check(file, metadata, is_read)?;
+    let longest = pages::check(file, metadata, &is_read)?;
+    let copy = file.try_clone().map_err(|error| error.to_string())?;
+    catching(|| lists::check(PageSource::new(copy, buffers.clone()), metadata, &is_read))?;
+    buffers.free();
+    file.rewind().map_err(|error| error.to_string())?;
     let rows = batch_rows(metadata, longest);
     Ok(builder.with_batch_size(rows))
 }

@@ -89,9 +89,10 @@ impl StoreError {
     /// Turns an error of the system into a `StoreError`. `doing` completes the sentence "... failed".
     pub(super) fn from_io(collection: &str, doing: &'static str, error: io::Error) -> Self {
         let collection = collection.to_owned();
-        match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full { collection, source: error.into() },
-            _ => Self::Io { collection, doing, source: error.into() },
+        if is_full(&error) {
+            Self::Full { collection, source: error.into() }
+        } else {
+            Self::Io { collection, doing, source: error.into() }
         }
     }
 
@@ -107,9 +108,12 @@ impl StoreError {
         }
         match failure.code {
             ErrorCode::DiskFull => Self::Full { collection, source: error.into() },
-            // SQLite recognises only ENOSPC. An exhausted quota and a file size limit show up as a failed write, too.
-            // Nothing was synced yet, so this is as harmless as a full disk.
-            ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_WRITE && !device_failed() => {
+            // SQLite recognises only ENOSPC. An exhausted quota and a file size limit show up as a failed write, and only
+            // the system's last error of this thread tells them from a failed device. Nothing was synced yet, so they are
+            // as harmless as a full disk.
+            ErrorCode::SystemIoFailure
+                if failure.extended_code == SQLITE_IOERR_WRITE && is_full(&io::Error::last_os_error()) =>
+            {
                 Self::Full { collection, source: error.into() }
             }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig => damaged(collection),
@@ -165,11 +169,9 @@ impl StoreError {
     }
 }
 
-/// Returns whether the last call of the system that failed in this thread reported an error of the device. Call it
-/// immediately after an error of SQLite, which does not report why a write failed.
-fn device_failed() -> bool {
-    const EIO: i32 = 5;
-    io::Error::last_os_error().raw_os_error() == Some(EIO)
+/// Returns whether the disk, the quota or the file size limit has no room left.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 /// Joins an error and its causes into one line.

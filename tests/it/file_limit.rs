@@ -25,6 +25,9 @@ fn a_limit_on_the_size_of_files_refuses_writes_and_ends_nothing() {
     for number in 0..number {
         assert_eq!(client.get(&format!("/v1/collections/default/documents?id=d{number}")).status, 200, "d{number}");
     }
+    let parquet = ("content-type", "application/vnd.apache.parquet");
+    let loaded = client.send("POST", "/v1/collections/loaded/load", &[parquet], &vec![0; 5_000_000]);
+    loaded.problem(507, "storage_full");
     assert_eq!(client.get("/livez").status, 200);
     server.terminate();
 }

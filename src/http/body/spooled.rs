@@ -1,6 +1,7 @@
 //! A long body -> a file. The bytes are not kept in memory.
 
 use std::fs::File;
+use std::io::{Error, ErrorKind};
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -50,9 +51,9 @@ pub(crate) async fn spooled(
     }
 }
 
-fn unwritten(error: &std::io::Error) -> Problem {
+fn unwritten(error: &Error) -> Problem {
     match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             Problem::new(Code::StorageFull, "there is no room on the disk for the file; nothing was stored")
         }
         _ => Problem::internal(&format!("writing the file of a load: {error}")),

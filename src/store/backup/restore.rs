@@ -16,10 +16,12 @@ use super::error::{BackupError, Result};
 use super::folder::entries;
 use super::manifest::{self, Manifest, ManifestEntry};
 use super::progress::Progress;
+use crate::store::data_dir::Inventory;
 use crate::store::data_dir::files::sync_dir;
 use crate::store::data_dir::lock::{DataDirLock, LOCK_FILE};
 use crate::store::error::StoreError;
 use crate::store::format::creation::finish_new;
+use crate::types::CollectionName;
 
 /// The directory from which collections are served.
 const COLLECTIONS: &str = "collections";
@@ -58,6 +60,9 @@ pub fn restore(dir: &Path, data_dir: &Path, progress: &Arc<Progress>) -> Result<
         .and_then(|()| fs::rename(&restoring, data_dir.join(COLLECTIONS)))
         .and_then(|()| sync_dir(data_dir))
         .map_err(failed("renaming the restored directory"))?;
+    // A file that disappears before the first start must be missed, too.
+    let names: Vec<_> = manifest.collections.iter().filter_map(|entry| CollectionName::new(&entry.name).ok()).collect();
+    Inventory::open(data_dir, &names).map_err(failed("writing the list of collections"))?;
     progress.finish();
     Ok(manifest)
 }

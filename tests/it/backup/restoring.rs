@@ -18,6 +18,17 @@ use crate::support::library::{dir, seed};
 use crate::support::server::Server;
 
 #[test]
+fn a_collection_that_disappears_after_a_restore_is_missed() {
+    let dir = dir();
+    let (_, backup, _) = offline(&dir, 2);
+    let target = dir.path().join("restored");
+    restore(&backup, &target, &Arc::<Progress>::default()).unwrap();
+    fs::remove_file(target.join("collections/news.sqlite")).unwrap();
+    let server = Server::start(&target);
+    assert_eq!(client(&server).get("/readyz").ok()["missing"], 1);
+}
+
+#[test]
 fn no_damage_of_a_backup_is_restored() {
     let dir = dir();
     let (_, backup, _) = offline(&dir, 2);

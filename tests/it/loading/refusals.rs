@@ -87,6 +87,27 @@ fn a_wrong_row_is_named_with_its_column() {
     }
 }
 
+/// The library builds a whole list in memory, so a list that is much too long is refused earlier.
+#[test]
+fn a_row_with_a_long_list_is_named() {
+    let lists = |lengths: [usize; 3], bytes: usize| {
+        let mut labels = ListBuilder::new(StringBuilder::new());
+        for length in lengths {
+            (0..length).for_each(|_| labels.values().append_value("a".repeat(bytes)));
+            labels.append(length > 0);
+        }
+        labels.finish()
+    };
+    for (labels, expected) in [
+        (lists([0, 1, 1001], 1), "row 2, column `labels`: its list has more than 1000 values or 65536"),
+        (lists([1, 70, 0], 1000), "row 1, column `labels`: its list has more than 1000 values or 65536"),
+        (lists([0, 9, 0], 1), "row 1, column `labels`: a label must be given as `name:value`"),
+    ] {
+        let error = refusal(&dir(), &three().with("labels", labels).bytes());
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
 /// Rows are read in batches, and looked up in groups.
 #[test]
 fn an_error_names_the_row_in_the_file() {
