@@ -124,7 +124,7 @@ tools-bench-python: wheel
 
 # By hand: make bench-load BENCH_LOAD_OPTIONS='--rows 10000000'
 BENCH_LOAD_OPTIONS ?=
-bench-load: wheel ## compare a load of ready signatures with an import of the texts
+bench-load: wheel ## compare a load of precomputed signatures with an import of the texts
 	cargo build --release --locked --workspace --bins
 	python3 -m venv target/tools-bench-load
 	target/tools-bench-load/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall target/wheels/*.whl

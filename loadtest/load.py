@@ -1,4 +1,4 @@
-"""Compares `hapax load` of ready signatures with `hapax import` of the same texts, as ratios within one run.
+"""Compares `hapax load` of precomputed signatures with `hapax import` of the same texts, as ratios within one run.
 
 Both run against a fresh server on the same processors, by turns, until the server answers about the last document. Run it
 with `make bench-load`, which installs pyhapax and pyarrow.

@@ -28,7 +28,8 @@ pub use refused::Refused;
 
 use crate::telemetry::names;
 
-/// Work on more bytes than this takes too long for the threads of short jobs, which must wait only for milliseconds.
+/// Work on more bytes than this runs on the thread for long jobs. On the threads for short jobs it would take too long:
+/// a short job must wait only milliseconds.
 const SHORT_BYTES_MAX: usize = 1 << 20;
 
 /// Returns the number of processors that this process may use.
@@ -178,8 +179,8 @@ impl QueuePlace {
         self.run_uncut(0, work).await
     }
 
-    /// Like [`Self::run`], for work on `bytes` bytes that cannot be cut. If `bytes` is large, the work runs on a
-    /// separate thread.
+    /// Like [`Self::run`], for work that cannot be cut into pieces. `bytes` is the number of bytes that it works on. If
+    /// `bytes` is large, the work runs on a separate thread.
     pub async fn run_uncut<T: Send + 'static>(
         self,
         bytes: usize,

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::line::{AuditLine, AuditMatch};
 use crate::types::{CollectionName, DocId, LabelDeletion, Match, Merge, TimestampMs, Verdict, fitting, ratio};
 
-/// The largest size of the matches in a line, in bytes. The best match is always in the line, even if it is longer.
+/// The maximum number of bytes of the matches in a line. The best match is always in the line, even if it is longer.
 const MATCHES_BYTES_MAX: usize = 64 << 10;
-/// An upper bound of the size of a match without its id, in bytes.
+/// An upper bound on the size of a match without its id, in bytes.
 const MATCH_BYTES: usize = 160;
 
 /// A decision, and the settings under which it was made.

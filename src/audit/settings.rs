@@ -9,11 +9,11 @@ pub struct AuditSettings {
     pub dir: PathBuf,
     /// Whether checks are logged too.
     pub checks: bool,
-    /// The largest size of the lines that wait for the disk, in bytes.
+    /// The maximum number of bytes of the lines that wait for the disk.
     pub queue_bytes_max: usize,
     /// When a file has this size, in bytes, the log continues in a new file.
     pub file_bytes_max: u64,
-    /// The largest size of all files together, in bytes.
+    /// The maximum number of bytes of all files together.
     pub bytes_max: u64,
     /// How long lines are kept. `None`: until `bytes_max` is reached.
     pub retention: Option<Duration>,

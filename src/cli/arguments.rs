@@ -22,7 +22,7 @@ const EXIT_ERROR: u8 = 2;
 #[command(after_help = "Start here:
   hapax serve                                    start a server on 127.0.0.1:8080
   hapax import corpus.jsonl.zst                  import lines of {\"id\": …, \"text\": …}, or WARC
-  hapax load signatures.parquet --collection c   make a collection from ready signatures
+  hapax load signatures.parquet --collection c   make a collection from precomputed signatures
   hapax collection create news --shingle word3   create a collection with its own settings
   hapax check new.jsonl                          look up which documents are duplicates
   hapax export --pairs                           list stored duplicates, each with its original

@@ -27,8 +27,8 @@ const STEPS: u64 = 1000;
 
 /// Make a backup: a consistent, checked copy of every collection.
 ///
-/// By default a running server makes the backup, in its backup directory (setting `backup.dir`, ./hapax-backups by
-/// default). DIR is then the name of a new folder in that directory.
+/// By default, a running server makes the backup in its backup directory (the setting `backup.dir`, which is
+/// ./hapax-backups unless it is set). DIR is then the name of a new folder in that directory.
 ///
 /// If DIR is a path, such as ./nightly or /mnt/backups/1, the finished backup is moved there from the server's backup
 /// directory. The server must run on this machine, and DIR must be empty or missing. If the backup cannot be moved, no

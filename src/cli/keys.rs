@@ -117,8 +117,7 @@ fn add(args: &Add) -> Result<()> {
         return Err(error.context("no key was added"));
     }
     // Only the key is on stdout, so that it can be redirected to a file.
-    let note =
-        format!("added the key {} with the id {id}; the key is shown only once, and is stored nowhere", args.name);
+    let note = format!("added the key `{}` (id `{id}`); the key is shown only once, and is stored nowhere", args.name);
     let _ = writeln!(std::io::stderr().lock(), "{note}");
     Ok(())
 }
@@ -169,7 +168,7 @@ fn row(key: &Key, expired: bool) -> [String; 7] {
 
 fn revoke(key: &str, place: &Place) -> Result<()> {
     for (name, id) in keys::revoke(&place.keys_file, key).map_err(|error| in_file(place, &error))? {
-        say(&format!("revoked the key {name} with the id {id}"))?;
+        say(&format!("revoked the key `{name}` (id `{id}`)"))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `hapax load`: makes a new collection from files of ready signatures, in a data directory or through a server.
+//! `hapax load`: makes a new collection from files of precomputed signatures, in a data directory or through a server.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -25,7 +25,7 @@ use crate::types::CollectionName;
 /// The number of steps of the bar that shows how much of the new file was read again.
 const STEPS: u64 = 1000;
 
-/// Make a new collection from files of ready signatures.
+/// Make a new collection from files of precomputed signatures.
 ///
 /// FILE is a Parquet file that was written by pyhapax or by `hapax export --parquet`. If the load fails, no collection
 /// is created. A load trusts its files and does not look documents up, so the new collection may contain duplicates. A

@@ -16,7 +16,7 @@ pub(super) enum Trust {
     System,
     /// Only the authorities in this file.
     File(PathBuf),
-    /// Every certificate is accepted. This is only for a request to this machine that contains no key.
+    /// Every certificate is accepted. This is only for a request that goes to this machine and contains no key.
     Anyone,
 }
 

@@ -70,8 +70,8 @@ impl Collections {
         }
     }
 
-    /// Makes a new collection from a file of ready signatures, whole or not at all. If `stop` returns true while rows
-    /// are read, the load is cancelled.
+    /// Makes a new collection from a file of precomputed signatures, whole or not at all. If `stop` returns true while
+    /// rows are read, the load is cancelled.
     pub async fn load(
         &self,
         place: LoadPlace,

@@ -22,7 +22,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Returns the largest size of the answer as JSON, in bytes.
+    /// Returns the largest possible size of the answer as JSON, in bytes.
     pub fn json_bytes(&self) -> usize
     where
         T: Borrow<Verdict>,

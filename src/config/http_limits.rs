@@ -52,11 +52,12 @@ pub struct HttpLimits {
     pub queue_delay_max: Duration,
     /// How long a batch may have to wait for its turn. Zero: no limit.
     pub batch_delay_max: Duration,
-    /// The largest size of request bodies in memory, over all requests, in bytes.
+    /// The maximum number of bytes that the bodies of all requests together take in memory.
     pub bodies_bytes_max: usize,
     /// The longest answer, in bytes of JSON. For a bulk answer, this is the longest line.
     pub answer_bytes_max: usize,
-    /// The largest size of answers in memory, over all requests, in bytes. Bulk requests get half of it.
+    /// The maximum number of bytes that the answers to all requests together take in memory. Bulk requests get half of
+    /// it.
     pub answers_bytes_max: usize,
     /// The time limit for the head of a request, from the opening of the connection or from the first byte of the head.
     pub header_timeout: Duration,

@@ -26,7 +26,7 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Records that a job left the queue now, and that `left` jobs remain.
+    /// Records that a job has just left the queue, and that `left` jobs remain in it.
     pub fn departed(&mut self, now: Instant, left: usize) {
         if let Some(last) = self.last {
             let interval = (now - last).as_secs_f64();

@@ -69,7 +69,8 @@ impl Lane {
         if job.begun {
             queue.begun.push_back(job);
         } else {
-            // Work on its way does not count here, because this job is ahead of it.
+            // Accepted work that has not arrived in the queue yet does not count here, because this job is ahead of
+            // that work.
             queue.is_in_time(Instant::now(), queue.new.len(), wait_max)?;
             queue.new.push_back(job);
         }

@@ -24,7 +24,7 @@ use crate::verdicts::{
 };
 use hapax_core::IllFormed;
 
-/// The time between two checks whether a job has ended.
+/// The time between two checks of whether a job has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a request to stop a job waits for the end of the job.
 const STOP_WAIT: Duration = Duration::from_secs(2);
@@ -117,7 +117,7 @@ impl LocalCollection {
         self.preparer().text_signer(ill_formed, options, verify)
     }
 
-    /// Returns an upper bound of the memory that preparing a text of `text_bytes` takes in addition to the text, in
+    /// Returns an upper bound on the memory that preparing a text of `text_bytes` takes in addition to the text, in
     /// bytes.
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         let verify = self.lookup.policy().settings.verify;
@@ -224,8 +224,8 @@ impl LocalCollection {
         self.writes.statistics().by_label(name, after, limit)
     }
 
-    /// Stops a merge. The documents that it has stored stay. Waits up to two seconds for its end. If the disk accepts
-    /// no writes, the merge ends later.
+    /// Stops a merge. Documents that the merge has already stored are kept. Waits up to two seconds for its end. If the
+    /// disk accepts no writes, the merge ends later.
     pub async fn stop_merge(&self, number: Seq) {
         self.writes.jobs().stop(number);
         let begun = Instant::now();

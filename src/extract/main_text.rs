@@ -27,7 +27,7 @@ const MAIN_BYTES_MIN: u32 = 40;
 /// A page without marked content is treated as a page of links if its paragraphs have fewer bytes than this and most of
 /// its text would be left out. The links of such a page are kept.
 const FEW_BYTES: u32 = 150;
-/// The longest edge that is left out has the length of the page's text divided by this number.
+/// An edge is left out only if it is at most as long as the page's text divided by this number.
 const EDGE_PARTS: u32 = 3;
 /// The least number of links in a menu.
 const MENU_LINKS_MIN: u32 = 4;
@@ -270,8 +270,9 @@ fn leave_out_links(
     found
 }
 
-/// Returns the runs of a page without its edges. The edges are the text before the first heading that follows a menu,
-/// and the text after links that follow the last paragraph. An edge that is a large part of the text is kept.
+/// Returns the runs of a page without its edges. There are two edges. The first is the text before the first heading
+/// after a menu. The second begins with the first menu after the last paragraph. An edge that is a large part of the
+/// text is kept.
 fn without_edges(outline: &Outline, left_out: &[bool], paragraphs: &Range<usize>, links: &[Links]) -> Range<usize> {
     let Outline { nodes, runs, .. } = outline;
     // The sums up to each run and each block of links are computed once, because a page may have a heading for every

@@ -67,8 +67,8 @@ impl Answers {
         Self { free, kept, longest: bytes / 4, encoders, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
     }
 
-    /// Makes the share of the memory that one request may use. The metric does not count this share, because it is part
-    /// of the total.
+    /// Makes the share of the memory that one request may use. The metric does not count this share again, because the
+    /// total already includes it.
     pub(super) fn of_one_request(bytes: usize) -> Self {
         Self { taken: Gauge::noop(), ..Self::new(bytes) }
     }
@@ -134,7 +134,7 @@ impl AnswerRoom {
         Self { permit, taken }
     }
 
-    /// Returns the largest size of JSON that fits into this memory while the answer is built, in bytes.
+    /// Returns the most bytes of JSON that fit into this memory while the answer is built.
     pub(super) fn json_bytes_max(&self) -> usize {
         self.permit.num_permits() / 2
     }

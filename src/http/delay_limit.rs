@@ -35,7 +35,7 @@ impl DelayLimit {
     }
 
     /// Records a long wait that ends now, and returns whether the run of long waits has lasted long enough to refuse
-    /// work. A wait that began soon after the previous long wait ended belongs to the same run.
+    /// work. A long wait belongs to the same run if it began soon after the end of the previous long wait.
     fn lasts(&self, now: Duration, waited: Duration) -> bool {
         let micros = |time: Duration| time.as_micros() as u64;
         let (began, now, patience) = (micros(now.saturating_sub(waited)), micros(now) + 1, micros(BURST * self.max));

@@ -1,4 +1,5 @@
-//! The places in use, and the places whose documents may have an id (`ids.rs`). Knows nothing of signatures or bands.
+//! The places in use, and for a given id the places whose documents may have it (`ids.rs`). Knows nothing of signatures
+//! or bands.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

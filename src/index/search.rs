@@ -373,9 +373,9 @@ impl Look<'_> {
         }
     }
 
-    /// Lists the members of a group that has the required number of equal slots, except members with the query's
-    /// content. If contents are not compared, the group counts as one candidate if any of its members was listed at
-    /// index `before` or later.
+    /// Lists the members of a group, except those with the query's content. The group's signature must have the
+    /// required number of equal slots. If contents are not compared, the group counts as one candidate if any of its
+    /// members was listed at index `before` or later.
     fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search, before: usize) {
         let others = |place| {
             self.found(place).filter(|(_, occupant)| matching < self.shape.k || !self.query.same_content(occupant))

@@ -1,7 +1,7 @@
 //! Measures how crowded the buckets are, in documents. Documents with equal signatures share postings, but here each of
 //! them is counted. A sample of the documents is looked up under their own keys. A sample of the buckets would tell
-//! little, because most buckets contain a single document. The same lookup shows whether each document can be found by
-//! all of its bands.
+//! little, because most buckets contain a single document. The same lookup shows whether each document of the sample
+//! can be found by each of its bands.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -311,7 +311,7 @@ mod tests {
             (one("limits = {requests_per_minute = 1}"), "unknown field `requests_per_minute`"),
             (one("").replace("check", "write"), "there is no scope \"write\""),
             (one("").replace("[\"check\"]", "[]"), "one scope or more"),
-            (one("").replace("\"n\"", "\"api_key\""), "is that of the key in `auth.api_key`"),
+            (one("").replace("\"n\"", "\"api_key\""), "is reserved for the key in `auth.api_key`"),
             (one("").replace("\"n\"", "\"N\""), "\"N\" must be 1 to 64"),
             (one("").replace("\"i\"", "\"\""), "id \"\" must be"),
             (one("").replace(HASH, &HASH[1..]), "64 hexadecimal digits"),

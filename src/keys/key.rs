@@ -290,7 +290,9 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         && head(bytes[0])
         && bytes.iter().all(|&byte| head(byte) || b"-_.".contains(&byte));
     match (fits, name) {
-        (_, CONFIGURED) => Err(format!("the name {CONFIGURED} is that of the key in `auth.api_key`; choose another")),
+        (_, CONFIGURED) => {
+            Err(format!("the name {CONFIGURED} is reserved for the key in `auth.api_key`; choose another name"))
+        }
         (false, _) => Err(format!(
             "{name:?} must be 1 to {NAME_BYTES_MAX} of a-z, 0-9, -, _ and ., and begin with a letter or digit"
         )),

@@ -1,6 +1,7 @@
 //! The columns of a file of signatures: their names, their types, their meanings, and the result of a load if a column
-//! is missing. `docs/load.md` shows this table. A test compares this table with that page, and with the tables of a
-//! collection's file. `reader.rs` refuses a file whose required columns are missing or whose columns have other types.
+//! is missing. `docs/load.md` shows this list. A test compares this list of columns with that page, and with the SQLite
+//! tables of a collection's file. `reader.rs` refuses a file whose required columns are missing or whose columns have
+//! other types.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! A Parquet file of ready signatures <-> a whole collection. In: Parquet, with the columns of `columns.rs`. Out: the
-//! file of a new collection, complete and checked, under a temporary name that is never opened. `writer.rs` does the
-//! reverse. A load trusts the verdicts in its file, and looks for no other matches. Knows nothing of the index, of
+//! A Parquet file of precomputed signatures <-> a whole collection. In: Parquet, with the columns of `columns.rs`. Out:
+//! the file of a new collection, complete and checked, under a temporary name that is never opened. `writer.rs` does
+//! the reverse. A load trusts the verdicts in its file, and looks for no other matches. Knows nothing of the index, of
 //! HTTP, or of the directory of the new collection.
 
 mod builder;

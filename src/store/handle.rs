@@ -115,7 +115,7 @@ impl Store {
     /// Reads a page like [`page`](Self::page), but stops after the first document for which `fits` returns false. The
     /// page includes this document.
     pub fn page_while(&self, after: Seq, limit: usize, fits: impl FnMut(&Document) -> bool) -> Result<Vec<Document>> {
-        self.readers.read(|snapshot| pages::page(snapshot, after, limit, fits))
+        self.readers.read_clusters(|snapshot| pages::page(snapshot, after, limit, fits))
     }
 
     /// Looks at the payloads of these documents, in the order of `seqs`, all from one snapshot. For each payload it
@@ -174,14 +174,14 @@ impl Store {
     /// Reads up to `limit` documents of one cluster. `None` if there is no such document, or if the cluster has no
     /// document left.
     pub fn cluster(&self, start: ClusterStart, limit: usize) -> Result<Option<ClusterRows>> {
-        self.readers.read(|snapshot| clusters::cluster(snapshot, start, limit))
+        self.readers.read_clusters(|snapshot| clusters::cluster(snapshot, start, limit))
     }
 
     /// Reads up to `limit` documents of the clusters with more than one document, in the order of the clusters' names.
     /// Also returns the place where the next page begins. A page may have fewer than `limit` documents, or none,
     /// although more follow.
     pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<(Vec<Stretch>, Option<ClusterPlace>)> {
-        self.readers.read(|snapshot| clusters::clusters(snapshot, after, limit))
+        self.readers.read_clusters(|snapshot| clusters::clusters(snapshot, after, limit))
     }
 
     /// Returns the bytes of memory that the lists of clusters take.
@@ -191,7 +191,7 @@ impl Store {
 
     /// Reads the first document of a cluster; `None` if the cluster has no document left.
     pub fn representative(&self, cluster: Seq) -> Result<Option<(Seq, DocId)>> {
-        let representative = self.readers.read(|snapshot| clusters::representative(snapshot, cluster))?;
+        let representative = self.readers.read_clusters(|snapshot| clusters::representative(snapshot, cluster))?;
         Ok(representative.map(|member| (member.head.seq, member.head.id)))
     }
 
@@ -239,7 +239,7 @@ impl Store {
     }
 
     /// Reads up to `limit` documents after `after`, in order of `seq`, with their payloads, all from one snapshot.
-    /// Stops after the document with which the payloads together reach `bytes_max`.
+    /// Stops after the document that brings the total size of the payloads to `bytes_max` or more.
     pub fn whole_records(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<Vec<Record>> {
         self.readers.read(|snapshot| records::whole(snapshot, after, limit, bytes_max))
     }
@@ -260,8 +260,9 @@ impl Store {
         self.readers.set_doomed(|doomed| doomed.without(deletion));
     }
 
-    /// Calls `visit` with the signature of every record, from `partitions` threads at once. The records are in order
-    /// only within each range of `seq`. `progress` counts rows. After an error, discard everything that was visited.
+    /// Calls `visit` with the signature of every record, from `partitions` threads at once. The threads scan ranges of
+    /// `seq`. Only the records of one range are visited in order. `progress` counts rows. After an error, discard
+    /// everything that was visited.
     ///
     /// Call this before the first commit. If rows are added or removed during the scan, the sums differ from the
     /// ledger.

@@ -140,7 +140,7 @@ pub mod value {
     pub const REFUSED_FOREIGN_PAGE: &str = "foreign_page";
     /// [`super::label::REASON`]: 429, because an address has reached one of its limits and has no valid key.
     pub const REFUSED_ADDRESS_LIMIT: &str = "address_limit";
-    /// [`super::label::REASON`]: no request for `server.keep_alive_timeout_ms`.
+    /// [`super::label::REASON`]: no request within `server.keep_alive_timeout_ms`.
     pub const CLOSED_IDLE: &str = "idle";
     /// [`super::label::REASON`]: no complete request head within `server.header_timeout_ms`.
     pub const CLOSED_NO_REQUEST: &str = "no_request";
@@ -491,8 +491,8 @@ metrics_table! {
     "memory" => {
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
         "Memory of the index. `part` is `postings`, `signatures`, `ids`, `clusters`, `seen_times`, `labels` or \
-         `id_cache`. The last one is for ids that are in memory so that answers can name documents without reading the \
-         disk.",
+         `id_cache`. The last one is for the ids that are kept in memory, so that answers can name documents without a \
+         read of the disk.",
         "If it grows faster than the documents, see [Memory](memory.md).";
     LABELS = "hapax_labels", Kind::Gauge, None, [label::COLLECTION],
         "The number of different labels of the documents.",
@@ -613,13 +613,13 @@ metrics_table! {
         "If `wrong_key` or `no_key` grows, look for the addresses in the log. If `expired_key` grows, make new \
          [keys](keys.md).";
     KEY_REQUESTS = "hapax_key_requests_total", Kind::Counter, None, [label::KEY],
-        "Requests that were accepted, by the name of their key.",
+        "Requests that were accepted. `key` is the name of the API key.",
         "If it grows for one key only, ask the key's owner, or set a [limit](rate-limits.md).";
     KEY_BYTES = "hapax_key_bytes_total", Kind::Counter, Some(Unit::Bytes), [label::KEY],
-        "Bytes of request bodies, after decompression, by the name of the API key.",
+        "Bytes of request bodies, after decompression. `key` is the name of the API key.",
         "If it grows for one key only, ask the key's owner, or set a [limit](rate-limits.md).";
     KEY_DOCUMENTS = "hapax_key_documents_total", Kind::Counter, None, [label::KEY],
-        "Documents and ids in requests, by the name of the API key.",
+        "Documents and ids in requests. `key` is the name of the API key.",
         "If it grows for one key only, ask the key's owner, or set a [limit](rate-limits.md).";
     KEY_REFUSED = "hapax_key_refused_total", Kind::Counter, None, [label::KEY, label::LIMIT],
         "Requests that were answered with 429 because a [limit](rate-limits.md) of their key was reached.",

@@ -94,12 +94,12 @@ impl PartialEq for PayloadDigest {
 impl Eq for PayloadDigest {}
 
 impl Capture {
-    /// The largest size of a capture as JSON, with the names of the fields, in bytes.
+    /// The largest possible size of a capture as JSON, with the names of the fields, in bytes.
     pub const JSON_BYTES_MAX: usize = DATE_BYTES_MAX + ALGORITHM_BYTES_MAX + 1 + VALUE_BYTES_MAX + Self::NAMES_BYTES;
-    /// The largest size of the names, quotes and commas, in bytes.
+    /// The largest possible size of the names, quotes and commas, in bytes.
     const NAMES_BYTES: usize = 32;
 
-    /// Returns the largest size of this capture as JSON, in bytes. None of its characters is escaped.
+    /// Returns the largest possible size of this capture as JSON, in bytes. None of its characters is escaped.
     pub fn json_bytes(&self) -> usize {
         let texts = [self.date.as_ref().map(CaptureDate::as_str), self.digest.as_ref().map(PayloadDigest::as_str)];
         texts.into_iter().flatten().map(str::len).sum::<usize>() + if self.is_empty() { 0 } else { Self::NAMES_BYTES }

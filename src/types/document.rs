@@ -6,7 +6,7 @@ use super::labels::Labels;
 use super::places::{Seq, TimestampMs};
 use super::verdict::VerdictKind;
 
-/// The largest size of a stored document as JSON without its ids, metadata, labels and capture, in bytes.
+/// The largest possible size of a stored document as JSON without its ids, metadata, labels and capture, in bytes.
 const DOCUMENT_BYTES: usize = 512;
 
 /// The fields that a document may have in JSON, in requests and in files.
@@ -56,11 +56,11 @@ pub struct Document {
 }
 
 impl Document {
-    /// The largest size of any document as JSON, in bytes.
+    /// The largest possible size of any document as JSON, in bytes.
     pub const BYTES_MAX: usize =
         DOCUMENT_BYTES + 3 * ID_JSON_BYTES_MAX + METADATA_BYTES_MAX + Labels::JSON_BYTES_MAX + Capture::JSON_BYTES_MAX;
 
-    /// Returns the largest size of this document as JSON, in bytes.
+    /// Returns the largest possible size of this document as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         let ids = [Some(&self.id), self.duplicate_of.as_ref(), self.representative.as_ref()];
         let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());

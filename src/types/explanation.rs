@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::ids::{DocId, ID_JSON_BYTES_MAX};
 use super::similarity::Similarity;
 
-/// The largest size of an explanation as JSON without its buckets and documents, in bytes.
+/// The largest possible size of an explanation as JSON without its buckets and documents, in bytes.
 const OWN_BYTES: usize = 1024;
-/// The largest size of a bucket as JSON, in bytes.
+/// The largest possible size of a bucket as JSON, in bytes.
 const BUCKET_BYTES: usize = 64;
-/// The largest size of a document as JSON without its id, in bytes.
+/// The largest possible size of a document as JSON without its id, in bytes.
 const BELOW_BYTES: usize = 160;
 
 /// The documents and buckets that a lookup read.
@@ -83,7 +83,7 @@ impl LookupTimes {
 impl Explanation {
     pub const BUCKETS_MAX: usize = 64;
     pub const BELOW_MAX: usize = 5;
-    /// The largest size of any explanation as JSON, in bytes.
+    /// The largest possible size of any explanation as JSON, in bytes.
     pub const BYTES_MAX: usize =
         OWN_BYTES + Self::BUCKETS_MAX * BUCKET_BYTES + Self::BELOW_MAX * (BELOW_BYTES + ID_JSON_BYTES_MAX);
 
@@ -93,7 +93,7 @@ impl Explanation {
         self.below.clear();
     }
 
-    /// Returns the largest size of this explanation as JSON, in bytes.
+    /// Returns the largest possible size of this explanation as JSON, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let below = self.below.iter().map(|below| BELOW_BYTES + below.id.json_bytes()).sum::<usize>();
         OWN_BYTES + self.buckets.len() * BUCKET_BYTES + below

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The longest id of a document, in bytes of UTF-8.
 pub const ID_BYTES_MAX: usize = 2048;
-/// The largest size of an id as JSON, in bytes.
+/// The largest possible size of an id as JSON, in bytes.
 pub const ID_JSON_BYTES_MAX: usize = 6 * ID_BYTES_MAX;
 /// The longest metadata, in bytes of compact JSON.
 pub const METADATA_BYTES_MAX: usize = 16 * 1024;
@@ -59,7 +59,7 @@ impl DocId {
     }
 }
 
-/// Returns the largest size of a text as JSON, in bytes, without the quotes.
+/// Returns the largest possible size of a text as JSON, in bytes, without the quotes.
 pub fn json_bytes(text: &str) -> usize {
     let bytes = |byte: u8| match byte {
         b'"' | b'\\' => 2,

@@ -111,7 +111,7 @@ impl Label {
 }
 
 impl Labels {
-    /// The largest size of a document's labels as JSON, in bytes.
+    /// The largest possible size of a document's labels as JSON, in bytes.
     pub const JSON_BYTES_MAX: usize = 2 + LABELS_MAX * (LABEL_NAME_BYTES_MAX + 2 * LABEL_VALUE_BYTES_MAX + 6);
 
     /// Sorts the labels by name.
@@ -142,7 +142,7 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// Returns the largest size of these labels as JSON, in bytes.
+    /// Returns the largest possible size of these labels as JSON, in bytes.
     pub fn json_bytes(&self) -> usize {
         2 + self.iter().map(|(name, value)| name.len() + json_bytes(value) + 6).sum::<usize>()
     }

@@ -82,14 +82,14 @@ impl PageFacts {
     pub const TITLE_BYTES_MAX: usize = 1024;
     pub const URL_BYTES_MAX: usize = 2048;
     pub const LANGUAGE_BYTES_MAX: usize = 35;
-    /// The largest size of the facts as JSON, in bytes. The facts have no control characters, so each of their bytes
-    /// takes at most two bytes of JSON.
+    /// The largest possible size of the facts as JSON, in bytes. The facts have no control characters, so each of their
+    /// bytes takes at most two bytes of JSON.
     pub const JSON_BYTES_MAX: usize =
         2 * (Self::TITLE_BYTES_MAX + Self::URL_BYTES_MAX + Self::LANGUAGE_BYTES_MAX) + Self::NAMES_BYTES;
     /// The most bytes of JSON that names, quotes, commas and `extracted` take.
     const NAMES_BYTES: usize = 128;
 
-    /// Returns the largest size of these facts as JSON, in bytes.
+    /// Returns the largest possible size of these facts as JSON, in bytes.
     pub fn json_bytes(&self) -> usize {
         let texts = [&self.title, &self.canonical_url, &self.language];
         Self::NAMES_BYTES + 2 * texts.into_iter().flatten().map(String::len).sum::<usize>()

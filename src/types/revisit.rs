@@ -14,9 +14,9 @@ pub struct Revisit {
 impl Revisit {
     /// The profile of the record, from WARC 1.1, section 6.7.2.
     pub const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-    /// The largest size of a revisit as JSON without the id, in bytes.
+    /// The largest possible size of a revisit as JSON without the id, in bytes.
     const OWN_BYTES: usize = 80 + Self::PROFILE.len() + DATE_BYTES_MAX;
-    /// The largest size of any revisit as JSON, in bytes.
+    /// The largest possible size of any revisit as JSON, in bytes.
     pub const JSON_BYTES_MAX: usize = Self::OWN_BYTES + ID_JSON_BYTES_MAX;
 
     /// Returns a reference to a document's capture, if the payload of that capture has this digest.
@@ -30,7 +30,7 @@ impl Revisit {
         self.refers_to == *id && self.date.is_some() && self.date == capture.date
     }
 
-    /// Returns the largest size of this revisit as JSON, in bytes.
+    /// Returns the largest possible size of this revisit as JSON, in bytes.
     pub fn json_bytes(&self) -> usize {
         Self::OWN_BYTES + self.refers_to.json_bytes()
     }

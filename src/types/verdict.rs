@@ -10,12 +10,12 @@ use super::places::TimestampMs;
 use super::revisit::Revisit;
 use super::similarity::{Overlap, Similarity};
 
-/// The largest size of a verdict as JSON, in bytes. Ids and matches are not counted. The fields that a bulk line adds
-/// are counted.
+/// The largest possible size of a verdict as JSON, in bytes. Ids and matches are not counted. The fields that a bulk
+/// line adds are counted.
 const VERDICT_BYTES: usize = 1024;
-/// The largest size of a match as JSON without its id, collection and metadata, in bytes.
+/// The largest possible size of a match as JSON without its id, collection and metadata, in bytes.
 const MATCH_BYTES: usize = 288;
-/// The largest size of the collection of a match as JSON without its name, in bytes.
+/// The largest possible size of the collection of a match as JSON without its name, in bytes.
 const COLLECTION_BYTES: usize = 16;
 
 /// The result of a lookup.
@@ -170,19 +170,19 @@ pub struct Verdict {
 }
 
 impl Match {
-    /// Returns the largest size of any match in one of several collections as JSON, in bytes. Metadata is counted if
-    /// `with_metadata`.
+    /// Returns the largest possible size of any match in one of several collections as JSON, in bytes. Metadata is
+    /// counted if `with_metadata`.
     pub(crate) fn bytes_max(with_metadata: bool) -> usize {
         let metadata = if with_metadata { METADATA_BYTES_MAX } else { 0 };
         MATCH_BYTES + COLLECTION_BYTES + CollectionName::BYTES_MAX + ID_JSON_BYTES_MAX + metadata
     }
 
-    /// Returns the largest size of this match as JSON, in bytes.
+    /// Returns the largest possible size of this match as JSON, in bytes.
     pub(crate) fn whole_bytes(&self) -> usize {
         self.bytes() + self.metadata_bytes()
     }
 
-    /// Returns the largest size of this match without its metadata, in bytes.
+    /// Returns the largest possible size of this match without its metadata, in bytes.
     fn bytes(&self) -> usize {
         let collection = self.collection.as_ref().map_or(0, |name| COLLECTION_BYTES + name.as_str().len());
         MATCH_BYTES + self.id.json_bytes() + collection
@@ -194,20 +194,20 @@ impl Match {
 }
 
 impl Verdict {
-    /// Returns the largest size of a verdict with `matches` matches as JSON, in bytes. Their metadata is counted if
-    /// `with_metadata`.
+    /// Returns the largest possible size of a verdict with `matches` matches as JSON, in bytes. Their metadata is
+    /// counted if `with_metadata`.
     pub fn bytes_max(matches: usize, with_metadata: bool) -> usize {
         let metadata = if with_metadata { METADATA_BYTES_MAX } else { 0 };
         let found = MATCH_BYTES + ID_JSON_BYTES_MAX + metadata;
         VERDICT_BYTES + 3 * ID_JSON_BYTES_MAX + matches.saturating_mul(found)
     }
 
-    /// Returns the largest size of this verdict as JSON, in bytes.
+    /// Returns the largest possible size of this verdict as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         self.own_bytes() + self.matches.iter().map(Match::whole_bytes).sum::<usize>()
     }
 
-    /// Returns the largest size of this verdict without its matches, in bytes.
+    /// Returns the largest possible size of this verdict without its matches, in bytes.
     fn own_bytes(&self) -> usize {
         let ids = [&self.id, &self.duplicate_of, &self.representative];
         let explanation = self.explanation.as_ref().map_or(0, |explanation| explanation.bytes());

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use crate::types::{DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs, fitting};
 
-/// The largest size of a document as JSON without its ids, in bytes.
+/// The largest possible size of a document as JSON without its ids, in bytes.
 const MEMBER_BYTES: usize = 256;
 
 /// A document of a cluster.
@@ -49,10 +49,10 @@ pub struct ClustersPage {
 }
 
 impl ClusterMember {
-    /// The largest size of any member as JSON, in bytes.
+    /// The largest possible size of any member as JSON, in bytes.
     pub const BYTES_MAX: usize = MEMBER_BYTES + 2 * ID_JSON_BYTES_MAX;
 
-    /// Returns the largest size of this member as JSON, in bytes.
+    /// Returns the largest possible size of this member as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         MEMBER_BYTES + self.id.json_bytes() + self.representative.as_ref().map_or(0, DocId::json_bytes)
     }

@@ -1,6 +1,6 @@
 //! The errors of a collection, in terms of collections, not of HTTP. `http/error.rs` assigns a status to each error.
-//! The errors are the same wherever a collection is stored. If a future storage cannot do an operation, it will return
-//! a new variant, `not_in_this_store`.
+//! The errors are the same wherever a collection is stored. If a kind of storage that is added later does not support
+//! an operation, the operation will return a new variant, `not_in_this_store`.
 
 use std::time::Duration;
 

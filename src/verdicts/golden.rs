@@ -80,8 +80,8 @@ impl GoldenReason {
 }
 
 impl GoldenReport {
-    /// The largest number of pairs of a set, and the largest size of its texts: an evaluation takes well under a
-    /// second.
+    /// The maximum number of pairs of a set, and the maximum number of bytes of its texts. With these limits, an
+    /// evaluation takes well under a second.
     pub const PAIRS_MAX: usize = 1000;
     pub const BYTES_MAX: usize = 4 << 20;
     /// The least similarity of each range.

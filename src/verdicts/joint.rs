@@ -157,7 +157,7 @@ impl JointVerdict {
         (others + 1) * said + limit.saturating_mul(Match::bytes_max(with_metadata))
     }
 
-    /// Returns the largest size of this answer as JSON, in bytes.
+    /// Returns the largest possible size of this answer as JSON, in bytes.
     pub fn bytes(&self) -> usize {
         self.verdict.bytes() + self.said_bytes() + self.found_elsewhere().map_or(0, Found::bytes)
     }

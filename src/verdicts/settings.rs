@@ -49,9 +49,9 @@ pub struct CollectionsConfig {
 /// Limits of the memory of all collections together.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// The largest size that documents may take in the index, in bytes. `None`: no limit.
+    /// The maximum number of bytes that documents may take in the index. `None`: no limit.
     pub index_bytes_max: Option<u64>,
-    /// The largest size of the ids that are kept in memory for answers, in bytes. 0: none are kept.
+    /// The maximum number of bytes of the ids that are kept in memory for answers. 0: none are kept.
     pub id_cache_bytes_max: u64,
     /// The memory limit of the whole process. While this limit is reached, the index does not grow.
     pub process: Arc<Bound>,
@@ -98,8 +98,8 @@ pub struct Limits {
     pub commit_batch_max: usize,
     /// The least time between the beginnings of two transactions.
     pub commit_window: Duration,
-    /// The largest size of payloads, shingles and metadata in memory for decisions that wait for the disk, over all
-    /// collections, in bytes.
+    /// The maximum number of bytes in memory, for all collections together, of the payloads, shingles and metadata of
+    /// decisions that wait for the disk.
     pub commit_payload_bytes_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.
     pub commit_queue_wait: Duration,

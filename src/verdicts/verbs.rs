@@ -110,8 +110,8 @@ pub struct HotBucket {
 impl HotBucket {
     /// The largest number of ids in the sample.
     pub const SAMPLE_MAX: usize = 10;
-    /// The largest size of a bucket as JSON without the ids, in bytes.
+    /// The largest possible size of a bucket as JSON without the ids, in bytes.
     pub const OWN_BYTES: usize = 128;
-    /// The largest size of any bucket as JSON, in bytes.
+    /// The largest possible size of any bucket as JSON, in bytes.
     pub const BYTES_MAX: usize = Self::OWN_BYTES + Self::SAMPLE_MAX * (3 + ID_JSON_BYTES_MAX);
 }

@@ -31,7 +31,8 @@ pub(crate) fn complete(len: usize, bytes: usize) -> u64 {
     (1u64 << (len + 1).saturating_sub(bytes)).wrapping_sub(1)
 }
 
-/// Returns a mask of all bytes of the characters of three bytes that begin at the set bits.
+/// Returns a mask of all bytes of three-byte characters. Each set bit of `first` marks the first byte of such a
+/// character.
 #[inline(always)]
 pub(crate) fn three_bytes(first: u64) -> u64 {
     first | first << 1 | first << 2

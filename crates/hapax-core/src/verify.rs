@@ -58,10 +58,10 @@ fn similarity_ratio(matching: u32, SignatureShape { k, bits }: SignatureShape) -
 /// correction, the interval contained the similarity of documents with nothing in common in only 92 % of cases.
 ///
 /// The interval contains the similarity in at least 95 % of cases, whatever the sketch and the number of shingles
-/// (`tests/coverage.rs`). It is made for independent slots, which `classic` has. Estimates of `fss` spread less, by a
-/// factor of 0.7 to 0.9 with up to 300 shingles, so the interval contains the similarity more often. Estimates of `oph`
-/// spread more if a document has fewer shingles than slots; then the calculation uses fewer slots ([`spread`]). If the
-/// sketch is unknown (`None`), slots are taken as independent.
+/// (`tests/coverage.rs`). It is made for independent slots, which `classic` has. Estimates from `fss` vary less, by a
+/// factor of 0.7 to 0.9 with up to 300 shingles, so the interval contains the similarity more often. Estimates from
+/// `oph` vary more if a document has fewer shingles than slots. In this case, the calculation uses fewer slots
+/// ([`spread`]). If the sketch is unknown (`None`), slots are taken as independent.
 pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKind>) -> (f64, f64) {
     const Z: f64 = 1.959_963_984_540_054;
     let fewer = sketch.map_or(1.0, spread).powi(2);
@@ -76,7 +76,7 @@ pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKin
     (to_similarity(low), to_similarity(high))
 }
 
-/// Returns how much more the estimates of a sketch may spread than those of independent slots, as a factor of the
+/// Returns how much more the estimates from a sketch may vary than those from independent slots, as a factor of the
 /// standard deviation. For `oph`, the measured factor is 1.45 with two shingles, and 1.1 to 1.3 from 10 shingles to
 /// about as many shingles as there are slots.
 pub fn spread(sketch: SketchKind) -> f64 {

@@ -17,11 +17,15 @@ use pyo3::prelude::*;
 use crate::boundary::panicked;
 use crate::texts::{Fault, Job, Source, Text};
 
-/// About how many bytes of text are taken from Python at a time. If other threads run Python, the calling thread may
-/// wait for 5 ms until it can run Python again. Therefore it takes much text at a time.
+/// The most bytes of text that are taken from Python at a time. If other threads run Python, the calling thread may wait
+/// for 5 ms until it can run Python again. Therefore it takes much text at a time.
 const WINDOW_BYTES: usize = 16 << 20;
-/// For fewer bytes than this, starting threads takes longer than signing.
+/// If no other thread runs Python, the calling thread takes about this much at a time: Python's strings are then still
+/// in the cache of the processor when they are signed and given back. For less text, starting threads takes longer than
+/// signing.
 const ALONE_BYTES: usize = 256 << 10;
+/// Other threads run Python if the calling thread must wait this long for it.
+const BUSY_AFTER: Duration = Duration::from_micros(100);
 /// The longest time between two looks for signals.
 const SIGNALS_EVERY: Duration = Duration::from_millis(100);
 /// A long text is signed in pieces of this size, with a look for signals between them.
@@ -30,6 +34,10 @@ const PIECE_BYTES: usize = 1 << 20;
 /// The number of rows between two calls of `stop`. A call reads a clock, which takes as long as signing a hundred
 /// bytes.
 const STOP_EVERY: usize = 16;
+
+/// The calling thread takes results when this many jobs are done. If it were woken for each job, it would often take the
+/// processor from a thread that signs.
+const DONE_MANY: usize = 16;
 
 const NOT_UTF8: Fault = Fault("the column is damaged: the text is not UTF-8");
 
@@ -63,6 +71,15 @@ pub(crate) struct SignedRows {
 }
 
 impl SignedRows {
+    fn with_room(rows: usize, signature_bytes: usize) -> Self {
+        Self {
+            signatures: Vec::with_capacity(rows * signature_bytes),
+            contents: Vec::with_capacity(rows * 16),
+            shingles: Vec::with_capacity(rows),
+            outcomes: Vec::with_capacity(rows),
+        }
+    }
+
     pub(crate) fn append(&mut self, rows: &Self) {
         self.signatures.extend_from_slice(&rows.signatures);
         self.contents.extend_from_slice(&rows.contents);
@@ -148,8 +165,7 @@ fn sign_job(
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<SignedRows> {
     let bytes = pipeline.spec().shape.bytes();
-    let (mut rows, mut signed) = (SignedRows::default(), Signed::default());
-    rows.signatures.reserve(job.rows() * bytes);
+    let (mut rows, mut signed) = (SignedRows::with_room(job.rows(), bytes), Signed::default());
     for row in 0..job.rows() {
         if row % STOP_EVERY == 0 && stop() {
             return Err(Stop::Cancelled);
@@ -189,7 +205,7 @@ pub(crate) fn sign_all(
 ) -> PyResult<()> {
     let mut jobs = VecDeque::new();
     // The other threads begin as soon as there is enough text for them. More text is taken while they sign.
-    let ends = fill(py, source, &mut jobs, if threads == 1 { WINDOW_BYTES } else { ALONE_BYTES })?;
+    let ends = fill(py, source, &mut jobs, ALONE_BYTES)?;
     if threads == 1 || ends {
         alone(py, pipeline, source, jobs, sink)
     } else {
@@ -242,21 +258,24 @@ fn alone(
     mut jobs: VecDeque<Job>,
     sink: &mut Sink<'_>,
 ) -> PyResult<()> {
-    let mut scratch = SignScratch::default();
+    let (mut scratch, mut window) = (SignScratch::default(), ALONE_BYTES);
     loop {
-        let (made, signals) = py.detach(|| {
+        let (made, signals, signed) = py.detach(|| {
             let mut signals = Signals::default();
             let made: Vec<_> =
                 jobs.iter().map(|job| sign_safely(pipeline, &mut scratch, job, &mut || signals.stop())).collect();
-            (made, signals)
+            (made, signals, Instant::now())
         });
+        if signed.elapsed() > BUSY_AFTER {
+            window = (window * 4).min(WINDOW_BYTES);
+        }
         signals.result()?;
         for rows in made {
             sink(py, rows.map_err(|stop| exception(stop, source))?)?;
         }
         jobs.clear();
         py.check_signals()?;
-        fill(py, source, &mut jobs, WINDOW_BYTES)?;
+        fill(py, source, &mut jobs, window)?;
         if jobs.is_empty() {
             return Ok(());
         }
@@ -278,7 +297,7 @@ struct Desk {
     state: Mutex<State>,
     /// Notified if there are jobs, or if no further jobs will come.
     work: Condvar,
-    /// Notified if a job is done.
+    /// Notified if the calling thread has something to do.
     news: Condvar,
     cancelled: AtomicBool,
 }
@@ -291,7 +310,22 @@ struct State {
     held_bytes: usize,
     running: usize,
     done: Vec<(u64, Job, Result<SignedRows>)>,
+    /// Whether no further jobs will come.
+    is_last: bool,
     is_closed: bool,
+}
+
+impl State {
+    /// Returns whether the calling thread has nothing to do. If jobs will come, it has something to do if there is room
+    /// for a job, or if at most half of a window of text waits for a thread.
+    fn is_busy(&self) -> bool {
+        let is_quiet = self.done.len() < DONE_MANY;
+        if self.is_last {
+            return is_quiet && (self.running > 0 || !self.waiting.is_empty());
+        }
+        let is_full = self.held_bytes >= WINDOW_BYTES && self.done.is_empty();
+        is_full || is_quiet && self.waiting_bytes > WINDOW_BYTES / 2
+    }
 }
 
 impl Desk {
@@ -324,18 +358,12 @@ impl Desk {
         self.work.notify_all();
     }
 
-    /// Waits until at most half of a window of text waits for a thread, and until there is room for a job or a job is
-    /// done. If `is_last`, no further jobs will come, and it waits until all jobs are done. It waits for at most
-    /// [`SIGNALS_EVERY`].
+    /// Waits until the calling thread has something to do, for at most [`SIGNALS_EVERY`]. If `is_last`, no further jobs
+    /// will come.
     fn wait(&self, is_last: bool) {
-        let busy = |state: &mut State| match is_last {
-            true => state.running > 0 || !state.waiting.is_empty(),
-            false => {
-                let is_full = state.held_bytes >= WINDOW_BYTES && state.done.is_empty();
-                is_full || state.waiting_bytes > WINDOW_BYTES / 2
-            }
-        };
-        drop(self.news.wait_timeout_while(self.state(), SIGNALS_EVERY, busy));
+        let mut state = self.state();
+        state.is_last = is_last;
+        drop(self.news.wait_timeout_while(state, SIGNALS_EVERY, |state| state.is_busy()));
     }
 
     /// Does jobs until no further jobs will come.
@@ -354,7 +382,9 @@ impl Desk {
             let mut state = self.state();
             state.running -= 1;
             state.done.push((number, job, rows));
-            self.news.notify_one();
+            if !state.is_busy() {
+                self.news.notify_one();
+            }
         }
     }
 }

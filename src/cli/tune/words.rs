@@ -48,7 +48,7 @@ fn write_banding(out: &mut impl Write, report: &Report) -> Result<()> {
     };
     writeln!(
         out,
-        "cost        {:.1} unrelated candidates a lookup, among {:.0} documents {alike}",
+        "cost        {:.1} unrelated candidates per lookup, among {:.0} documents {alike}",
         report.background_candidates, report.documents
     )?;
     writeln!(
@@ -126,7 +126,7 @@ fn write_datasketch(out: &mut impl Write, like: &Likeness, report: &Report) -> R
     }
     writeln!(
         out,
-        "            {:.1} unrelated candidates a lookup. It does not compare candidates: it returns them all",
+        "            {:.1} unrelated candidates per lookup. It does not compare candidates: it returns them all",
         like.background_candidates
     )?;
     match like.fits {

@@ -1,5 +1,5 @@
-//! Collections that are not served, and the reasons: their files are damaged, or could not be opened for another
-//! reason.
+//! Collections that are not served, and why: either their files are damaged, or something else prevented the server
+//! from opening them.
 
 use std::collections::BTreeMap;
 

@@ -148,8 +148,8 @@ impl Registry {
         Ok(LoadPlace::new(name, file.await?, Arc::clone(&self.opener.common().disk), only))
     }
 
-    /// Makes a new collection from a file of ready signatures, whole or not at all. If `stop` returns true while rows
-    /// are read, the load is cancelled. Other collections are served, created and dropped meanwhile.
+    /// Makes a new collection from a file of precomputed signatures, whole or not at all. If `stop` returns true while
+    /// rows are read, the load is cancelled. Other collections are served, created and dropped meanwhile.
     pub(in crate::collections) async fn load(
         self: &Arc<Self>,
         place: LoadPlace,

@@ -1,4 +1,4 @@
-//! Makes a collection from files of ready signatures, in a data directory that no server uses.
+//! Makes a collection from files of precomputed signatures, in a data directory that no server uses.
 
 use std::path::Path;
 use std::time::Duration;

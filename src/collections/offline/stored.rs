@@ -15,7 +15,7 @@ use crate::store::{self, Opened, Record, Store, Writer};
 use crate::types::{ClusterPlace, CollectionName, Seq};
 use crate::verdicts::{ClustersPage, CollectionError, Cursor, DocumentsPage, Result, Settings};
 
-/// The largest size of shingles and texts that are compared for one page, in bytes.
+/// The maximum number of bytes of the shingles and texts that are compared for one page.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 /// The limit on the payloads of rows that are read together, in bytes. When it is reached, no further row is read.
 const ROWS_BYTES_MAX: usize = 16 << 20;

@@ -61,7 +61,8 @@ struct Glance<'a> {
 struct Recorded {
     /// Whether the id already holds exactly this content.
     same: bool,
-    /// The revisit of the id's own capture, if the id holds this content from the same payload.
+    /// The revisit that refers to the id's own capture, if the id holds this content and that capture has the
+    /// `payload_digest` of this check.
     revisit: Option<Revisit>,
     /// Present if the id holds other content: the similarity of that content to the checked content.
     previous: Option<Previous>,

@@ -114,7 +114,8 @@ impl Records {
     /// Keeps the record of a document whose deletion or replacement has been decided.
     pub(crate) fn leaves(&self, mut record: Arc<Record>) {
         if record.payload.is_some() {
-            // The payload is never read from here, and lookups may keep the record for long.
+            // Nothing reads the payload of this record, and lookups may keep the record for a long time. So the payload
+            // is left out.
             record = Arc::new(Record { payload: None, ..Record::clone(&record) });
         }
         self.leaving.write().insert(record.seq, record);

@@ -1,7 +1,7 @@
-//! Time to live: deletes documents that have not been seen for long, a few at a time, in the background. A document is
-//! *seen* when it is inserted, when it is inserted again with the same content, and, if the collection's `touch` is on,
-//! when an insertion turns out to duplicate it. Checks never write, so a document does not count as seen if only a
-//! check finds it.
+//! Time to live: deletes documents that have not been seen for a long time, a few at a time, in the background. A
+//! document is *seen* when it is inserted, when it is inserted again with the same content, and, if the collection's
+//! `touch` is on, when an insertion turns out to duplicate it. Checks never write, so a document does not count as seen
+//! if only a check finds it.
 //!
 //! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds. It is
 //! written only if the time in memory and the time on disk fall into different 64ths of the time to live, so a document

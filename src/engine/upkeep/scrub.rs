@@ -24,8 +24,8 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Target>> 
     let mut passes = States::default();
     Rounds::start("hapax-scrub", open, move |collections, _| {
         passes.keep(&collections, Pass::new);
-        // The collection whose pass has been due for longest is next, so that every collection has its turn. A pass in
-        // progress counts as due since its start was due.
+        // The collection whose pass has been due for the longest time is next, so that every collection has its turn. A
+        // pass in progress counts as due since its start was due.
         let next = collections.iter().min_by_key(|&collection| passes.of(collection).due);
         match next.filter(|&collection| passes.of(collection).is_due()) {
             Some(collection) => passes.of(collection).step(collection, config),

@@ -36,7 +36,7 @@ pub(super) struct Wait {
     pub time: Duration,
     /// The number of waiting writes that ends the wait.
     pub entries: usize,
-    /// Whether the first write that is not patient ends the wait, too.
+    /// Whether the wait also ends as soon as a write arrives that is not patient.
     pub is_patient: bool,
 }
 

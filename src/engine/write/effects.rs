@@ -17,9 +17,9 @@ use crate::verdicts::{CollectionError, Findings, Result};
 /// A document to store.
 pub(super) struct NewDocument<'a> {
     pub insertion: &'a Insertion,
-    /// The document that the new document replaces, and how the replaced document leaves.
+    /// The document that is replaced, and how it leaves the collection.
     pub replaces: Option<(&'a Existing, Departure)>,
-    /// The verdict on the new document, which is stored so that it can be repeated.
+    /// The verdict on the new document. It is stored so that the same verdict can be given again.
     pub verdict: StoredVerdict,
     pub linked: bool,
     pub labels: LabelSet,
@@ -176,7 +176,7 @@ pub(super) fn touch(lookup: &Lookup, place: Place) {
     }
 }
 
-/// Returns the verdict in the form that is stored, so that it can be repeated.
+/// Returns the verdict in its stored form. It is stored so that the same verdict can be given again.
 pub(super) fn stored_verdict(
     findings: &Findings,
     threshold: f64,

@@ -61,8 +61,8 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
         index.leave(place, number);
         index.count_labels(labels, false);
     }
-    // The newest documents leave first, so that no document becomes the representative of a cluster that it then
-    // leaves, too.
+    // The newest documents leave first. Otherwise a document could become the representative of its cluster and then be
+    // deleted itself.
     let mut left = Vec::new();
     for &(seq, ..) in documents.iter().rev() {
         if !order.clusters().has(seq) {
@@ -75,7 +75,8 @@ fn doom(lookup: &Lookup, order: &mut Order, label: &Label) -> DoomedDocuments {
     DoomedDocuments { number, documents, left }
 }
 
-/// Undoes [`doom`]. If the deletion is in doubt, its documents stay hidden, and are not counted for their labels.
+/// Undoes [`doom`]. If the deletion is in doubt, the documents that it would delete stay hidden, and the counts of
+/// their labels do not include them.
 pub(super) fn undo_doom(writes: &Writes, order: &mut Order, doomed: &DoomedDocuments, in_doubt: bool) {
     let lookup = writes.lookup();
     writes.jobs().undone(doomed.number);

@@ -1,5 +1,5 @@
 //! The decision lock of a collection. It guards the commit order, and a write holds it while the write is decided. The
-//! lock also measures how long decisions hold it, and shows in advance if a thread will hold it for long.
+//! lock also measures how long decisions hold it, and shows in advance if a thread will hold it for a long time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::verdicts::Result;
 /// The decision lock of one collection.
 pub(super) struct DecisionLock {
     order: Mutex<Order>,
-    /// The number of threads that hold the lock for long, or are about to.
+    /// The number of threads that hold the lock for a long time, or are about to.
     held_long: AtomicU64,
     /// How long decisions hold the lock.
     seconds: Histogram,
@@ -27,7 +27,7 @@ pub(super) struct OpenOrder<'a> {
     seconds: &'a Histogram,
 }
 
-/// As long as this value exists, the decision lock counts as held for long.
+/// As long as this value exists, the decision lock counts as held for a long time.
 pub(super) struct HoldsLong<'a>(&'a AtomicU64);
 
 impl DecisionLock {
@@ -47,7 +47,7 @@ impl DecisionLock {
         Ok(order)
     }
 
-    /// Announces that the lock will be held for long, until the returned value is dropped.
+    /// Announces that the lock will be held for a long time, until the returned value is dropped.
     pub(super) fn hold_long(&self) -> HoldsLong<'_> {
         self.held_long.fetch_add(1, Ordering::Release);
         HoldsLong(&self.held_long)

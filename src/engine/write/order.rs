@@ -75,7 +75,7 @@ pub(super) struct LastSeenTimes {
 pub(super) struct QueuedWrite {
     /// The change to write. `None` for an answer that only has to wait for earlier decisions.
     pub change: Option<Change>,
-    /// The report of a merge on the document, to write with the change.
+    /// The report of a merge about the document. It is written together with the change.
     pub merged: Option<Arc<Merged>>,
     /// The effect on the index.
     pub step: Step,

@@ -34,7 +34,7 @@ impl<T> Ticket<T> {
         &self.value
     }
 
-    /// Returns an upper bound of the size of the answer as JSON, in bytes.
+    /// Returns an upper bound on the size of the answer as JSON, in bytes.
     pub fn json_bytes(&self) -> usize
     where
         T: std::borrow::Borrow<Verdict>,

@@ -139,7 +139,7 @@ impl Writes {
         Ok(order)
     }
 
-    /// Announces that the decision lock will be held for long, until the returned value is dropped.
+    /// Announces that the decision lock will be held for a long time, until the returned value is dropped.
     pub(super) fn hold_long(&self) -> HoldsLong<'_> {
         self.order.hold_long()
     }

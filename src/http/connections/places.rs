@@ -1,12 +1,12 @@
 //! The places for connections: how many may be open at once, and the connection in each place.
-//! If all places are taken and another client waits, the connection that has been without a request for longest is
-//! closed to make room. Without that, one client could hold all places by sending a request now and then, and keep all
-//! others out.
+//! If all places are taken and another client waits, the connection that has been without a request for the longest
+//! time is closed to make room. Without that, one client could hold all places by sending a request now and then, and
+//! keep all others out.
 //!
-//! A client may be about to send its next request, and must not lose this request because its connection closes. So a
-//! connection that has just answered is not closed at once. If all connections are busy, the next answer ends its
-//! connection (HTTP/1: `Connection: close`), so that busy clients take turns. A client that leaves its answers unread
-//! does not count as busy: if all others are busy, its connection is closed.
+//! A client may be about to send its next request. If its connection were closed at that moment, the request would be
+//! lost. So a connection that has just answered is not closed at once. If all connections are busy, the next answer
+//! ends its connection (HTTP/1: `Connection: close`), so that busy clients take turns. A client that leaves its answers
+//! unread does not count as busy: if all others are busy, its connection is closed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub const fn sockets_max(connections_max: usize) -> usize {
     connections_max + leaving_max(connections_max) + 1
 }
 
-/// How long a connection that was asked to leave may take before the next one is asked.
+/// After one connection is asked to close, the server waits this long for a place before it asks the next one.
 const NEXT_AFTER: Duration = Duration::from_millis(20);
 /// A connection that has answered within this time keeps its place, unless another client has waited this long for a
 /// place.
@@ -116,9 +116,9 @@ impl Places {
         }
     }
 
-    /// Asks the connection that has been without a request for longest to leave. If there is none, asks the connection
-    /// whose answers have been unread for longest. Returns `false` if all connections are busy or have answered less
-    /// than `spared` ago.
+    /// Asks the connection that has been without a request for the longest time to leave. If there is none, asks the
+    /// connection whose answers have been unread for the longest time. Returns `false` if all connections are busy or
+    /// have answered less than `spared` ago.
     pub(crate) fn make_room(&self, spared: Duration) -> bool {
         let mut oldest = self.oldest.lock();
         // The first round uses the last lookup, and the second round makes a new one.

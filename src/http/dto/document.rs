@@ -279,7 +279,7 @@ pub struct LabelCount {
 }
 
 impl LabelCount {
-    /// An upper bound of the size of a label count as JSON, in bytes.
+    /// An upper bound on the size of a label count as JSON, in bytes.
     pub const BYTES_MAX: usize = Labels::JSON_BYTES_MAX;
 
     pub fn new(label: &Label, documents: u64) -> Self {

@@ -45,13 +45,13 @@ impl ExtractedBody {
         Self { text, page: facts.into(), extractor: crate::extract::EXTRACTOR_VERSION }
     }
 
-    /// Returns an upper bound of the size of an answer of this type as JSON, for a page of this many bytes. JSON needs
-    /// up to six bytes for a control character.
+    /// Returns the most bytes that such an answer takes as JSON if its page has `page_bytes` bytes. JSON needs up to
+    /// six bytes for a control character.
     pub fn bytes_max(page_bytes: usize) -> usize {
         6 * page_bytes + PageFacts::JSON_BYTES_MAX
     }
 
-    /// Returns an upper bound of the size of this answer as JSON.
+    /// Returns an upper bound on the size of this answer as JSON, in bytes.
     pub fn json_bytes(&self) -> usize {
         json_bytes(&self.text) + PageFacts::JSON_BYTES_MAX
     }

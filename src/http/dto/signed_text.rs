@@ -15,8 +15,8 @@ const SHINGLES_MAX: u64 = 1 << 40;
 const FIELDS: [&str; 2] = ["content_hash", "shingles"];
 
 /// Adds the facts to a signature. The caller needs the scope `load` to send these facts, because with false facts a
-/// document could count as a copy of any text. If the content is not a signature, such fields are refused, or ignored
-/// with `ignores_others`.
+/// document could count as a copy of any text. If the content is not a signature, these fields are refused. If
+/// `ignores_others` is set, they are ignored instead.
 pub(super) fn add(
     content: &mut Option<Content>,
     object: &mut Object<'_>,

@@ -33,7 +33,7 @@ struct Counts {
 }
 
 impl StatisticsPage {
-    /// An upper bound of the size of a label with its counts as JSON, in bytes.
+    /// An upper bound on the size of a label with its counts as JSON, in bytes.
     pub const LABEL_BYTES_MAX: usize = 1024;
 
     /// `limit` is the requested number of labels. If `labels` has one label more, there is another page.

@@ -109,7 +109,7 @@ struct PreviousBody {
 
 impl VerdictBody {
     /// Makes the JSON form of a verdict. `collection` is the collection that was asked, or the one of the path if
-    /// several were asked. The errors of collections that could not be asked contain the id that `request_id` returns.
+    /// several were asked. If a collection could not be asked, its error contains the id that `request_id` returns.
     pub fn joint(collection: &CollectionName, joint: JointVerdict, request_id: impl Fn() -> String) -> Self {
         let JointParts { verdict, said, elsewhere, omitted, complete } = joint.into_parts();
         let omitted = omitted.map(|Omitted { matches, metadata }| OmittedBody { matches, metadata });

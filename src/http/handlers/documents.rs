@@ -149,7 +149,7 @@ pub async fn labels(
 ) -> Result<Answer<LabelPage>, Problem> {
     let LabelsAsked { name, after, limit } = LabelsAsked::of(&query)?;
     let mut room = state.answer_room(limit * LabelCount::BYTES_MAX)?;
-    // One label more than the page shows is read, to know whether there is another page.
+    // Reads one label more than the page shows, to find out whether there is another page.
     let labels = collection.labels(name, after.as_ref(), limit + 1);
     let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
     let counted: Vec<LabelCount> =

@@ -22,10 +22,10 @@ use crate::http::state::AppState;
 use crate::keys::Scope;
 use crate::types::{CollectionName, ID_JSON_BYTES_MAX, Job, OnExisting, Seq, fitting};
 
-/// An upper bound of the size of a job as JSON, in bytes. A job has its label or the names of its collections, and may
+/// An upper bound on the size of a job as JSON, in bytes. A job has its label or the names of its collections, and may
 /// have the reason why it waits.
 const JOB_BYTES: usize = 2048;
-/// An upper bound of the size of a merge report as JSON without its ids, in bytes.
+/// The most bytes that a merge report takes as JSON, not counting the ids in it.
 const REPORT_BYTES: usize = 512;
 
 /// `POST /v1/collections/{collection}/merge`: 202 once the merge is on disk.

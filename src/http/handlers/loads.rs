@@ -1,4 +1,4 @@
-//! The handler that makes a collection from a file of ready signatures.
+//! The handler that makes a collection from a file of precomputed signatures.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ impl Wanted {
         Self { limit, with_metadata, explain, revisit: attached.capture.digest.is_some() }
     }
 
-    /// Returns an upper bound of the size of the verdict as JSON, in bytes.
+    /// Returns an upper bound on the size of the verdict as JSON, in bytes.
     pub(super) fn bytes_max(self) -> usize {
         let explanation = if self.explain { Explanation::BYTES_MAX } else { 0 };
         let (verdict, page) = (Verdict::bytes_max(self.limit, self.with_metadata), PageFacts::JSON_BYTES_MAX);

@@ -50,7 +50,7 @@ impl Operation {
         }
     }
 
-    /// Returns an upper bound of the memory that the shingles of a text of this many bytes take, in addition to the
+    /// Returns an upper bound on the memory that the shingles of a text of this many bytes take, in addition to the
     /// text.
     pub(crate) fn shingle_bytes(
         &self,
@@ -70,7 +70,7 @@ impl Operation {
         }
     }
 
-    /// Returns an upper bound of the size of one answer as JSON, in bytes.
+    /// Returns an upper bound on the size of one answer as JSON, in bytes.
     pub(crate) fn answer_bytes_max(&self, asked: Option<&AskedCollections>) -> usize {
         let CheckOptions { limit, with_metadata, explain, .. } = match self {
             Self::Check(options) => options.clone(),

@@ -34,7 +34,7 @@ pub(super) struct LineRooms {
     threads: Handle,
     /// The place and the memory of a long line while it arrives.
     long: Option<(OwnedSemaphorePermit, Room)>,
-    /// An upper bound of the size of a line's answer, in bytes.
+    /// An upper bound on the size of a line's answer, in bytes.
     answer_bytes_max: usize,
     /// The memory for the answers of this request, and the memory for the answers of all bulk requests.
     answers: [Answers; 2],

@@ -18,7 +18,7 @@ pub(crate) struct Input<T> {
     pub(crate) json: Result<Bytes, Problem>,
     /// The memory reserved for the document's text; given back once the document is decided.
     pub(crate) room: Option<Room>,
-    /// An upper bound of the size of the document's answer as JSON, in bytes.
+    /// An upper bound on the size of the document's answer as JSON, in bytes.
     pub(crate) answer_bytes_max: usize,
     /// The memory reserved for the document's answer, if that answer has its own reservation.
     pub(crate) answer: Option<LineRoom>,
@@ -69,7 +69,7 @@ pub(super) struct Insert {
 
 /// A decided document. Its answer may still wait for the disk.
 pub(super) struct DecidedInTurn {
-    /// An upper bound of the size of the answer as JSON, in bytes.
+    /// An upper bound on the size of the answer as JSON, in bytes.
     pub(super) json_bytes: usize,
     pub(super) waiting: BoxFuture<'static, DocumentAnswer>,
 }

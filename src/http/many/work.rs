@@ -147,13 +147,13 @@ impl DocumentWork {
         1 + self.asked().map_or(0, |asked| asked.others().len())
     }
 
-    /// Returns an upper bound of the memory that the shingles of a text of this many bytes take, in addition to the
+    /// Returns an upper bound on the memory that the shingles of a text of this many bytes take, in addition to the
     /// text.
     pub(super) fn shingle_bytes(&self, text_bytes: usize) -> usize {
         self.op.shingle_bytes(&self.collection, self.asked(), text_bytes)
     }
 
-    /// Returns an upper bound of the size of one answer as JSON, in bytes.
+    /// Returns an upper bound on the size of one answer as JSON, in bytes.
     pub(super) fn answer_bytes_max(&self) -> usize {
         self.op.answer_bytes_max(self.asked())
     }
@@ -368,7 +368,8 @@ impl DocumentWork {
         let (content, page_bytes, payload_digest) =
             (prepared.content(), page_bytes(&page), attached.capture.digest.clone());
         let bytes_max = bytes_max.saturating_sub(page_bytes);
-        // Only the work of a stream has places here. So inserts of streams are patient, and other inserts are not.
+        // `places` is set only if the documents come from a stream. So inserts of streams are patient, and other
+        // inserts are not.
         let options = InsertOptions { patient: self.gates.places.is_some(), ..asked.options() };
         let ticket = match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
             Ok(ticket) => ticket,

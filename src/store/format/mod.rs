@@ -1,6 +1,7 @@
 //! The format of a collection's file: tables, rows, checksums, and the setup of connections. It must not know what
 //! reads or writes the file, or when.
 
+pub(in crate::store) mod cluster_index;
 pub(in crate::store) mod columns;
 pub(in crate::store) mod connection;
 pub(in crate::store) mod creation;

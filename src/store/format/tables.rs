@@ -5,8 +5,6 @@
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format that this version writes.
 pub(in crate::store) const FORMAT: i32 = 7;
-/// The oldest format with the same tables.
-pub(in crate::store) const SAME_TABLES_SINCE: i32 = 6;
 
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hapax_core::{Spec, tuning};
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::cluster_index;
 use super::connection::{Role, connect};
 use super::meta::{read_meta, write_meta};
 use super::outside::check_files;
@@ -45,9 +46,6 @@ ALTER TABLE document ADD COLUMN capture_date TEXT;
 ALTER TABLE document ADD COLUMN payload_digest TEXT;
 ALTER TABLE signature ADD COLUMN labels TEXT;
 ";
-
-/// Format 6 -> 7. Format 1 had no such index, either.
-const UPGRADE_FROM_6: &str = "DROP INDEX IF EXISTS signature_by_cluster;";
 
 /// Upgrades a file to the format of this version, in one transaction. The caller holds the data directory's lock.
 pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
@@ -94,7 +92,8 @@ pub(in crate::store) fn upgrade_open(connection: &mut Connection, path: &Path) -
         // Older files have no jobs and no statistics.
         transaction.execute_batch(TABLES_SINCE_6).map_err(upgrading)?;
     }
-    transaction.execute_batch(UPGRADE_FROM_6).map_err(upgrading)?;
+    let removed = cluster_index::remove(&transaction).map_err(upgrading)?;
+    removed.map_err(|flaw| StoreError::damaged(&name_of(path), None, flaw))?;
     transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
     transaction.commit().map_err(upgrading)
 }

@@ -4,23 +4,14 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::tables::{APPLICATION_ID, FORMAT, SAME_TABLES_SINCE};
+use super::tables::{APPLICATION_ID, FORMAT};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 
 /// Refuses a file whose format is not the one of this version.
 pub(in crate::store) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
-    check_since(FORMAT, connection, path)
-}
-
-/// Refuses a file whose tables are not those of this version.
-pub(in crate::store) fn check_tables(connection: &Connection, path: &Path) -> Result<()> {
-    check_since(SAME_TABLES_SINCE, connection, path)
-}
-
-fn check_since(oldest: i32, connection: &Connection, path: &Path) -> Result<()> {
     match format_of(connection, path)? {
-        found if found >= oldest => Ok(()),
+        FORMAT => Ok(()),
         found => {
             let detail = format!("its format {found} must be upgraded first");
             Err(StoreError::NotAStore { path: path.to_owned(), detail })

@@ -22,9 +22,10 @@ use crate::store::format::creation::{begin_new, finish_new};
 use crate::store::format::ledger::{Ledger, Tally, move_ledger, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
+use crate::store::format::tables::FORMAT;
 use crate::store::format::upgrade::upgrade_open;
-use crate::store::format::version::check_tables;
-use crate::store::format::{golden, jobs, statistics};
+use crate::store::format::version::{check_format, format_of};
+use crate::store::format::{cluster_index, golden, jobs, statistics};
 use crate::store::settings::Meta;
 use crate::store::write::unlink;
 use crate::types::{CollectionName, Job, LabelDeletion, Seq, TimestampMs};
@@ -96,9 +97,7 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
     let label = name_of(path);
     let sqlite = |error| StoreError::from_sqlite(&label, REPAIRING, error);
     let io = |error| StoreError::from_io(&label, REPAIRING, error);
-    let old = connect(&if log_is_sound { path.to_owned() } else { recover(path)? }, Role::Reader)?;
-    // A damaged index prevents the upgrade of a file of format 6, but not the reading of its tables.
-    check_tables(&old, path)?;
+    let old = open_damaged(path, log_is_sound)?;
     let old = old.unchecked_transaction().map_err(sqlite)?;
     let meta = read_meta(&old, &label)?;
     // The file of another collection may have been copied or renamed, so the name of the collection is taken from the
@@ -143,11 +142,27 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
     Ok(Rebuilt { documents, set_aside, pairs_set_aside, jobs_damaged, log_damaged: !log_is_sound, lost })
 }
 
-/// Copies a file whose log is damaged. SQLite replays the intact part of the copied log, and the copy is upgraded. The
-/// original files are not opened, because that would remove the traces of the damage.
+/// Opens a damaged file, or an upgraded copy of it. A file of an older format is copied if damage prevents its upgrade.
+fn open_damaged(path: &Path, log_is_sound: bool) -> Result<Connection> {
+    if log_is_sound {
+        let old = connect(path, Role::Reader)?;
+        if format_of(&old, path)? == FORMAT {
+            return Ok(old);
+        }
+    }
+    let old = connect(&recover(path)?, Role::Reader)?;
+    check_format(&old, path)?;
+    Ok(old)
+}
+
+/// Copies a file. SQLite replays the intact part of the copied log, and the copy is upgraded, without a look at its
+/// index. If the log is damaged, the original files are not opened, because that would remove the traces of the damage.
 fn recover(path: &Path) -> Result<PathBuf> {
+    let label = name_of(path);
     let copied = files::copy_to_recover(path);
-    let copy = copied.map_err(|error| StoreError::from_io(&name_of(path), REPAIRING, error))?;
+    let copy = copied.map_err(|error| StoreError::from_io(&label, REPAIRING, error))?;
+    let sqlite = |error| StoreError::from_sqlite(&label, REPAIRING, error);
+    cluster_index::unlist(&connect(&copy, Role::Writer)?).map_err(sqlite)?;
     upgrade_open(&mut connect(&copy, Role::Writer)?, path)?;
     Ok(copy)
 }

@@ -4,7 +4,6 @@
 //! This file knows nothing about similarity.
 
 use std::collections::HashMap;
-use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use rusqlite::Row;
 
@@ -12,7 +11,6 @@ use super::records::record;
 use super::snapshot::{Snapshot, reading};
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
-use crate::store::format::ledger::read_ledger;
 use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
@@ -63,7 +61,8 @@ pub struct Stretch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterRows {
     pub stretch: Stretch,
-    /// The number of documents of the cluster. Present only on the first page, because counting visits all of them.
+    /// The number of documents of the cluster. Present only on the first page, because all documents of the cluster
+    /// must be visited to count them.
     pub documents: Option<u64>,
     /// The place where the next page begins.
     pub next: Option<ClusterPlace>,
@@ -141,7 +140,7 @@ pub(in crate::store) fn clusters(
         if more {
             return Ok((stretches, Some(place)));
         }
-        let Some(cluster) = cluster_after(snapshot, cluster)? else { return Ok((stretches, None)) };
+        let Some(cluster) = snapshot.clusters().cluster_after(cluster)? else { return Ok((stretches, None)) };
         place = ClusterPlace { cluster, seq: Seq(0) };
         if left == 0 {
             break;
@@ -166,24 +165,11 @@ fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
     let mut count = u64::from(has_founder && !doomed.has(cluster));
     let mut after = Seq(0);
     loop {
-        let joined = joined(snapshot, cluster, after, COUNTED_AT_ONCE)?;
+        let joined = snapshot.clusters().documents(cluster, after, COUNTED_AT_ONCE)?;
         let Some(&last) = joined.last() else { return Ok(count) };
         count += joined.iter().filter(|seq| !doomed.has(**seq)).count() as u64;
         after = last;
     }
-}
-
-/// Returns the next cluster that has members other than its founder. The founder itself may be gone.
-fn cluster_after(snapshot: &Snapshot<'_>, cluster: Seq) -> Result<Option<Seq>> {
-    snapshot
-        .joined()
-        .look(|all| all.range((Excluded((cluster, Seq(u64::MAX))), Unbounded)).next().map(|&(cluster, _)| cluster))
-}
-
-/// Returns up to `limit` documents that joined a cluster, after the document `after`.
-fn joined(snapshot: &Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Seq>> {
-    let range = (Excluded((cluster, after)), Included((cluster, Seq(u64::MAX))));
-    snapshot.joined().look(|all| all.range(range).map(|&(_, seq)| seq).take(limit).collect())
 }
 
 /// Reads the first document of a cluster; `None` if the cluster has no document left.
@@ -202,15 +188,14 @@ fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) 
     }
     let (mut place, one) = (after, concat!(members_sql!(), " WHERE s.seq = ?1"));
     while members.len() < limit {
-        let joined = joined(snapshot, cluster, place, (limit - members.len()).max(READ_AT_ONCE))?;
+        let at_once = (limit - members.len()).max(READ_AT_ONCE);
+        let joined = snapshot.clusters().documents(cluster, place, at_once)?;
         let Some(&last) = joined.last() else { break };
         for seq in joined.into_iter().filter(|seq| !doomed.has(*seq)) {
-            match member(snapshot, one, seq, cluster)? {
-                Some(member) => members.push(member),
-                // It was stored after the snapshot began.
-                None if seq > last_seq(snapshot)? => {}
-                None => return Err(StoreError::damaged(snapshot.collection(), seq, SIGNATURE_GONE)),
-            }
+            let Some(member) = member(snapshot, one, seq, cluster)? else {
+                return Err(StoreError::damaged(snapshot.collection(), seq, SIGNATURE_GONE));
+            };
+            members.push(member);
             if members.len() == limit {
                 break;
             }
@@ -229,11 +214,6 @@ fn member(snapshot: &mut Snapshot<'_>, sql: &str, seq: Seq, cluster: Seq) -> Res
     let Some(row) = rows.next().map_err(reading)? else { return Ok(None) };
     let member = read_member(row, cluster, snapshot.buffer());
     member.map(Some).map_err(|flaw| StoreError::damaged(collection, seq, flaw))
-}
-
-/// Returns the last `seq` that was assigned before the snapshot.
-fn last_seq(snapshot: &Snapshot<'_>) -> Result<Seq> {
-    read_ledger(snapshot.connection(), snapshot.collection()).map(|ledger| ledger.last_seq)
 }
 
 fn read_member(row: &Row<'_>, cluster: Seq, buffer: &mut Vec<u8>) -> Result<Member, Flaw> {

@@ -1,19 +1,21 @@
 //! Which documents joined which cluster, in memory. The rows of `signature` store this, too, in order of `seq`. An
 //! index of the file by cluster would change in another page for each document that joins, which made such an insert a
-//! third slower. In: the rows of a scan, and the changes of each commit. Out: the documents of a cluster, in order.
+//! quarter slower. In: the rows of a scan, and the changes of each commit. Out: the documents of a cluster as a snapshot
+//! of the file has them, in order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::{Path, PathBuf};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rusqlite::Connection;
 
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
 use crate::types::Seq;
 
-/// The bytes that a document takes, assuming nodes that are two thirds full.
-const ENTRY_BYTES: usize = size_of::<(Seq, Seq)>() * 3 / 2 + 3;
+/// The bytes that a document takes, assuming half full nodes: documents join in ascending order.
+const ENTRY_BYTES: usize = size_of::<Membership>() * 2 + 2;
 
 /// A cluster, and a document that joined it.
 type Membership = (Seq, Seq);
@@ -23,8 +25,21 @@ type Membership = (Seq, Seq);
 pub(in crate::store) struct Joined {
     path: PathBuf,
     collection: String,
-    /// `None` before they are read from the file.
-    all: RwLock<Option<BTreeSet<Membership>>>,
+    state: RwLock<State>,
+    /// The value of [`State::committed`] at the beginning of each running read, and the number of these reads.
+    reads: Mutex<BTreeMap<Seq, usize>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// All documents that joined a cluster, also those that the running transaction stores, and those in `left`. `None`
+    /// before they are read from the file.
+    all: Option<BTreeSet<Membership>>,
+    /// The documents that the running transaction removes, and removed documents that a snapshot may still have. Each
+    /// has the last position in the commit order of the transaction that removes it.
+    left: BTreeMap<Membership, Seq>,
+    /// The last position in the commit order of the last commit. Each snapshot that begins from now on has this commit.
+    committed: Seq,
 }
 
 /// The changes of one transaction.
@@ -50,59 +65,160 @@ impl Moves {
     }
 }
 
-impl Joined {
-    pub(super) fn new(path: &Path, collection: &str) -> Self {
-        Self { path: path.to_owned(), collection: collection.to_owned(), all: RwLock::default() }
+impl State {
+    fn apply(&mut self, moves: &Moves, last_seq: Seq) {
+        if let Some(all) = &mut self.all {
+            all.extend(&moves.joined);
+            self.left.extend(moves.left.iter().map(|&left| (left, last_seq)));
+        }
     }
 
-    /// Sets all documents that joined a cluster. No commit may run meanwhile.
-    pub(in crate::store) fn set(&self, all: Vec<Membership>) {
-        *self.all.write() = Some(all.into_iter().collect());
-    }
-
-    /// Begins the changes of a transaction that is complete, but not committed. Documents leave their clusters before
-    /// the commit and join clusters after it. Each document that is found here is therefore in each snapshot that
-    /// began before, unless it is newer than the snapshot.
-    pub(in crate::store) fn begin(&self, moves: &Moves) {
-        if let Some(all) = self.all.write().as_mut() {
+    fn undo(&mut self, moves: &Moves) {
+        if let Some(all) = &mut self.all {
+            for joined in &moves.joined {
+                all.remove(joined);
+            }
             for left in &moves.left {
-                all.remove(left);
+                self.left.remove(left);
             }
         }
     }
 
-    /// Ends the changes of a transaction, which may have failed.
-    pub(in crate::store) fn end(&self, moves: Moves, committed: bool) {
-        let Moves { joined, left } = moves;
-        if let Some(all) = self.all.write().as_mut() {
-            if committed { all.extend(joined) } else { all.extend(left) }
-        }
+    /// Forgets the documents that left by position `oldest`.
+    fn purge(&mut self, oldest: Seq) {
+        let Some(all) = &mut self.all else { return };
+        self.left.retain(|left, &mut at| {
+            let kept = at > oldest;
+            if !kept {
+                all.remove(left);
+            }
+            kept
+        });
+    }
+}
+
+impl Joined {
+    pub(super) fn new(path: &Path, collection: &str) -> Self {
+        let (state, reads) = Default::default();
+        Self { path: path.to_owned(), collection: collection.to_owned(), state, reads }
     }
 
-    /// Calls `look` with the documents as of the last commit. Reads them from the file first, if no scan has done so.
-    pub(super) fn look<T>(&self, look: impl FnOnce(&BTreeSet<Membership>) -> T) -> Result<T> {
-        if let Some(all) = self.all.read().as_ref() {
-            return Ok(look(all));
+    /// Sets all documents that joined a cluster. No commit may run meanwhile.
+    pub(in crate::store) fn set(&self, all: Vec<Membership>) {
+        self.state.write().all = Some(all.into_iter().collect());
+    }
+
+    /// Adds the changes of a transaction that is complete, but not committed. `last_seq` is its last position in the
+    /// commit order. Only snapshots that have this position see the changes.
+    pub(in crate::store) fn begin(&self, moves: &Moves, last_seq: Seq) {
+        self.state.write().apply(moves, last_seq);
+    }
+
+    /// Ends the changes of a transaction, which may have failed.
+    pub(in crate::store) fn end(&self, moves: &Moves, last_seq: Seq, committed: bool) {
+        let mut state = self.state.write();
+        if !committed {
+            return state.undo(moves);
         }
-        let mut all = self.all.write();
-        let read = match all.take() {
-            Some(read) => read,
+        // A read may have filled the list after the beginning of the transaction.
+        state.apply(moves, last_seq);
+        state.committed = last_seq;
+        let oldest = self.reads.lock().keys().next().copied();
+        state.purge(oldest.unwrap_or(last_seq));
+    }
+
+    /// Begins a read. Call this before the snapshot of the read begins.
+    pub(super) fn enter(&self) -> Entered<'_> {
+        let state = self.state.read();
+        *self.reads.lock().entry(state.committed).or_default() += 1;
+        Entered { joined: self, at: state.committed }
+    }
+
+    fn look<T>(&self, look: impl Fn(&State, &BTreeSet<Membership>) -> T) -> Result<T> {
+        let state = self.state.read();
+        if let Some(all) = &state.all {
+            return Ok(look(&state, all));
+        }
+        drop(state);
+        self.fill()?;
+        let state = self.state.read();
+        Ok(look(&state, state.all.as_ref().expect("they were read")))
+    }
+
+    /// Reads the documents from the file, if no scan has done so.
+    fn fill(&self) -> Result<()> {
+        let mut state = self.state.write();
+        if state.all.is_none() {
             // Commits wait for this lock, so the file must be read as it is now, and not as the caller's snapshot is.
-            None => read_all(&connect(&self.path, Role::Reader)?)
-                .map_err(|error| StoreError::from_sqlite(&self.collection, "reading its clusters", error))?,
-        };
-        Ok(look(all.insert(read)))
+            let read = read_all(&connect(&self.path, Role::Reader)?);
+            let doing = "reading its clusters";
+            state.all = Some(read.map_err(|error| StoreError::from_sqlite(&self.collection, doing, error))?);
+        }
+        Ok(())
     }
 
     /// Returns the approximate bytes of the tree.
     pub(in crate::store) fn bytes(&self) -> u64 {
-        self.all.read().as_ref().map_or(0, |all| all.len() * ENTRY_BYTES) as u64
+        self.state.read().all.as_ref().map_or(0, |all| all.len() * ENTRY_BYTES) as u64
+    }
+}
+
+/// A running read.
+pub(super) struct Entered<'a> {
+    joined: &'a Joined,
+    at: Seq,
+}
+
+impl<'a> Entered<'a> {
+    /// Returns the clusters as a snapshot has them. `last_seq` is the last position in the commit order of the snapshot.
+    pub(super) fn with(self, last_seq: Seq) -> ClusterView<'a> {
+        ClusterView { entered: self, last_seq }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut reads = self.joined.reads.lock();
+        let count = reads.get_mut(&self.at).expect("this read was counted");
+        *count -= 1;
+        if *count == 0 {
+            reads.remove(&self.at);
+        }
+    }
+}
+
+/// The documents that joined a cluster, as a snapshot has them.
+pub(super) struct ClusterView<'a> {
+    entered: Entered<'a>,
+    last_seq: Seq,
+}
+
+impl ClusterView<'_> {
+    /// Returns up to `limit` documents that joined `cluster`, after the document `after`.
+    pub(super) fn documents(&self, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Seq>> {
+        let range = (Excluded((cluster, after)), Included((cluster, Seq(u64::MAX))));
+        self.entered.joined.look(|state, all| {
+            let there = all.range(range).filter(|joined| self.has(state, **joined));
+            there.map(|&(_, seq)| seq).take(limit).collect()
+        })
+    }
+
+    /// Returns the next cluster that a document has joined.
+    pub(super) fn cluster_after(&self, cluster: Seq) -> Result<Option<Seq>> {
+        let range = (Excluded((cluster, Seq(u64::MAX))), Unbounded);
+        self.entered
+            .joined
+            .look(|state, all| all.range(range).find(|joined| self.has(state, **joined)).map(|&(cluster, _)| cluster))
+    }
+
+    fn has(&self, state: &State, joined: Membership) -> bool {
+        joined.1 <= self.last_seq && state.left.get(&joined).is_none_or(|&left| left > self.last_seq)
     }
 }
 
 fn read_all(connection: &Connection) -> rusqlite::Result<BTreeSet<Membership>> {
     let mut statement = connection.prepare("SELECT cluster, seq FROM signature WHERE cluster <> 0")?;
-    let rows =
-        statement.query_map([], |row| Ok((Seq(row.get::<_, i64>(0)? as u64), Seq(row.get::<_, i64>(1)? as u64))))?;
+    let seq = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|seq| Seq(seq as u64));
+    let rows = statement.query_map([], |row| Ok((seq(row, 0)?, seq(row, 1)?)))?;
     rows.collect()
 }

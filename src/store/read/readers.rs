@@ -8,10 +8,11 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use rusqlite::Connection;
 
 use super::doomed::Doomed;
-use super::joined::Joined;
+use super::joined::{Entered, Joined};
 use super::snapshot::Snapshot;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
+use crate::store::format::ledger::read_ledger;
 
 /// The maximum number of connections that read one collection, each with up to 1 MiB of cached pages. Further readers
 /// wait for a connection.
@@ -110,22 +111,37 @@ impl Readers {
     }
 
     pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
-        self.read_on(self.borrow(READERS_MAX)?, work)
+        self.read_on(self.borrow(READERS_MAX)?, None, work)
+    }
+
+    /// Like [`read`](Self::read), for work that also needs to know which documents joined which cluster.
+    pub(in crate::store) fn read_clusters<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.read_on(self.borrow(READERS_MAX)?, Some(self.joined.enter()), work)
     }
 
     /// Like [`read`](Self::read), but without waiting for other readers. For the writer only.
     pub(in crate::store) fn read_at_once<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
-        self.read_on(self.borrow(usize::MAX)?, work)
+        self.read_on(self.borrow(usize::MAX)?, None, work)
     }
 
-    fn read_on<T>(&self, loan: Loan<'_>, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+    fn read_on<T>(
+        &self,
+        loan: Loan<'_>,
+        entered: Option<Entered<'_>>,
+        work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>,
+    ) -> Result<T> {
         // Read the list of these documents before the snapshot begins, because documents are removed first from the
         // disk and then from the list.
         let doomed = self.doomed();
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         let _moment =
             Moment::fix(connection).map_err(|error| StoreError::from_sqlite(&self.collection, "reading", error))?;
-        work(&mut Snapshot::new(connection, &self.collection, &self.joined, doomed))
+        let clusters = match entered {
+            // The first row that is read fixes the moment.
+            Some(entered) => Some(entered.with(read_ledger(connection, &self.collection)?.last_seq)),
+            None => None,
+        };
+        work(&mut Snapshot::new(connection, &self.collection, doomed, clusters))
     }
 
     fn borrow(&self, lent_max: usize) -> Result<Loan<'_>> {

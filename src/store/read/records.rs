@@ -27,8 +27,8 @@ pub(in crate::store) fn record(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<
     })
 }
 
-/// Reads up to `limit` records after `after` with their payloads, in order of `seq`. Stops after the record
-/// with which the payloads together reach `bytes_max`.
+/// Reads up to `limit` records after `after` with their payloads, in order of `seq`. Stops after the record that brings
+/// the total size of the payloads to `bytes_max` or more.
 pub(in crate::store) fn whole(
     snapshot: &mut Snapshot<'_>,
     after: Seq,

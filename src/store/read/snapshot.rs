@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 
 use super::doomed::Doomed;
-use super::joined::Joined;
+use super::joined::ClusterView;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
 use crate::types::Seq;
@@ -16,20 +16,20 @@ const DOCUMENT_GONE: Flaw = "its document is gone";
 pub(in crate::store) struct Snapshot<'a> {
     connection: &'a Connection,
     collection: &'a str,
-    joined: &'a Joined,
     doomed: Arc<Doomed>,
+    clusters: Option<ClusterView<'a>>,
     buffer: Vec<u8>,
 }
 
 impl<'a> Snapshot<'a> {
-    /// Wraps `connection`, which must have an open transaction that fixes the moment.
+    /// Wraps `connection`. It must have an open transaction, so that all reads see the file as it is at one moment.
     pub(super) fn new(
         connection: &'a Connection,
         collection: &'a str,
-        joined: &'a Joined,
         doomed: Arc<Doomed>,
+        clusters: Option<ClusterView<'a>>,
     ) -> Self {
-        Self { connection, collection, joined, doomed, buffer: Vec::new() }
+        Self { connection, collection, doomed, clusters, buffer: Vec::new() }
     }
 
     pub(in crate::store) fn connection(&self) -> &'a Connection {
@@ -40,9 +40,9 @@ impl<'a> Snapshot<'a> {
         self.collection
     }
 
-    /// Returns the documents that joined a cluster.
-    pub(super) fn joined(&self) -> &'a Joined {
-        self.joined
+    /// Returns which documents joined which cluster. Only for [`read_clusters`](super::readers::Readers::read_clusters).
+    pub(super) fn clusters(&self) -> &ClusterView<'a> {
+        self.clusters.as_ref().expect("this is a read of clusters")
     }
 
     /// Returns the documents that are deleted by label and still on disk. They must not be listed.

@@ -18,7 +18,7 @@ fn filled() -> (Place, Arc<Mutex<Writer>>) {
     (place, Arc::new(Mutex::new(writer)))
 }
 
-/// Commits `count` documents of 16 KB each time the copy asks whether to continue, up to `most` documents in all.
+/// Whenever the copy asks whether to continue, commits `count` documents of 16 KB, up to `most` documents in all.
 fn commits_between(
     writer: &Arc<Mutex<Writer>>,
     count: u64,

@@ -109,3 +109,40 @@ fn a_document_that_is_missing_from_its_cluster_is_damage() {
     let error = store.cluster(ClusterStart::Of(Seq(6)), 9).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { record: Some(Seq(7)), .. }), "{error}");
 }
+
+/// Once, a document that was replaced was in no cluster until the commit was on disk, neither in its old nor in its new
+/// form.
+#[test]
+fn a_cluster_is_shown_at_one_moment_while_its_documents_are_replaced() {
+    let place = filled(11);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    store.scan(1, |_| {}, &AtomicU64::new(0)).unwrap();
+    let ended = AtomicBool::new(false);
+    let members = |stretch: &Stretch| stretch.members.iter().map(|member| member.head.seq.0).collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut pages, behind) = (0, ClusterPlace { cluster: Seq(6), seq: Seq(6) });
+            while !ended.load(Ordering::Relaxed) {
+                let page = store.cluster(ClusterStart::Of(Seq(6)), 9).unwrap().unwrap();
+                assert_eq!((members(&page.stretch).len(), page.documents), (3, Some(3)), "{page:?}");
+                let rest = store.clusters(behind, 9).unwrap().0;
+                assert_eq!((members(&rest[0]).len(), rest.len()), (2, 2), "{rest:?}");
+                pages += 1;
+            }
+            pages
+        });
+        let mut last = 8;
+        for seq in (12..400).step_by(2) {
+            let fails = [
+                Change::Delete { seq: Seq(seq), target: Seq(last), promoted: None },
+                Change::Delete { seq: Seq(seq + 1), target: Seq(9999), promoted: None },
+            ];
+            assert!(writer.commit(&fails, Seq(seq + 1)).is_err());
+            let record = Arc::new(Record { cluster: Seq(6), seq: Seq(seq), ..record(8) });
+            writer.commit(&[Change::Replace { record, target: Seq(last), promoted: None }], Seq(seq)).unwrap();
+            last = seq;
+        }
+        ended.store(true, Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+}

@@ -31,7 +31,7 @@ fn a_set_takes_the_place_of_the_earlier_one() {
         writer.set_golden(&pairs(count)).unwrap();
         assert_eq!(store.golden().unwrap(), pairs(count));
     }
-    // Documents change the other lines of the ledger.
+    // An insert changes the other lines of the ledger.
     writer.commit(&[insert(11)], Seq(11)).unwrap();
     assert_eq!(store.golden().unwrap(), pairs(3));
     // The last connection is dropped without being closed, as by a crash.

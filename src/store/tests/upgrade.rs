@@ -322,24 +322,59 @@ fn a_file_of_an_older_format_with_a_damaged_log_can_be_repaired() {
     assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
 }
 
-#[test]
-fn a_file_whose_index_of_clusters_prevents_the_upgrade_can_be_repaired() {
-    let place = place();
-    write_old(&place.path, 6);
+/// Damages the index of clusters: its root points to another page.
+fn damage_index(path: &Path, damage: impl FnOnce(&mut [u8])) {
     let root: i64 = {
-        let connection = Connection::open(&place.path).unwrap();
+        let connection = Connection::open(path).unwrap();
         let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'signature_by_cluster'";
         connection.query_row(root, [], |row| row.get(0)).unwrap()
     };
-    let mut damaged = fs::read(&place.path).unwrap();
-    damaged[(root as usize - 1) * 4096..][..4096].fill(7);
-    fs::write(&place.path, &damaged).unwrap();
-    let error = Store::open(&place.path).map(drop).unwrap_err();
+    let mut bytes = fs::read(path).unwrap();
+    damage(&mut bytes[(root as usize - 1) * 4096..][..4096]);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_file_with_a_damaged_index_of_clusters_is_refused_until_it_is_repaired() {
+    for (format, unreadable) in [(2, true), (5, true), (6, true), (6, false)] {
+        let place = place();
+        write_old(&place.path, format);
+        // A page of another kind, or an entry with another document.
+        damage_index(&place.path, |page| if unreadable { page.fill(7) } else { *page.last_mut().unwrap() ^= 1 });
+        let error = Store::open(&place.path).map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{format}: {error}");
+        assert!(!crate::store::inspect(&place.path, &|_| {}).unwrap().is_sound());
+        assert_eq!(format_at(&place.path), format, "nothing is upgraded");
+        let repaired = repair(&place.path).unwrap();
+        assert_eq!((repaired.rebuilt.documents, repaired.rebuilt.lost), (5, Some(0)), "{format}");
+        let (store, ..) = Store::open(&place.path).unwrap();
+        assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!(format_at(&place.path), FORMAT);
+    }
+}
+
+/// SQLite frees the pages to which an index points. A start once did this without a look at the index, and later
+/// documents were written over others.
+#[test]
+fn an_index_that_points_to_a_page_of_documents_is_not_removed() {
+    let place = place();
+    write_format_6(&place.path, &meta(), &[]);
+    let connection = Connection::open(&place.path).unwrap();
+    let many = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2000)
+                INSERT INTO signature SELECT n, n, 0, 0, zeroblob(16), n, 1, 0, NULL FROM n";
+    connection.execute_batch(many).unwrap();
+    connection.execute("UPDATE signature SET cluster = 1 WHERE seq > 1", []).unwrap();
+    connection.close().unwrap();
+    let before = fs::read(&place.path).unwrap();
+    // The first child of the root: the pointers to the cells begin after 12 bytes, and a cell begins with its child.
+    damage_index(&place.path, |page| {
+        assert_eq!(page[0], 2, "an inner page of an index");
+        let cell = usize::from(u16::from_be_bytes([page[12], page[13]]));
+        page[cell + 3] ^= 1;
+    });
+    let damaged = fs::read(&place.path).unwrap();
+    assert_ne!(before, damaged);
+    let error = crate::store::format::upgrade::upgrade(&place.path).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-    assert!(!inspect(&place.path, &|_| {}).unwrap().is_sound());
-    let repaired = repair(&place.path).unwrap();
-    assert_eq!((repaired.rebuilt.documents, repaired.rebuilt.lost), (5, Some(0)));
-    let (store, ..) = Store::open(&place.path).unwrap();
-    assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
-    assert_eq!(format_at(&place.path), FORMAT);
+    assert_eq!(fs::read(&place.path).unwrap(), damaged);
 }

@@ -164,11 +164,11 @@ impl Writer {
             let written = write(&mut batch)?;
             let ledger;
             (ledger, moves) = batch.finish(&self.ledger, last_seq)?;
-            self.readers.joined().begin(&moves);
+            self.readers.joined().begin(&moves, last_seq);
             Ok((ledger, written))
         });
         self.buffer = buffer;
-        self.readers.joined().end(moves, committed.is_ok());
+        self.readers.joined().end(&moves, last_seq, committed.is_ok());
         let (ledger, written) = committed?;
         self.ledger = ledger;
         self.watch_log();

@@ -109,7 +109,7 @@ impl Preparer {
         TextSigner::new(&self.signing, &self.cpu, ill_formed, options, verify)
     }
 
-    /// Returns an upper bound of the memory that the shingles of a text of this length take while the text is prepared,
+    /// Returns an upper bound on the memory that the shingles of a text of this length take while the text is prepared,
     /// in bytes. It is 0 if the shingles are not needed.
     pub(crate) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         self.signing.shingle_bytes(purpose, text_bytes, verify)

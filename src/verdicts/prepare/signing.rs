@@ -101,7 +101,7 @@ impl Signing {
         }
     }
 
-    /// Returns an upper bound of the memory that the shingles of a text of this length take while the text is prepared,
+    /// Returns an upper bound on the memory that the shingles of a text of this length take while the text is prepared,
     /// in bytes. It is 0 if the shingles are not needed.
     pub(super) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         let Collect { shingles, canonical } = self.collect(purpose, verify);

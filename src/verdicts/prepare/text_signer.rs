@@ -20,8 +20,8 @@ const SLICE_BYTES: usize = 64 * 1024;
 /// The largest number of unused scratches that are kept for later texts.
 const SPARE_SCRATCHES_MAX: usize = 16;
 
-/// A text of any length that is given in pieces, cut anywhere. Each piece is signed on the pool. Between pieces the
-/// text occupies no thread, so a client may be slow.
+/// A text of any length that is given in pieces. A piece may begin or end anywhere, even inside a character. Each piece
+/// is signed on the pool. Between pieces the text occupies no thread, so a client may be slow.
 pub struct TextSigner {
     signing: Arc<Signing>,
     pipeline: Arc<Pipeline>,
@@ -132,7 +132,8 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // If the text was not signed to its end, the scratch still has its collected data, which no limit counts.
+        // If the signing stopped before the end of the text, the scratch still holds data of that text, and this memory
+        // counts toward no limit.
         self.scratch().forget();
         let mut spare = SPARE_SCRATCHES.lock();
         if spare.len() < SPARE_SCRATCHES_MAX {

@@ -1,6 +1,6 @@
-//! Files of ready signatures. If a collection is exported, loaded and exported again, both exports are equal. A loaded
-//! collection answers like the exported collection, and like a collection into which the texts were posted. A faulty
-//! file creates nothing, and the error names the file, the row and the column.
+//! Files of precomputed signatures. If a collection is exported, loaded and exported again, both exports are equal. A
+//! loaded collection answers like the exported collection, and like a collection into which the texts were posted. A
+//! faulty file creates nothing, and the error names the file, the row and the column.
 
 mod importing;
 mod offline;

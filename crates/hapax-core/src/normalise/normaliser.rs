@@ -83,7 +83,8 @@ impl Normaliser {
         *self = Self::with_rules(rules);
     }
 
-    /// Takes the next piece, which may be cut anywhere. After an error the text is lost, and `begin` has to be called.
+    /// Takes the next piece. A piece may begin or end anywhere, even inside a character. After an error the text is
+    /// lost, and `begin` has to be called.
     pub fn push_bytes(&mut self, mut piece: &[u8], ill_formed: IllFormed, out: &mut Vec<u8>) -> Result<(), NotUtf8> {
         let end = self.bytes + piece.len() as u64;
         while self.partial_len > 0 && !piece.is_empty() {

@@ -101,7 +101,7 @@ impl Rules {
     }
 }
 
-/// The folding of a character, if it is a single character that never composes with the character before it.
+/// The result of folding a character, if this result is a single character that never composes with the one before it.
 #[derive(Clone, Copy)]
 pub(super) enum Plain {
     Itself,

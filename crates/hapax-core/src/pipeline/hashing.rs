@@ -1,4 +1,4 @@
-//! Canonical text, given in pieces -> the hash of each token (of each scalar value, for `char` shingles).
+//! Canonical text, given in pieces -> the hash of each token, or of each scalar value for `char` shingles.
 
 use super::tools::Tools;
 use crate::hash::TokenBatch;

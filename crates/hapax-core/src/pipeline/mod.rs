@@ -178,7 +178,7 @@ impl Pipeline {
         tokens
     }
 
-    /// Returns the hash of a token (of its first scalar value, for `char` shingles).
+    /// Returns the hash of a token. For `char` shingles, this is the hash of its first scalar value.
     pub fn token_hash(&self, token: &str) -> u64 {
         match self.spec.shingling {
             Shingling::Word(_) => self.tools.hasher().token(token.as_bytes()),

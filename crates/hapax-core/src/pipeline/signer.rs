@@ -9,8 +9,9 @@ use super::tools::Tools;
 use crate::normalise::{IllFormed, NotUtf8};
 use crate::sketch::SketchState;
 
-/// A text that is being signed. It is given in pieces, cut anywhere. Memory is bounded for texts of any length. All
-/// state is in the scratch: after a signer is dropped, [`Pipeline::resume`] continues its text.
+/// A text that is being signed. It is given in pieces, and a piece may end anywhere, even inside a word. Memory is
+/// bounded for texts of any length. All state is in the scratch: after a signer is dropped, [`Pipeline::resume`]
+/// continues its text.
 ///
 /// [`Pipeline::resume`]: crate::Pipeline::resume
 pub struct Signer<'a> {
@@ -49,8 +50,8 @@ impl<'a> Signer<'a> {
         }
     }
 
-    /// Takes the next piece of a text given as bytes, which may be cut inside a character. After an error the text is
-    /// lost.
+    /// Takes the next piece of a text, as bytes. A piece may begin or end inside a character. After an error the text
+    /// is lost.
     pub fn push_bytes(&mut self, piece: &[u8], ill_formed: IllFormed) -> Result<(), NotUtf8> {
         for block in piece.chunks(BLOCK_BYTES) {
             self.hand_on();

@@ -6,7 +6,7 @@ use crate::hash::{ContentHash, ContentHasher};
 use crate::normalise::{IllFormed, Normaliser, NotUtf8};
 use crate::shingle::Shingler;
 
-/// The state of a text that is given in pieces, while shingles and the content hash are made from it.
+/// The state of the work that makes shingles and the content hash of a text that arrives in pieces.
 pub(super) struct Stream {
     normaliser: Normaliser,
     hashing: TokenHashing,

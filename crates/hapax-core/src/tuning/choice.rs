@@ -6,7 +6,7 @@ use super::unrelated::Unrelated;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
-/// The requested targets for a banding. An absent target has the default that its field names.
+/// The requested targets for a banding. If a target is absent, the default in the comment of its field applies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     /// The minimum of P(candidate) at `s_hi`. Default: 0.99.

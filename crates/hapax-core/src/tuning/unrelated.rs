@@ -53,7 +53,7 @@ impl Unrelated {
         self.levels.last().map_or(0.0, |level| level.0)
     }
 
-    /// Returns the similarity that this share of the pairs do not exceed.
+    /// Returns the quantile for `share`: this share of the pairs has the returned similarity or a lower one.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut so_far = 0.0;
         // Sums of shares may be a little too small because of rounding.

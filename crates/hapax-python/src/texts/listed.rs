@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyIterator, PyString};
 
-use super::{JOB_BYTES, JOB_ROWS_MAX, Texts};
+use super::{JOB_BYTES, JOB_ROWS_MAX, JOB_ROWS_USUAL, Texts};
 
 /// A text in the memory of a Python object.
 pub(crate) enum Held {
@@ -69,7 +69,7 @@ impl Listed {
 
     /// Returns the next texts, and about how many bytes they have. `first` is the row of the first of them.
     pub(super) fn next(&mut self, py: Python<'_>, first: usize) -> PyResult<Option<(Texts, usize)>> {
-        let mut texts = Vec::new();
+        let mut texts = Vec::with_capacity(JOB_ROWS_USUAL);
         let mut bytes = 0;
         let mut iterator = self.iterator.bind(py).clone();
         while texts.len() < JOB_ROWS_MAX && bytes < JOB_BYTES {

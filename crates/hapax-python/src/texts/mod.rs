@@ -19,6 +19,8 @@ pub(crate) use listed::{Held, held};
 /// The largest number of rows in a job. Jobs are small and threads take them one by one, so the threads end at nearly
 /// the same time.
 const JOB_ROWS_MAX: usize = 1024;
+/// About as many rows as a job has if its texts are as long as web pages.
+const JOB_ROWS_USUAL: usize = 64;
 /// A job ends when it has about this many bytes.
 const JOB_BYTES: usize = 128 << 10;
 
