@@ -1,89 +1,157 @@
-//! The lists of a Parquet file -> whether all of them are short. The library builds a whole list in memory, and a page
-//! of a few bytes may encode a list of millions of long texts. In: a file whose pages were checked. Out: the first row
-//! with a longer list.
+//! The lists of texts in a Parquet file -> how much memory the list of one row may take. A few bytes of a page may
+//! encode a list of millions of values, each of which is a long text of the dictionary, and the library builds whole
+//! rows in memory. In: a file whose pages were checked. Out: a bound for each row.
 
 use std::sync::Arc;
 
-use parquet::column::reader::{ColumnReader, get_column_reader};
-use parquet::data_type::ByteArray;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::basic::{Encoding, Type};
+use parquet::column::page::{Page, PageReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::page_source::PageSource;
+use super::pages::columns_read;
 
-/// The most values of a list, and the most bytes of all of them. A document has at most 8 labels of 321 bytes.
-const VALUES_MAX: usize = 1000;
-const BYTES_MAX: usize = 64 << 10;
-/// The number of rows that are read at once.
-const ROWS: usize = 1024;
+/// The bytes that a value takes in addition to its text: its levels, its number in the dictionary, and its place.
+const VALUE_BYTES: u64 = 16;
 
-/// Checks the lists of texts in the columns that `is_read` names.
-pub(super) fn check(
+const DAMAGED: &str = "the lengths of its lists are damaged";
+
+/// Returns the largest number of bytes that a list may have in memory. Looks at the columns that `is_read` names, if
+/// they are lists of texts. The library builds no other lists.
+pub(super) fn longest_bytes(
     source: PageSource,
     metadata: &ParquetMetaData,
     is_read: impl Fn(&str) -> bool,
-) -> Result<(), String> {
-    let (source, mut first) = (Arc::new(source), 0);
-    for group in metadata.row_groups() {
-        let is_list = |column: &&ColumnChunkMetaData| {
-            let read = column.column_path().parts().first().is_some_and(|name| is_read(name));
-            read && column.column_descr().max_rep_level() > 0
-        };
-        for column in group.columns().iter().filter(is_list) {
-            check_column(&source, group, column, first)?;
-        }
-        first += group.num_rows();
-    }
-    Ok(())
+) -> Result<u64, String> {
+    let source = Arc::new(source);
+    let lists = columns_read(metadata, is_read).filter(|column| is_list_of_texts(column));
+    lists.map(|column| longest_of(&source, column)).try_fold(0, |longest, bytes| Ok(longest.max(bytes?)))
 }
 
-/// Checks the lists of a column. `first` is the number of the first row.
-fn check_column(
-    source: &Arc<PageSource>,
-    group: &RowGroupMetaData,
-    column: &ColumnChunkMetaData,
-    first: i64,
-) -> Result<(), String> {
+/// Such a column has one or two groups: the list, and in most files its elements. Its repetition levels are 0 or 1.
+fn is_list_of_texts(column: &ColumnChunkMetaData) -> bool {
+    let is_list = column.column_descr().max_rep_level() == 1 && column.column_path().parts().len() <= 3;
+    is_list && column.column_type() == Type::BYTE_ARRAY
+}
+
+fn longest_of(source: &Arc<PageSource>, column: &ColumnChunkMetaData) -> Result<u64, String> {
     let damaged = |error: parquet::errors::ParquetError| error.to_string();
-    let rows = usize::try_from(group.num_rows()).map_err(|error| error.to_string())?;
-    let pages = SerializedPageReader::new(Arc::clone(source), column, rows, None).map_err(damaged)?;
-    let descriptor = column.column_descr_ptr();
-    let with_value = descriptor.max_def_level();
-    let ColumnReader::ByteArrayColumnReader(mut reader) = get_column_reader(descriptor, Box::new(pages)) else {
-        // The caller refuses the type of this column.
-        return Ok(());
-    };
-    let (mut row, mut list) = (first - 1, List::default());
-    let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::<ByteArray>::new());
-    loop {
-        let (records, ..) =
-            reader.read_records(ROWS, Some(&mut definitions), Some(&mut repetitions), &mut values).map_err(damaged)?;
-        let mut texts = values.drain(..);
-        for (definition, repetition) in definitions.drain(..).zip(repetitions.drain(..)) {
-            if repetition == 0 {
-                (row, list) = (row + 1, List::default());
+    let mut pages = SerializedPageReader::new(Arc::clone(source), column, 0, None).map_err(damaged)?;
+    // A text is not longer than its page.
+    let (mut lengths, mut text) = (Lengths::default(), 0);
+    while let Some(page) = pages.get_next_page().map_err(damaged)? {
+        text = text.max(page.buffer().len() as u64);
+        let (levels, values) = match &page {
+            Page::DictionaryPage { .. } => continue,
+            Page::DataPage { buf, num_values, rep_level_encoding: Encoding::RLE, .. } => {
+                (with_length(buf), *num_values)
             }
-            list.values += 1;
-            if definition == with_value {
-                list.bytes += texts.next().map_or(0, |text| text.len());
+            Page::DataPage { .. } => return Err("its lists have an old encoding; write the file again".to_owned()),
+            Page::DataPageV2 { buf, num_values, rep_levels_byte_len, .. } => {
+                (buf.get(..*rep_levels_byte_len as usize), *num_values)
             }
-            if list.values > VALUES_MAX || list.bytes > BYTES_MAX {
-                return Err(format!(
-                    "row {row}, column `{}`: its list has more than {VALUES_MAX} values or {BYTES_MAX} bytes",
-                    column.column_path().parts()[0]
-                ));
+        };
+        levels.and_then(|levels| lengths.read(levels, values.into())).ok_or(DAMAGED)?;
+    }
+    Ok(lengths.longest.saturating_mul(text + VALUE_BYTES))
+}
+
+/// Returns the levels at the beginning of a page of version 1: first their length, then the levels.
+fn with_length(page: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = page.split_first_chunk::<4>()?;
+    rest.get(..u32::from_le_bytes(*length) as usize)
+}
+
+/// The lengths of lists, read from repetition levels: level 0 begins a list, and each level 1 continues it.
+#[derive(Default)]
+struct Lengths {
+    /// The length of the last list. It may continue on the next page.
+    last: u64,
+    longest: u64,
+}
+
+impl Lengths {
+    /// Reads levels of one bit, in the hybrid of runs and packed bits. Returns `None` if there are fewer than `left`.
+    fn read(&mut self, mut levels: &[u8], mut left: u64) -> Option<()> {
+        while left > 0 {
+            let header = varint(&mut levels)?;
+            let count = header >> 1;
+            if count == 0 {
+                return None;
+            }
+            if header & 1 == 0 {
+                let count = count.min(left);
+                let (level, rest) = levels.split_first()?;
+                self.add(*level & 1, count);
+                (levels, left) = (rest, left - count);
+                continue;
+            }
+            // Eight levels a byte. The last byte may have more than there are.
+            for _ in 0..count {
+                let (byte, rest) = levels.split_first()?;
+                (0..left.min(8)).for_each(|bit| self.add(byte >> bit & 1, 1));
+                (levels, left) = (rest, left.saturating_sub(8));
+                if left == 0 {
+                    break;
+                }
             }
         }
-        drop(texts);
-        if records == 0 {
-            return Ok(());
-        }
+        Some(())
+    }
+
+    fn add(&mut self, level: u8, count: u64) {
+        self.last = if level == 0 { 1 } else { self.last.saturating_add(count) };
+        self.longest = self.longest.max(self.last);
     }
 }
 
-/// The part of a row's list that was read.
-#[derive(Default)]
-struct List {
-    values: usize,
-    bytes: usize,
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest(levels: &[u8], values: u64) -> Option<u64> {
+        let mut lengths = Lengths::default();
+        lengths.read(levels, values).map(|()| lengths.longest)
+    }
+
+    #[test]
+    fn lengths_are_read_from_runs_and_from_packed_bits() {
+        // A run of one 0, and a run of 300 ones: a list of 301 values.
+        assert_eq!(longest(&[2, 0, 0xd8, 0x04, 1], 301), Some(301));
+        // Lists of 3, 1, 2 and 4 values in two bytes.
+        assert_eq!(longest(&[5, 0b0010_0110, 0b0000_0011], 8), Some(3));
+        assert_eq!(longest(&[5, 0b1010_0110, 0b0000_0011], 10), Some(4));
+        // A run of 1000 lists.
+        assert_eq!(longest(&[0xd0, 0x0f, 0], 1000), Some(1));
+        assert_eq!(longest(&[], 0), Some(0));
+    }
+
+    #[test]
+    fn a_list_may_continue_on_the_next_page() {
+        let mut lengths = Lengths::default();
+        assert!(lengths.read(&[2, 0, 8, 1], 5).is_some());
+        assert!(lengths.read(&[8, 1], 4).is_some());
+        assert_eq!((lengths.last, lengths.longest), (9, 9));
+    }
+
+    #[test]
+    fn damaged_levels_are_refused() {
+        for levels in [&[0][..], &[1], &[2], &[5, 1], &[0x80], &[0xff; 12]] {
+            assert_eq!(longest(levels, 100), None, "{levels:?}");
+        }
+    }
 }

@@ -21,6 +21,8 @@ const BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: i64 = 16 << 20;
 /// The largest number of bytes that one column of a batch takes if all rows have the longest value.
 const EXPANDED_BYTES: i64 = 64 << 20;
+/// The largest number of bytes that the lists of a batch take if all rows have the longest list.
+const LIST_BYTES_MAX: u64 = 256 << 20;
 
 /// Opens a file, so that it can be read in batches of a suitable size. Checks its metadata, and the pages and
 /// lists of the columns that `is_read` names. Columns have the types of Parquet, whichever library wrote the file.
@@ -44,11 +46,12 @@ pub(crate) fn open(
         return Err("its metadata contradicts itself about the number of rows".to_owned());
     }
     let longest = pages::check(file, metadata, &is_read)?;
-    let copy = file.try_clone().map_err(|error| error.to_string())?;
-    catching(|| lists::check(PageSource::new(copy, buffers.clone()), metadata, &is_read))?;
-    buffers.free();
-    file.rewind().map_err(|error| error.to_string())?;
-    let rows = batch_rows(metadata, longest);
+    // The callers refuse other compressions.
+    let list = match check_compression(metadata, &is_read) {
+        Ok(()) => longest_list(file, metadata, &is_read)?,
+        Err(_) => 0,
+    };
+    let rows = batch_rows(metadata, longest, list);
     Ok(builder.with_batch_size(rows))
 }
 
@@ -62,13 +65,26 @@ pub(crate) fn pairs(metadata: &FileMetaData) -> HashMap<String, String> {
     of_schema.into_iter().map(|(key, value)| (key.to_string(), value.to_string())).chain(own).collect()
 }
 
+/// Returns the largest number of bytes that the list of a row may have in memory. Refuses a file with a longer list.
+fn longest_list(file: &mut File, metadata: &ParquetMetaData, is_read: impl Fn(&str) -> bool) -> Result<u64, String> {
+    let copy = file.try_clone().map_err(|error| error.to_string())?;
+    let source = PageSource::new(copy, Buffers::default());
+    let list = catching(|| lists::longest_bytes(source, metadata, is_read))?;
+    file.rewind().map_err(|error| error.to_string())?;
+    if list > LIST_BYTES_MAX {
+        return Err("a row has a list that may take more than 256 MiB; write shorter lists or smaller pages".to_owned());
+    }
+    Ok(list)
+}
+
 /// Returns how many rows are read at once, so that a batch of long rows does not take more memory than a batch of short
-/// rows. A few bytes of the file may be decoded to a value of `longest` bytes in each row.
-fn batch_rows(metadata: &ParquetMetaData, longest: i64) -> usize {
+/// rows. A few bytes of the file may be decoded to a value of `longest` bytes and a list of `list` bytes in each row.
+fn batch_rows(metadata: &ParquetMetaData, longest: i64, list: u64) -> usize {
     let row_bytes = |group: &RowGroupMetaData| group.total_byte_size() / group.num_rows().max(1);
     let usual = metadata.row_groups().iter().map(row_bytes).max().unwrap_or_default();
     let rows = (BATCH_BYTES / usual.max(1)).min(EXPANDED_BYTES / longest.max(1));
-    usize::try_from(rows).unwrap_or(1).clamp(1, BATCH_ROWS)
+    let lists = usize::try_from(LIST_BYTES_MAX / list.max(1)).unwrap_or(usize::MAX);
+    usize::try_from(rows).unwrap_or(1).min(lists).clamp(1, BATCH_ROWS)
 }
 
 /// A column that is read, with a compression that is not. The library decompresses a page of gzip or brotli without a

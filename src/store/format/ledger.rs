@@ -83,6 +83,15 @@ pub(in crate::store) fn read_ledger(connection: &Connection, label: &str) -> Res
     Ok(Ledger { signatures, documents, payloads, last_seq })
 }
 
+/// Reads the last assigned position in the commit order.
+pub(in crate::store) fn read_last_seq(connection: &Connection, label: &str) -> Result<Seq> {
+    let last_seq = "SELECT last_seq FROM ledger WHERE tally = 'signature'";
+    let last_seq =
+        connection.prepare_cached(last_seq).and_then(|mut line| line.query_row([], |row| row.get::<_, i64>(0)));
+    let last_seq = last_seq.map_err(|error| StoreError::from_sqlite(label, "reading its ledger", error))?;
+    Ok(Seq(last_seq as u64))
+}
+
 /// Replaces the ledger `old` by `new`. Returns false if the stored ledger is not `old`, because another connection has
 /// written.
 pub(in crate::store) fn move_ledger(connection: &Connection, old: &Ledger, new: &Ledger) -> rusqlite::Result<bool> {

@@ -57,8 +57,10 @@ impl Moves {
         }
     }
 
-    /// Notes a document that is removed.
-    pub(in crate::store) fn removed(&mut self, cluster: Seq, seq: Seq) {
+    /// Notes a document that is removed. `cluster` is the value in its row, which may be damaged; `None` if it has lost
+    /// the row.
+    pub(in crate::store) fn removed(&mut self, cluster: Option<Seq>, seq: Seq) {
+        let cluster = cluster.unwrap_or(Seq(u64::MAX));
         if cluster != Seq(0) && !self.joined.remove(&(cluster, seq)) {
             self.left.push((cluster, seq));
         }
@@ -69,7 +71,7 @@ impl State {
     fn apply(&mut self, moves: &Moves, last_seq: Seq) {
         if let Some(all) = &mut self.all {
             all.extend(&moves.joined);
-            self.left.extend(moves.left.iter().map(|&left| (left, last_seq)));
+            self.left.extend(moves.left.iter().filter_map(|&left| Some((known(all, left)?, last_seq))));
         }
     }
 
@@ -78,8 +80,8 @@ impl State {
             for joined in &moves.joined {
                 all.remove(joined);
             }
-            for left in &moves.left {
-                self.left.remove(left);
+            for left in moves.left.iter().filter_map(|&left| known(all, left)) {
+                self.left.remove(&left);
             }
         }
     }
@@ -214,6 +216,12 @@ impl ClusterView<'_> {
     fn has(&self, state: &State, joined: Membership) -> bool {
         joined.1 <= self.last_seq && state.left.get(&joined).is_none_or(|&left| left > self.last_seq)
     }
+}
+
+/// Returns the true cluster of a document that leaves. If its row was damaged or lost, all documents are searched.
+fn known(all: &BTreeSet<Membership>, left: Membership) -> Option<Membership> {
+    let is_it = |other: &&Membership| other.1 == left.1;
+    if all.contains(&left) { Some(left) } else { all.iter().find(is_it).copied() }
 }
 
 fn read_all(connection: &Connection) -> rusqlite::Result<BTreeSet<Membership>> {

@@ -12,7 +12,7 @@ use super::joined::{Entered, Joined};
 use super::snapshot::Snapshot;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
-use crate::store::format::ledger::read_ledger;
+use crate::store::format::ledger::read_last_seq;
 
 /// The maximum number of connections that read one collection, each with up to 1 MiB of cached pages. Further readers
 /// wait for a connection.
@@ -138,7 +138,7 @@ impl Readers {
             Moment::fix(connection).map_err(|error| StoreError::from_sqlite(&self.collection, "reading", error))?;
         let clusters = match entered {
             // The first row that is read fixes the moment.
-            Some(entered) => Some(entered.with(read_ledger(connection, &self.collection)?.last_seq)),
+            Some(entered) => Some(entered.with(read_last_seq(connection, &self.collection)?)),
             None => None,
         };
         work(&mut Snapshot::new(connection, &self.collection, doomed, clusters))

@@ -189,14 +189,12 @@ fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<Removed> {
     let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum, cluster", target, |row| {
         Ok((row.get::<_, i64>(0)? as u64, Seq(row.get::<_, i64>(1)? as u64)))
     })?;
-    if let Some((_, cluster)) = signature {
-        batch.moves().removed(cluster, target);
-    }
-    let signature = signature.map(|(sum, _)| sum);
     let document = batch.take_sum("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
-    if (signature, document) == (None, None) {
+    if signature.is_none() && document.is_none() {
         return Ok(Removed::Nothing);
     }
+    batch.moves().removed(signature.map(|(_, cluster)| cluster), target);
+    let signature = signature.map(|(sum, _)| sum);
     batch.ledger().signatures.subtract_known(signature);
     batch.ledger().documents.subtract_known(document);
     let mut lost = [(signature, "signature"), (document, "document")].into_iter().find(|(sum, _)| sum.is_none());
