@@ -1,8 +1,8 @@
-//! Opens a file for reading, locks a file, and checks whether two names refer to the same file. A pipe or a directory
-//! is refused, because opening a pipe would wait until another program writes to it.
+//! Opens a file for reading, locks a file, checks whether two names refer to the same file, and recognises a full disk.
+//! A pipe or a directory is refused, because opening a pipe would wait until another program writes to it.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread;
@@ -15,6 +15,11 @@ const LOCK_LOOK: Duration = Duration::from_millis(50);
 pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+}
+
+/// Returns whether a write failed because the disk, the quota or the file size limit has no room left.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 /// Returns whether both are the metadata of the same file.

@@ -1,6 +1,6 @@
 //! The errors of a collection's file. Callers branch on the variants, not on the text.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
@@ -9,6 +9,7 @@ use rusqlite::ffi::{
 };
 
 use super::descriptors;
+use crate::plain_file::is_full;
 use crate::types::Seq;
 
 /// The cause of a [`StoreError`], for the error chain in the log.
@@ -167,11 +168,6 @@ impl StoreError {
     pub fn chain(&self) -> String {
         in_one_line(self)
     }
-}
-
-/// Returns whether the disk, the quota or the file size limit has no room left.
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
 /// Joins an error and its causes into one line.

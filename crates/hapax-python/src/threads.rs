@@ -316,8 +316,9 @@ struct State {
 }
 
 impl State {
-    /// Returns whether the calling thread has nothing to do. If jobs will come, it has something to do if there is room
-    /// for a job, or if at most half of a window of text waits for a thread.
+    /// Returns whether the calling thread has nothing to do. It has something to do if many jobs are done. If no further
+    /// jobs will come, it also has something to do if all jobs are done. If jobs will come, it also has something to do
+    /// if at most half of a window of text waits for a thread, and if there is room for a job or a job is done.
     fn is_busy(&self) -> bool {
         let is_quiet = self.done.len() < DONE_MANY;
         if self.is_last {

@@ -1,7 +1,7 @@
 //! A long body -> a file. The bytes are not kept in memory.
 
 use std::fs::File;
-use std::io::{Error, ErrorKind};
+use std::io;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -14,6 +14,7 @@ use super::patience::Patience;
 use crate::config::HttpLimits;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
+use crate::plain_file::is_full;
 
 /// Writes all of a body to `file`. `room` returns an error if the disk has no space for more bytes. Arriving bytes
 /// postpone `deadline`. A client that sends nothing, or sends too slowly, gets 408.
@@ -51,11 +52,10 @@ pub(crate) async fn spooled(
     }
 }
 
-fn unwritten(error: &Error) -> Problem {
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            Problem::new(Code::StorageFull, "there is no room on the disk for the file; nothing was stored")
-        }
-        _ => Problem::internal(&format!("writing the file of a load: {error}")),
+fn unwritten(error: &io::Error) -> Problem {
+    if is_full(error) {
+        Problem::new(Code::StorageFull, "there is no room on the disk for the file; nothing was stored")
+    } else {
+        Problem::internal(&format!("writing the file of a load: {error}"))
     }
 }

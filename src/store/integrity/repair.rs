@@ -24,7 +24,7 @@ use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
 use crate::store::format::tables::FORMAT;
 use crate::store::format::upgrade::upgrade_open;
-use crate::store::format::version::{check_format, format_of};
+use crate::store::format::version::format_of;
 use crate::store::format::{cluster_index, golden, jobs, statistics};
 use crate::store::settings::Meta;
 use crate::store::write::unlink;
@@ -150,9 +150,7 @@ fn open_damaged(path: &Path, log_is_sound: bool) -> Result<Connection> {
             return Ok(old);
         }
     }
-    let old = connect(&recover(path)?, Role::Reader)?;
-    check_format(&old, path)?;
-    Ok(old)
+    connect(&recover(path)?, Role::Reader)
 }
 
 /// Copies a file. SQLite replays the intact part of the copied log, and the copy is upgraded, without a look at its

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::{Path, PathBuf};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use rusqlite::Connection;
 
 use crate::store::error::{Result, StoreError};
@@ -69,20 +69,18 @@ impl Moves {
 
 impl State {
     fn apply(&mut self, moves: &Moves, last_seq: Seq) {
-        if let Some(all) = &mut self.all {
-            all.extend(&moves.joined);
-            self.left.extend(moves.left.iter().filter_map(|&left| Some((known(all, left)?, last_seq))));
-        }
+        let Some(all) = &mut self.all else { return };
+        all.extend(&moves.joined);
+        self.left.extend(moves.left.iter().filter_map(|&left| Some((known(all, left)?, last_seq))));
     }
 
     fn undo(&mut self, moves: &Moves) {
-        if let Some(all) = &mut self.all {
-            for joined in &moves.joined {
-                all.remove(joined);
-            }
-            for left in moves.left.iter().filter_map(|&left| known(all, left)) {
-                self.left.remove(&left);
-            }
+        let Some(all) = &mut self.all else { return };
+        for joined in &moves.joined {
+            all.remove(joined);
+        }
+        for left in moves.left.iter().filter_map(|&left| known(all, left)) {
+            self.left.remove(&left);
         }
     }
 
@@ -112,8 +110,9 @@ impl Joined {
 
     /// Adds the changes of a transaction that is complete, but not committed. `last_seq` is its last position in the
     /// commit order. Only snapshots that have this position see the changes.
-    pub(in crate::store) fn begin(&self, moves: &Moves, last_seq: Seq) {
-        self.state.write().apply(moves, last_seq);
+    pub(in crate::store) fn begin(&self, moves: &Moves, last_seq: Seq) -> Result<()> {
+        self.filled()?.apply(moves, last_seq);
+        Ok(())
     }
 
     /// Ends the changes of a transaction, which may have failed.
@@ -122,8 +121,6 @@ impl Joined {
         if !committed {
             return state.undo(moves);
         }
-        // A read may have filled the list after the beginning of the transaction.
-        state.apply(moves, last_seq);
         state.committed = last_seq;
         let oldest = self.reads.lock().keys().next().copied();
         state.purge(oldest.unwrap_or(last_seq));
@@ -142,21 +139,20 @@ impl Joined {
             return Ok(look(&state, all));
         }
         drop(state);
-        self.fill()?;
-        let state = self.state.read();
+        let state = RwLockWriteGuard::downgrade(self.filled()?);
         Ok(look(&state, state.all.as_ref().expect("they were read")))
     }
 
-    /// Reads the documents from the file, if no scan has done so.
-    fn fill(&self) -> Result<()> {
+    /// Reads the documents from the file, if no scan has done so. Transactions wait for this lock before they commit, so
+    /// the file must be read as it is now, and not as the caller's snapshot is.
+    fn filled(&self) -> Result<RwLockWriteGuard<'_, State>> {
         let mut state = self.state.write();
         if state.all.is_none() {
-            // Commits wait for this lock, so the file must be read as it is now, and not as the caller's snapshot is.
             let read = read_all(&connect(&self.path, Role::Reader)?);
             let doing = "reading its clusters";
             state.all = Some(read.map_err(|error| StoreError::from_sqlite(&self.collection, doing, error))?);
         }
-        Ok(())
+        Ok(state)
     }
 
     /// Returns the approximate bytes of the tree.

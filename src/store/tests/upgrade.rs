@@ -94,14 +94,21 @@ fn old_records(format: i32) -> Vec<Record> {
     }
 }
 
+/// Changes the tables or the format of a file.
+fn change(path: &Path, sql: &str) {
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch(sql).unwrap();
+    connection.close().unwrap();
+}
+
 /// Writes a file of format 2 with these records: a file of format 3 without the additions of format 3.
 fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     write_format_3(path, meta, records);
-    let connection = Connection::open(path).unwrap();
-    let without = "ALTER TABLE meta DROP COLUMN banding_by_hand; ALTER TABLE document DROP COLUMN id_first_seen_ms;
-                   PRAGMA user_version = 2";
-    connection.execute_batch(without).unwrap();
-    connection.close().unwrap();
+    change(
+        path,
+        "ALTER TABLE meta DROP COLUMN banding_by_hand; ALTER TABLE document DROP COLUMN id_first_seen_ms;
+         PRAGMA user_version = 2",
+    );
 }
 
 /// Writes a file of format 6 with these records: a file of the present format with an index of clusters.
@@ -110,44 +117,41 @@ fn write_format_6(path: &Path, meta: &Meta, records: &[Record]) {
     let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
     writer.commit(&inserts, Seq(records.len() as u64)).unwrap();
     writer.close().unwrap();
-    let connection = Connection::open(path).unwrap();
-    let with = "CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
-                PRAGMA user_version = 6";
-    connection.execute_batch(with).unwrap();
-    connection.close().unwrap();
+    change(
+        path,
+        "CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
+         PRAGMA user_version = 6",
+    );
 }
 
 /// Writes a file of format 5 with these records: a file of format 6 without the additions of format 6.
 fn write_format_5(path: &Path, meta: &Meta, records: &[Record]) {
     write_format_6(path, meta, records);
-    let connection = Connection::open(path).unwrap();
-    let without = "DROP TABLE job; DROP TABLE doomed; DROP TABLE merged; DROP TABLE statistics;
-                   DELETE FROM ledger WHERE tally IN ('job', 'doomed', 'merged', 'statistics');
-                   PRAGMA user_version = 5";
-    connection.execute_batch(without).unwrap();
-    connection.close().unwrap();
+    change(
+        path,
+        "DROP TABLE job; DROP TABLE doomed; DROP TABLE merged; DROP TABLE statistics;
+         DELETE FROM ledger WHERE tally IN ('job', 'doomed', 'merged', 'statistics');
+         PRAGMA user_version = 5",
+    );
 }
 
 /// Writes a file of format 4 with these records: a file of format 5 without the additions of format 5.
 fn write_format_4(path: &Path, meta: &Meta, records: &[Record]) {
     write_format_5(path, meta, records);
-    let connection = Connection::open(path).unwrap();
-    let without = "ALTER TABLE meta DROP COLUMN extract; ALTER TABLE meta DROP COLUMN extractor;
-                   ALTER TABLE document DROP COLUMN page_hash; ALTER TABLE document DROP COLUMN extractor;
-                   ALTER TABLE document DROP COLUMN capture_date; ALTER TABLE document DROP COLUMN payload_digest;
-                   ALTER TABLE signature DROP COLUMN labels;
-                   PRAGMA user_version = 4";
-    connection.execute_batch(without).unwrap();
-    connection.close().unwrap();
+    change(
+        path,
+        "ALTER TABLE meta DROP COLUMN extract; ALTER TABLE meta DROP COLUMN extractor;
+         ALTER TABLE document DROP COLUMN page_hash; ALTER TABLE document DROP COLUMN extractor;
+         ALTER TABLE document DROP COLUMN capture_date; ALTER TABLE document DROP COLUMN payload_digest;
+         ALTER TABLE signature DROP COLUMN labels;
+         PRAGMA user_version = 4",
+    );
 }
 
 /// Writes a file of format 3 with these records: a file of format 4 without the additions of format 4.
 fn write_format_3(path: &Path, meta: &Meta, records: &[Record]) {
     write_format_4(path, meta, records);
-    let connection = Connection::open(path).unwrap();
-    let without = "DROP TABLE golden; DELETE FROM ledger WHERE tally = 'golden'; PRAGMA user_version = 3";
-    connection.execute_batch(without).unwrap();
-    connection.close().unwrap();
+    change(path, "DROP TABLE golden; DELETE FROM ledger WHERE tally = 'golden'; PRAGMA user_version = 3");
 }
 
 fn write_old(path: &Path, format: i32) {

@@ -1,6 +1,5 @@
 //! A batch of changes that become durable together: an open transaction, and the ledger and the clusters as they will be
-//! after the commit.
-//! This file knows how a row is written and what an error means, but not the content of a row.
+//! after the commit. This file knows how a row is written and what an error means, but not the content of a row.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 

@@ -164,7 +164,7 @@ impl Writer {
             let written = write(&mut batch)?;
             let ledger;
             (ledger, moves) = batch.finish(&self.ledger, last_seq)?;
-            self.readers.joined().begin(&moves, last_seq);
+            self.readers.joined().begin(&moves, last_seq)?;
             Ok((ledger, written))
         });
         self.buffer = buffer;
