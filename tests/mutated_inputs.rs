@@ -29,8 +29,10 @@ mod support;
 #[path = "fuzz/fuzz_targets/warc.rs"]
 mod warc;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
@@ -62,6 +64,20 @@ const TROUBLE: &[&[u8]] = &[
     b"null",
 ];
 
+/// Every file that `seeds.py` writes, by its path. The files are written once, before the first input of any target
+/// runs: a process that starts holds this process's files for a moment, and so the locks of data directories that were
+/// just closed.
+static SEEDS: LazyLock<BTreeMap<PathBuf, Vec<u8>>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds.py");
+    let made = Command::new("python3").arg(script).arg(folder.path()).status();
+    assert!(made.is_ok_and(|status| status.success()), "seeds.py needs python3");
+    let paths = |dir: &Path| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let (folders, files): (Vec<_>, Vec<_>) = paths(folder.path()).into_iter().partition(|path| path.is_dir());
+    let files = folders.iter().flat_map(|dir| paths(dir)).chain(files);
+    files.map(|path| (path.strip_prefix(&folder).unwrap().to_owned(), std::fs::read(&path).unwrap())).collect()
+});
+
 /// The first inputs of a target, and the words of its dictionary.
 struct Seeds {
     inputs: Vec<Vec<u8>>,
@@ -70,16 +86,10 @@ struct Seeds {
 
 impl Seeds {
     fn of(target: &str) -> Self {
-        let (root, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
-        let mut command = Command::new("python3");
-        let made = command.arg(root.join("tests/fuzz/seeds.py")).arg(folder.path()).status();
-        assert!(made.is_ok_and(|status| status.success()), "seeds.py needs python3");
-        let mut paths: Vec<_> =
-            std::fs::read_dir(folder.path().join(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
-        paths.sort();
-        let dictionary = std::fs::read_to_string(folder.path().join(format!("{target}.dict"))).unwrap();
+        let inputs = SEEDS.iter().filter(|(path, _)| path.starts_with(target)).map(|(_, input)| input.clone());
+        let dictionary = str::from_utf8(&SEEDS[Path::new(&format!("{target}.dict"))]).unwrap();
         let words = dictionary.lines().map(|line| line.trim_matches('"').as_bytes().to_vec());
-        Self { inputs: paths.iter().map(|path| std::fs::read(path).unwrap()).collect(), words: words.collect() }
+        Self { inputs: inputs.collect(), words: words.collect() }
     }
 
     /// Returns an input with one to eight changes.
