@@ -21,6 +21,8 @@ const RECOVERING: &str = ".recovering";
 const DAMAGED: &str = ".damaged-";
 /// The suffix of the file with the records that a repair set aside. It follows the name of the damaged file.
 const RECORDS: &str = ".jsonl";
+/// The suffix of that file until the repair is certain.
+const SETTING_ASIDE: &str = ".setting-aside";
 /// The suffixes of the files that SQLite keeps next to a database, and of the note of `log/moved.rs`.
 const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
 /// The suffix of the note that all frames of an emptied log are in the database.
@@ -110,7 +112,7 @@ pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let unfinished = [CREATING, LOADING, SPOOL, RECOVERING]
+        let unfinished = [CREATING, LOADING, SPOOL, RECOVERING, SETTING_ASIDE]
             .into_iter()
             .find_map(|suffix| Some((name.strip_suffix(suffix)?, suffix)));
         if let Some((base, suffix)) = unfinished.filter(|(base, _)| collection_of(base).is_some()) {
@@ -136,9 +138,10 @@ pub fn finish_repairs(dir: &Path) -> io::Result<()> {
         if let Some(base) = name.strip_suffix(REPAIRED).filter(|base| base.ends_with(SUFFIX)) {
             let path = dir.join(base);
             tracing::warn!(path = %path.display(), "finishing a repair that a crash interrupted");
-            // The file with the records that this repair set aside has the highest number.
             let last = damaged(&path, last_damaged(&path)?.max(1));
-            let kept_as = if !last.exists() || is_same(&path, &last) { last } else { next_damaged(&path)? };
+            // Once the records that this repair set aside have their final name, they have the highest number.
+            let has_number = !setting_aside(&path).exists() && (!last.exists() || is_same(&path, &last));
+            let kept_as = if has_number { last } else { next_damaged(&path)? };
             install_repaired(&path, &kept_as)?;
         }
     }
@@ -293,11 +296,16 @@ pub(in crate::store) fn records_of(kept_as: &Path) -> PathBuf {
     with_suffix(kept_as, RECORDS)
 }
 
-/// Removes the files that a failed repair wrote.
-pub(in crate::store) fn discard_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
+/// Returns the name of these records until the repair is certain.
+pub(in crate::store) fn setting_aside(path: &Path) -> PathBuf {
+    with_suffix(path, SETTING_ASIDE)
+}
+
+/// Removes the files that a repair wrote before it failed or was killed.
+pub(in crate::store) fn discard_repair(path: &Path) -> io::Result<()> {
     discard_copy(path)?;
     remove_with_companions(path, CREATING)?;
-    remove_if_there(&records_of(kept_as))
+    remove_if_there(&setting_aside(path))
 }
 
 /// Replaces the damaged file with the new file, and keeps the damaged file as `kept_as`. The new file is closed, and
@@ -313,6 +321,10 @@ pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result
 
 /// Finishes a repair. A crash may follow any step, so each step can be repeated.
 fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
+    if setting_aside(path).exists() {
+        fs::rename(setting_aside(path), records_of(kept_as))?;
+        sync_dir(parent(path))?;
+    }
     keep(path, kept_as)?;
     for companion in [log, journal] {
         if companion(path).exists() {

@@ -78,11 +78,11 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     let io = |error| StoreError::from_io(&label, REPAIRING, error);
     let kept_as = files::next_damaged(path).map_err(io)?;
     let set_aside_in = files::records_of(&kept_as);
-    let rebuilt = rebuild(path, log_is_sound, &set_aside_in);
+    let rebuilt = files::discard_repair(path).map_err(io).and_then(|()| rebuild(path, log_is_sound));
     let rebuilt = match rebuilt.and_then(|rebuilt| files::discard_copy(path).map_err(io).map(|()| rebuilt)) {
         Ok(rebuilt) => rebuilt,
         Err(error) => {
-            if let Err(error) = files::discard_repair(path, &kept_as) {
+            if let Err(error) = files::discard_repair(path) {
                 tracing::warn!(collection = label, %error, "could not remove the files of a failed repair");
             }
             return Err(error);
@@ -93,7 +93,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
 }
 
 /// Writes the new file and the file of damaged records, and checks the new file.
-fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebuilt> {
+fn rebuild(path: &Path, log_is_sound: bool) -> Result<Rebuilt> {
     let label = name_of(path);
     let sqlite = |error| StoreError::from_sqlite(&label, REPAIRING, error);
     let io = |error| StoreError::from_io(&label, REPAIRING, error);
@@ -105,7 +105,7 @@ fn rebuild(path: &Path, log_is_sound: bool, set_aside_in: &Path) -> Result<Rebui
     let meta = Meta { name: CollectionName::new(&label).unwrap_or(meta.name), ..meta };
     let ledger = read_ledger(&old, &label).ok();
 
-    let out = BufWriter::new(File::create_new(set_aside_in).map_err(io)?);
+    let out = BufWriter::new(File::create_new(files::setting_aside(path)).map_err(io)?);
     let mut aside = Aside { out, collection: &label, records: BTreeMap::new() };
     files::prepare_creation(path).map_err(io)?;
     let made = files::creating(path);

@@ -155,9 +155,11 @@ impl Joined {
         Ok(state)
     }
 
-    /// Returns the approximate bytes of the tree.
+    /// Returns the approximate bytes of the trees.
     pub(in crate::store) fn bytes(&self) -> u64 {
-        self.state.read().all.as_ref().map_or(0, |all| all.len() * ENTRY_BYTES) as u64
+        let state = self.state.read();
+        let all = state.all.as_ref().map_or(0, BTreeSet::len);
+        (all * ENTRY_BYTES + state.left.len() * (ENTRY_BYTES + 2 * size_of::<Seq>())) as u64
     }
 }
 

@@ -13,6 +13,19 @@ pub(super) fn tamper(path: &Path, sql: &str) {
     connection.close().unwrap();
 }
 
+/// Like [`tamper`], but may give a column a value of another type, as damage can.
+pub(super) fn tamper_with_types(path: &Path, sql: &str) {
+    let change_tables = |from: &str, to: &str| {
+        let connection = Connection::open(path).unwrap();
+        connection.pragma_update(None, "writable_schema", true).unwrap();
+        connection.execute("UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2)", [from, to]).unwrap();
+        connection.close().unwrap();
+    };
+    change_tables("STRICT", "/*loose*/");
+    tamper(path, sql);
+    change_tables("/*loose*/", "STRICT");
+}
+
 #[test]
 fn a_lost_row_is_found_out_at_boot() {
     for sql in [

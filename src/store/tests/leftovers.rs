@@ -14,6 +14,7 @@ fn half_made_and_half_dropped_collections_are_cleared_away() {
         "old.sqlite-shm",
         "old.sqlite.dropped",
         "pages.sqlite.creating",
+        "pages.sqlite.setting-aside",
     ];
     for name in kept.iter().chain(&left).filter(|name| !["pages.sqlite", "pages.sqlite-moved"].contains(name)) {
         fs::write(dir.join(name), "half").unwrap();
@@ -23,7 +24,8 @@ fn half_made_and_half_dropped_collections_are_cleared_away() {
     removed.sort();
     assert_eq!(
         removed,
-        ["new.sqlite.creating", "old.sqlite.dropped", "pages.sqlite.creating"].map(|name| dir.join(name))
+        ["new.sqlite.creating", "old.sqlite.dropped", "pages.sqlite.creating", "pages.sqlite.setting-aside"]
+            .map(|name| dir.join(name))
     );
     let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();

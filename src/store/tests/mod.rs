@@ -302,6 +302,23 @@ fn an_error_in_the_middle_leaves_nothing_of_the_batch() {
     assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4]);
 }
 
+/// Once, the error named the first of the 16 documents that one statement stores.
+#[test]
+fn an_error_names_the_document_of_a_group_that_it_is_about() {
+    let place = filled(3);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let stray =
+        "INSERT INTO document SELECT 15, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, sum,
+                 id_first_seen_ms, page_hash, extractor, capture_date, payload_digest FROM document WHERE seq = 1";
+    damage::tamper(&place.path, stray);
+    let inserts: Vec<_> = (4..24).map(insert).collect();
+    let error = writer.commit(&inserts, Seq(23)).unwrap_err();
+    assert!(matches!(error, StoreError::OutOfOrder { seq: Seq(15), .. }), "{error}");
+    damage::tamper(&place.path, "DELETE FROM document WHERE seq = 15");
+    writer.commit(&inserts, Seq(23)).unwrap();
+    assert_eq!(seqs(&store).unwrap(), (1..24).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_batch_out_of_order_is_refused() {
     let place = filled(3);

@@ -100,6 +100,33 @@ fn an_interrupted_repair_is_finished_under_its_own_number() {
     }
 }
 
+/// Once, a repair that was killed left an empty file with the number of the next repair.
+#[test]
+fn a_repair_that_was_killed_leaves_no_records() {
+    let place = filled(10);
+    tamper(&place.path, "UPDATE document SET first_seen_ms = 0 WHERE seq = 3");
+    let named = |suffix: &str| files::with_suffix(&place.path, suffix);
+    for suffix in [".setting-aside", ".creating", ".recovering"] {
+        fs::write(named(suffix), "half").unwrap();
+    }
+    let repaired = repair(&place.path).unwrap();
+    assert_eq!(repaired.set_aside_in, named(".damaged-1.jsonl"));
+    assert!(fs::read_to_string(&repaired.set_aside_in).unwrap().contains("\"record\":3"));
+    let names: Vec<_> = contents(place.dir.path()).into_keys().collect();
+    let kept = [".damaged-1", ".damaged-1-wal", ".damaged-1.jsonl"].map(|suffix| format!("pages.sqlite{suffix}"));
+    assert_eq!(names[1..], kept);
+
+    // Killed after the repair was certain, and before its records had their final name.
+    let whole = fs::read(&place.path).unwrap();
+    fs::remove_file(&repaired.kept_as).unwrap();
+    fs::write(named(".setting-aside"), "later records").unwrap();
+    fs::write(named(".repaired"), &whole).unwrap();
+    finish_repairs(place.dir.path()).unwrap();
+    assert_eq!(fs::read(named(".damaged-2.jsonl")).unwrap(), b"later records");
+    assert!(fs::read(&repaired.set_aside_in).unwrap() != b"later records");
+    assert_eq!(fs::read(named(".damaged-2")).unwrap(), whole);
+}
+
 /// Once, a copy under another name was served as a second collection with the same name.
 #[test]
 fn a_file_that_was_copied_is_refused_until_it_is_repaired() {

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::store::error::{Result, StoreError};
+use crate::store::format::columns::integer;
 use crate::store::format::ledger::{Ledger, move_ledger};
 use crate::store::read::joined::Moves;
 use crate::store::read::readers::Readers;
@@ -84,29 +85,19 @@ impl<'a> Batch<'a> {
 
     /// Turns a failure to write into an error of the change at `seq`.
     pub(super) fn executed<T>(&self, seq: Seq, executed: rusqlite::Result<T>) -> Result<T> {
-        executed.map_err(|error| match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::ConstraintViolation | rusqlite::ErrorCode::TooBig) => {
-                self.out_of_order(seq, error.to_string())
-            }
-            _ => self.failed(error),
+        executed.map_err(|error| match is_about_a_row(&error) {
+            true => self.out_of_order(seq, error.to_string()),
+            false => self.failed(error),
         })
     }
 
-    /// Runs a statement that returns the checksum of one row; `None` if that row does not exist.
-    pub(super) fn take_sum(&self, sql: &str, target: Seq) -> Result<Option<u64>> {
-        self.take(sql, target, |row| row.get::<_, i64>(0).map(|sum| sum as u64))
-    }
-
-    /// Runs a statement that returns one row; `None` if that row does not exist.
-    pub(super) fn take<T>(
-        &self,
-        sql: &str,
-        target: Seq,
-        make: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Option<T>> {
+    /// Runs a statement that removes one row and returns integers of it. An integer is `None` if damage has given it
+    /// another type. All are `None` if that row does not exist.
+    pub(super) fn take<const N: usize>(&self, sql: &str, target: Seq) -> Result<[Option<u64>; N]> {
         let statement = self.connection.prepare_cached(sql);
-        let taken = statement.and_then(|mut statement| statement.query_row([target.0 as i64], make).optional());
-        taken.map_err(|error| self.failed(error))
+        let of = |row: &Row<'_>| Ok(std::array::from_fn(|at| integer(row, at).ok().map(|value| value as u64)));
+        let taken = statement.and_then(|mut statement| statement.query_row([target.0 as i64], of).optional());
+        taken.map(|taken| taken.unwrap_or([None; N])).map_err(|error| self.failed(error))
     }
 
     pub(super) fn failed(&self, error: rusqlite::Error) -> StoreError {
@@ -116,6 +107,13 @@ impl<'a> Batch<'a> {
     pub(super) fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
         out_of_order(self.collection(), seq, detail)
     }
+}
+
+/// Returns whether an error says something about the row that was written. SQLite then undoes this one statement.
+/// Other errors may have ended the transaction.
+pub(super) fn is_about_a_row(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{ConstraintViolation, TooBig};
+    matches!(error.sqlite_error_code(), Some(ConstraintViolation | TooBig))
 }
 
 pub(super) fn committing(collection: &str, error: rusqlite::Error) -> StoreError {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::{CachedStatement, ToSql};
 
-use super::batch::Batch;
+use super::batch::{Batch, is_about_a_row};
 use crate::store::error::{Result, StoreError};
 use crate::store::format::rows::{DocumentRow, SignatureRow};
 use crate::store::format::{payload, verdict};
@@ -23,7 +23,7 @@ pub(in crate::store) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result
     insert_group(batch, &[record])
 }
 
-/// Stores documents, each at its own `seq`. An error may name another document of the same group.
+/// Stores documents, each at its own `seq`.
 pub(in crate::store) fn insert_all(batch: &mut Batch<'_>, records: &[&Record]) -> Result<()> {
     let groups = records.chunks_exact(GROUP);
     let rest = groups.remainder().chunks(1);
@@ -31,10 +31,27 @@ pub(in crate::store) fn insert_all(batch: &mut Batch<'_>, records: &[&Record]) -
 }
 
 fn insert_group(batch: &mut Batch<'_>, records: &[&Record]) -> Result<()> {
-    let [first, ..] = records else { return Ok(()) };
-    let inserted = insert_signatures(batch, records).and_then(|()| insert_documents(batch, records));
-    batch.executed(first.seq, inserted)?;
+    insert_rows(batch, records, insert_signatures)?;
+    insert_rows(batch, records, insert_documents)?;
     records.iter().try_for_each(|record| insert_payload(batch, record))
+}
+
+/// Stores the rows of one table with `insert`.
+fn insert_rows(
+    batch: &mut Batch<'_>,
+    records: &[&Record],
+    insert: fn(&mut Batch<'_>, &[&Record]) -> rusqlite::Result<()>,
+) -> Result<()> {
+    let [first, others @ ..] = records else { return Ok(()) };
+    let inserted = insert(batch, records);
+    if !others.is_empty() && inserted.as_ref().is_err_and(is_about_a_row) {
+        // The error does not say which document it is about, so each is stored alone. The batch fails in any case.
+        for &record in records {
+            let alone = insert(batch, &[record]);
+            batch.executed(record.seq, alone)?;
+        }
+    }
+    batch.executed(first.seq, inserted)
 }
 
 /// Stores the rows of `signature`.
@@ -186,15 +203,13 @@ pub(super) fn remove_what_is_left(batch: &mut Batch<'_>, target: Seq) -> Result<
 }
 
 fn remove_rows(batch: &mut Batch<'_>, target: Seq) -> Result<Removed> {
-    let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum, cluster", target, |row| {
-        Ok((row.get::<_, i64>(0)? as u64, Seq(row.get::<_, i64>(1)? as u64)))
-    })?;
-    let document = batch.take_sum("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
-    if signature.is_none() && document.is_none() {
+    let of_signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING seq, sum, cluster", target)?;
+    let of_document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING seq, sum", target)?;
+    let ([has_signature, signature, cluster], [has_document, document]) = (of_signature, of_document);
+    if has_signature.or(has_document).is_none() {
         return Ok(Removed::Nothing);
     }
-    batch.moves().removed(signature.map(|(_, cluster)| cluster), target);
-    let signature = signature.map(|(sum, _)| sum);
+    batch.moves().removed(cluster.map(Seq), target);
     batch.ledger().signatures.subtract_known(signature);
     batch.ledger().documents.subtract_known(document);
     let mut lost = [(signature, "signature"), (document, "document")].into_iter().find(|(sum, _)| sum.is_none());
@@ -215,6 +230,9 @@ fn take_payload(batch: &Batch<'_>, target: Seq) -> Result<Option<u64>> {
         Err(StoreError::Damaged { .. }) => Ok(None),
         // Other errors say nothing about the file. `Ok` is also the result for a document of this batch, which readers
         // do not see yet.
-        Ok(_) | Err(_) => batch.take_sum("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target),
+        Ok(_) | Err(_) => {
+            let [sum] = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
+            Ok(sum)
+        }
     }
 }
