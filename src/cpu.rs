@@ -1,8 +1,8 @@
 //! Runs work that would block a request's own thread for too long, on a few threads with a bounded queue.
-//! In: jobs of some milliseconds. Out: their results. Long work is cut into jobs. Jobs that continue work run before
-//! jobs that begin new work. New work that would wait for too long is refused at once. Work that cannot be cut and may
-//! take seconds has a thread of its own: one comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait
-//! behind it. Work of streams has a separate queue and separate threads, which give way to all other threads.
+//! In: jobs that each take a few milliseconds. Out: their results. Long work is cut into jobs. Jobs that continue work
+//! run before jobs that begin new work. New work that would wait for too long is refused at once. Work that cannot be
+//! cut and may take seconds has a thread of its own: one comparison of 15.6 MB takes 10 s, and a check of 22 KB must
+//! not wait behind it. Work of streams has a separate queue and separate threads, which give way to all other threads.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
 mod coming;
@@ -92,7 +92,7 @@ struct Shared {
 
 /// The queues of a class of work.
 struct Lanes {
-    /// For jobs of some milliseconds.
+    /// For jobs that each take a few milliseconds.
     short: Lane,
     /// For work that cannot be cut into such jobs.
     long: Lane,

@@ -182,8 +182,8 @@ impl Comparer {
 
     pub(super) fn compare<'a>(&mut self, line: &'a AuditLine<'a>, found: &'a AuditMatch<'a>) -> Result<Compared<'a>> {
         let (state, now) = self.judge(line, found)?;
-        // Documents that were only checked, and skipped duplicates, are never stored. So their absence is not a
-        // difference.
+        // A check stores no document, and a skipped duplicate is not stored either. So it is not a difference if such a
+        // document is missing.
         self.differs |= !matches!(state, State::Same | State::DocumentNotStored);
         Ok(Compared { line, found, now, state })
     }

@@ -200,7 +200,10 @@ fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     let backup = BackupFolder::read(from).with_context(|| there.clone())?;
     let found = MadeBackup::of(&backup.contents(), target);
     if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
-        bail!("{there}: this machine has another backup at that path");
+        bail!(
+            "{there}: the machine that runs this command has another backup at that path; move the finished backup \
+             yourself"
+        );
     }
     if target.canonicalize().is_ok_and(|target| from.canonicalize().is_ok_and(|from| from == target)) {
         return Ok(found);

@@ -214,8 +214,8 @@ impl Collection {
         }
     }
 
-    /// Returns the document of an id and its text, if the two have at most `bytes_max` bytes as JSON. Fails if the
-    /// collection stores no texts.
+    /// Returns the document with this id and its text. If both together have more than `bytes_max` bytes as JSON,
+    /// returns [`StoredText::TooLong`] in place of the text. Fails if the collection stores no texts.
     pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
         match self {
             Self::Local(collection) => collection.document_with_text(id, bytes_max).await,
@@ -305,7 +305,9 @@ impl Collection {
         }
     }
 
-    /// Compares two documents. Both must have tokens or shingles to compare. `when_full` applies to long contents.
+    /// Compares two documents. Both must have tokens or shingles to compare. If `a` is a long content and the queue for
+    /// processors is full, `when_full` says what happens. All later work waits for a place in the queue, because the
+    /// work on `a` would otherwise be lost.
     pub async fn compare(&self, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
         match self {
             Self::Local(collection) => collection.compare(a, b, when_full).await,

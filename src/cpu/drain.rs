@@ -18,8 +18,8 @@ const OLD_SECONDS: (f64, f64) = (1.0, 30.0);
 pub struct Drain {
     /// The time of the last departure after which other jobs were still waiting.
     last: Option<Instant>,
-    /// The mean interval, in seconds. It stays valid after the queue has become empty, if the next interval follows
-    /// soon.
+    /// The mean interval, in seconds. It stays valid for [`OLD_INTERVALS`] times its length after the last measurement,
+    /// but for at least 1 and at most 30 seconds ([`OLD_SECONDS`]), even if the queue becomes empty.
     interval: f64,
     /// The time at which the last interval was measured.
     measured: Option<Instant>,

@@ -38,7 +38,7 @@ pub fn give_way(nice: Nice) {
 pub fn give_way(_: Nice) {}
 
 /// Asks the system to run the calling thread soon after it is woken, in short turns. A check takes less than a tenth of
-/// a millisecond, but other threads run for some milliseconds without a break. Linux supports this since 6.12.
+/// a millisecond, but other threads run for a few milliseconds without a break. Linux supports this since 6.12.
 pub fn run_promptly() {
     run_in_short_turns(Policy::Other);
 }
@@ -80,8 +80,9 @@ fn run_in_short_turns(_: Policy) {}
 /// If the calling thread has run for a while, lets other threads run that are due before it. Long work calls this
 /// several times a millisecond.
 ///
-/// If other programs keep the processor busy, a thread that lets others run waits for some milliseconds. When threads
-/// did so after each document, a stream got 1.5 % of the processor. Therefore a thread runs longer after a long wait.
+/// If other programs keep the processor busy, a thread that lets others run waits for a few milliseconds. When
+/// threads did so after each document, a stream got 1.5 % of the processor. Therefore a thread runs longer after a
+/// long wait.
 pub fn let_others_run() {
     let now = Instant::now();
     if TURN_ENDS.get().is_some_and(|ends| now < ends) {

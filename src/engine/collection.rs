@@ -130,7 +130,7 @@ impl LocalCollection {
     }
 
     /// Looks a document up. The answer has at most `bytes_max` bytes, see [`Verdict::fit`]. Never writes. Never waits
-    /// for a write, except for some milliseconds if a document that it needs is being replaced or deleted.
+    /// for a write, except for a few milliseconds if a document that it needs is being replaced or deleted.
     pub async fn check_within(
         &self,
         id: Option<DocId>,
@@ -250,8 +250,8 @@ impl LocalCollection {
         lookup::document(&self.lookup, id).await
     }
 
-    /// Returns the document with this id and its text, if both together have at most `bytes_max` bytes as JSON. Fails
-    /// if the collection keeps no texts.
+    /// Returns the document with this id and its text. If both together have more than `bytes_max` bytes as JSON,
+    /// returns [`StoredText::TooLong`] in place of the text. Fails if the collection keeps no texts.
     pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
         lookup::document_with_text(&self.lookup, id, bytes_max).await
     }
@@ -279,8 +279,8 @@ impl LocalCollection {
         self.lookup.index().label_counts(name, after, limit)
     }
 
-    /// Returns a page of the cluster of document `id`. With `after`, returns the next page of that cluster, even if
-    /// `id` has left it or is gone.
+    /// Returns a page of the cluster of document `id`. With `after`, returns the next page of the cluster that `after`
+    /// names. The document `id` may then have left this cluster or been deleted.
     pub async fn cluster(&self, id: DocId, after: Option<ClusterPlace>, limit: usize) -> Result<Option<ClusterPage>> {
         lookup::cluster(&self.lookup, id, after, limit).await
     }

@@ -139,7 +139,9 @@ impl AnswerRoom {
         self.permit.num_permits() / 2
     }
 
-    /// Records that the answer is now a value that will become this many bytes of JSON.
+    /// Releases the memory that the answer does not need. Call this when the value is complete. `json_bytes` is the
+    /// largest number of bytes of JSON that the value can become. Twice as much stays reserved: the value and its JSON
+    /// count once each.
     pub(super) fn is_made(&mut self, json_bytes: usize) {
         self.shrink(2 * json_bytes);
     }

@@ -17,8 +17,9 @@ const REGION_BYTES: usize = 2 << 20;
 /// The maximum number of requests that wait. Further requests are dropped.
 const QUEUE: usize = 64;
 
-/// Notes that the `bytes` at `place` come into use. They are part of memory that ends at `end` and is used front to
-/// back. If these bytes reach a new region, prepares the region after that one.
+/// Call this before the `bytes` bytes at the address `place` are first used. They are part of memory that ends at the
+/// address `end` and is used front to back. If these bytes reach a new region, the background thread is asked to
+/// prepare the region after that one, unless the memory ends within it.
 #[inline]
 pub(super) fn used(place: usize, bytes: usize, end: usize) {
     let region = (place + bytes) / REGION_BYTES;

@@ -182,7 +182,8 @@ impl Bucket {
         self.passed != 0
     }
 
-    /// Returns whether entries that belong here are in the next bucket, or will be.
+    /// Returns whether a later bucket may have entries that belong here or in an earlier bucket. Also returns true if
+    /// this bucket is full, because the next entry must go to a later bucket.
     #[inline]
     pub(super) fn overflows(&self) -> bool {
         self.passed() | (usize::from(self.len) == BUCKET_ENTRIES)

@@ -100,7 +100,7 @@ pub enum InputError {
          COPY (SELECT id, text FROM 'file.csv') TO 'file.parquet'"
     )]
     Csv,
-    /// None of the lines at the beginning of the file has a field that every document needs.
+    /// A required field is missing in each line that was read at the beginning of the file.
     #[error("{0}")]
     NoField(NoField),
 }

@@ -38,7 +38,8 @@ pub(crate) fn open(
     let builder = catching(|| {
         ParquetRecordBatchReaderBuilder::try_new_with_options(source, options).map_err(|error| error.to_string())
     })?;
-    // Many files may be open before the first one is read, and metadata may be long.
+    // Many files may be open before the first one is read, and metadata may be long. So the buffers that the metadata
+    // was read into are not kept until then.
     buffers.free();
     let metadata = builder.metadata();
     let counted: i64 = metadata.row_groups().iter().map(RowGroupMetaData::num_rows).fold(0, i64::saturating_add);

@@ -568,7 +568,7 @@ metrics_table! {
     COLLECTION_INFO = "hapax_collection_info", Kind::Gauge, None,
         [label::COLLECTION, label::SPEC, label::BANDS, label::ROWS, label::VERIFY],
         "Always 1. The settings of the collection are in the labels; `spec` is the fingerprint of its spec.",
-        "Nothing; join it with other metrics to see the settings.";
+        "Nothing. To see the settings with other metrics, join this metric with them.";
     EXTRACTOR_BEHIND = "hapax_extractor_versions_behind", Kind::Gauge, None, [label::COLLECTION],
         "How many versions newer the extractor is than the one that the collection was created with.",
         "If it is not 0, old pages may not be found if they are sent again under other ids. To find them, fill a new \

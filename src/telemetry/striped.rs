@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use metrics::CounterFn;
 
-/// The largest number of copies. On larger machines threads share them.
+/// The largest number of copies. If there are more threads than copies, threads share copies.
 const COPIES_MAX: usize = 16;
 /// The count of numbers in two cache lines. Processors fetch two lines together.
 const NUMBERS_EACH: usize = 16;

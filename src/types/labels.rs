@@ -18,8 +18,9 @@ pub const SOURCE: &str = "source";
 pub const SCOPE_TERMS_MAX: usize = 8;
 
 /// The labels of a document: names with one value each.
-/// They are stored as a text: a line `name:value` for each label, in the order of the names. A name has no colon, and a
-/// value has no end of line, so equal labels have equal texts.
+/// They are stored as a text: a line `name:value` for each label, in the order of the names. The order is fixed, so
+/// equal labels have equal texts. A name has no colon, and a value has no end of line, so different labels have
+/// different texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Labels(Arc<str>);
 

@@ -84,8 +84,8 @@ impl Tuning {
 /// Returns the banding that a server chooses for a threshold and these targets, with its S-curve.
 ///
 /// The targets are those of `hapax tune`: recall at the similarity s_hi, few candidates at s_lo, bands_wanted, and
-/// candidates_max among documents of the similarity s_bg. shingles is the number of distinct shingles in two documents
-/// together.
+/// candidates_max among documents of the similarity s_bg. shingles is the number of distinct shingles in the two
+/// documents of a pair. A shared shingle counts once.
 #[pyfunction]
 #[pyo3(signature = (
     threshold=0.8, *, sketch="fss256x8", shingles=1000, recall=None, s_hi=None, s_lo=None, bands_wanted=None,

@@ -98,8 +98,9 @@ pub struct Args {
     /// Sketch that makes the signatures [default: fss; classic for slots of 64 bits]
     #[arg(long, value_enum)]
     pub(super) sketch: Option<Sketch>,
-    /// Number of distinct shingles that the two documents of a pair have together. With few shingles, estimates of fss
-    /// vary less and estimates of oph vary more
+    /// Number of distinct shingles in the two documents of a pair (a shared shingle counts once). --simulate makes
+    /// documents with this many shingles each. With few shingles, estimates of fss vary less and estimates of oph vary
+    /// more
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) shingles: u64,
     /// Pairs to simulate at each similarity, with --simulate
@@ -143,7 +144,8 @@ impl Args {
         Ok(SignatureShape { k: self.k, bits: self.bits })
     }
 
-    /// Returns the sketch, and the number of shingles that the two documents of a pair have together.
+    /// Returns the sketch, and the number of distinct shingles in the two documents of a pair. A shared shingle counts
+    /// once.
     pub(super) fn signed(&self) -> SketchedPair {
         let sketch = match self.sketch {
             None if self.bits == 64 => SketchKind::Classic,

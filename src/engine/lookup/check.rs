@@ -153,7 +153,8 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
     let mut survivors = Survivors::default();
     let mut glance = glance(lookup, check, None, view, &survivors, lookup.limits().bucket_read_max).ok()?;
     if check.options.scope.is_some() && glance.judgement.unread() > 0 {
-        // Large buckets are read completely, which takes long.
+        // A check with a scope reads large buckets completely. This takes too long for an async thread, so the caller
+        // does it on another thread.
         return None;
     }
     if let Some(query) = &glance.query

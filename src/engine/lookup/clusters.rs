@@ -13,8 +13,8 @@ use crate::store::{ClusterRows, ClusterStart, Stretch};
 use crate::types::{ClusterPlace, DocId, Seq};
 use crate::verdicts::{ClusterMember, ClusterPage, ClustersPage, Cursor, Result};
 
-/// Returns a page of the cluster of document `id`. With `after`, returns the next page of that cluster, even if `id`
-/// has left it or is gone.
+/// Returns a page of the cluster of document `id`. With `after`, returns the next page of the cluster that `after`
+/// names. The document `id` may then have left this cluster or been deleted.
 pub(crate) async fn cluster(
     lookup: &Arc<Lookup>,
     id: DocId,

@@ -50,9 +50,11 @@ pub(crate) async fn stored_bytes(lookup: &Arc<Lookup>, documents: [&Comparand; 2
     .await
 }
 
-/// Compares two documents. Fails if one of them has no shingle. `when_full` applies to long texts: each text is
-/// processed in slices, and other work runs between the slices. The caller accounts for the memory that this takes, see
-/// [`stored_bytes`] and [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
+/// Compares two documents. Fails if one of them has no shingle. A long text is processed in slices, and other work runs
+/// between the slices. If `a` is a long content and the queue for processors is full, `when_full` says what happens.
+/// All later work waits for a place in the queue, because the work on `a` would otherwise be lost. The caller accounts
+/// for the memory that the comparison takes, see [`stored_bytes`] and
+/// [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
 pub(crate) async fn compare(
     lookup: &Arc<Lookup>,
     a: Comparand,

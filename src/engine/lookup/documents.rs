@@ -22,7 +22,8 @@ pub(crate) async fn document(lookup: &Arc<Lookup>, id: &DocId) -> Result<Option<
     .await
 }
 
-/// Returns the document with this id and its text, if both together have at most `bytes_max` bytes as JSON.
+/// Returns the document with this id and its text. If both together have more than `bytes_max` bytes as JSON, returns
+/// [`StoredText::TooLong`] in place of the text.
 pub(crate) async fn document_with_text(
     lookup: &Arc<Lookup>,
     id: &DocId,

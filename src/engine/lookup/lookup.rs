@@ -180,8 +180,9 @@ impl Lookup {
         Ok(self.records.store().payload(seq, |payload| set_of(self.preparer.pipeline(), &payload))?)
     }
 
-    /// Returns the text of a stored document, if it has at most `bytes_max` bytes as JSON; `None` if the document is
-    /// gone. Reads the disk.
+    /// Returns the text of a stored document. If the text has more than `bytes_max` bytes as JSON, returns
+    /// [`StoredText::TooLong`] instead. If the payload is a set of shingles, returns [`StoredText::Absent`]. `None` if
+    /// the document is gone. Reads the disk.
     pub(crate) fn stored_text(&self, seq: Seq, bytes_max: usize) -> Result<Option<StoredText>> {
         let read = self.records.store().payload_within(seq, bytes_max, |payload| text_of(&payload, bytes_max))?;
         Ok(read.map(|read| read.unwrap_or_else(|bytes| StoredText::TooLong { bytes })))

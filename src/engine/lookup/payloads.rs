@@ -13,7 +13,8 @@ pub(super) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Result<S
     verdicts::set_of(pipeline, payload).ok_or(UNDECODABLE)
 }
 
-/// Returns the text of a payload, if it has at most `bytes_max` bytes as JSON.
+/// Returns the text of a payload. If the text has more than `bytes_max` bytes as JSON, returns
+/// [`StoredText::TooLong`] instead. If the payload is a set of shingles, returns [`StoredText::Absent`].
 pub(super) fn text_of(payload: &Payload, bytes_max: usize) -> Result<StoredText, Flaw> {
     verdicts::text_of(payload, bytes_max).ok_or(UNDECODABLE)
 }

@@ -78,8 +78,8 @@ impl Clusters {
         !self.documents.is_empty() && (self.joined.contains_key(&seq) || self.documents.contains_key(&(seq, seq)))
     }
 
-    /// Returns the match whose cluster a new document joins: the best match that is a representative after the document
-    /// `leaving` has left.
+    /// Returns the match whose cluster a new document joins. The document `leaving` leaves its cluster before that. Of
+    /// the matches that are then representatives, the best one is returned.
     pub(super) fn choose(&self, ranked: &[Ranked], leaving: Option<Seq>) -> Option<(Seq, Place)> {
         let represents = |ranked: &&Ranked| match self.joined.get(&ranked.found.seq) {
             None => true,

@@ -216,7 +216,8 @@ pub(crate) fn after_lookup(terms: WriteTerms, held: Held, duplicates: Duplicates
     };
     let named = match effect {
         Effect::Insert(Arrival { joins: true, .. }) | Effect::Replace(_, Arrival { joins: true, .. }) => Named::Joined,
-        // The answer already names the heir, because the heir is the best match.
+        // If the best match is an heir, it represents its cluster itself once the held document has left. The answer
+        // names the best match anyway, so no representative is added.
         Effect::Nothing | Effect::Remove(_) if best == Some(BestMatch::Link) => Named::OfBestMatch,
         _ => Named::Nothing,
     };

@@ -198,8 +198,9 @@ impl Room {
         self.resize(bytes.min(self.bytes())).expect("less than there is");
     }
 
-    /// Sets the reservation to `bytes`, the memory that the work needs. If this is more than the whole budget, the
-    /// budget is enough. So a request is never refused if it is the only one.
+    /// Sets the reservation to `bytes`, the memory that the work needs. If `bytes` is more than the whole budget,
+    /// reserves the whole budget instead. So the budget never refuses a request that is the only one. The limit on the
+    /// memory of the process may still refuse it.
     pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
         self.resize(bytes.min(self.budget.0.units_max * UNIT))
     }

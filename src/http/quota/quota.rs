@@ -31,7 +31,8 @@ impl Quota {
         extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// Takes documents before any work on them; 429 if the limit is reached. Takes either all of them or none.
+    /// Counts documents against the client's limit before the work on them begins. Returns 429 if the limit is reached.
+    /// Counts either all of the documents or none.
     pub(crate) fn take_documents(&self, documents: usize) -> Result<(), Problem> {
         self.0.as_ref().map_or(Ok(()), |share| share.take(Limit::Documents, documents as u64))
     }
@@ -41,7 +42,7 @@ impl Quota {
         self.charge(Limit::Documents, documents as u64);
     }
 
-    /// Counts the documents of work that has already begun, except the one that was taken before.
+    /// Counts the documents of work that has already begun, except the one that was counted before the work.
     pub(crate) fn charge_rest(&self, documents: u64) {
         self.charge(Limit::Documents, documents.saturating_sub(1));
     }

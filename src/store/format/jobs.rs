@@ -16,7 +16,8 @@ use super::side_tables::{Flawed, set_tally, tally_of};
 use crate::store::error::{Result, StoreError};
 use crate::types::{Job, LabelDeletion, Merged, Seq, TimestampMs};
 
-/// The maximum number of documents in a row of `doomed`. One transaction removes all of them from the disk.
+/// One row of the table `doomed` contains at most this many documents. One transaction removes all documents of a row
+/// from the disk.
 const PART_DOCUMENTS: usize = 512;
 
 const SELECT_JOBS: &str = "SELECT number, job, sum FROM job ORDER BY number";

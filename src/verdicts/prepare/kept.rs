@@ -111,8 +111,9 @@ pub(super) fn hashes_of(pipeline: &Pipeline, payload: &Payload) -> Option<Vec<u6
     Some(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text)))
 }
 
-/// Returns the text of a payload, if it has at most `bytes_max` bytes as JSON. This takes at most `bytes_max` bytes of
-/// memory. `None`: the payload is damaged.
+/// Returns the text of a payload. If the text has more than `bytes_max` bytes as JSON, returns [`StoredText::TooLong`]
+/// instead. If the payload is a set of shingles, returns [`StoredText::Absent`]. This takes at most `bytes_max` bytes
+/// of memory. `None`: the payload is damaged.
 pub(crate) fn text_of(payload: &Payload, bytes_max: usize) -> Option<StoredText> {
     if payload.kind == PayloadKind::Shingles {
         return Some(StoredText::Absent);

@@ -76,10 +76,11 @@ impl Scan for PlainRun<'_> {
     }
 }
 
-/// Folds the characters outside ASCII in the first `len` bytes, up to the first that is not plain or folds to a
-/// character of more bytes. `beyond` is a mask of the bytes outside ASCII, and `room` contains a copy of the block.
-/// Returns the number of bytes before that character. The second result is a mask of bytes in `room` that have no
-/// meaning, because a character was folded to a character of fewer bytes.
+/// Folds the characters outside ASCII in the first `len` bytes. Stops at the first character that is not plain, that
+/// folds to a character of more bytes, or that is not complete in these bytes. `beyond` is a mask of the bytes outside
+/// ASCII, and `room` contains a copy of the block with its ASCII characters folded. Returns the number of bytes before
+/// the character at which it stopped, or `len`. The second result is a mask of bytes in `room` that have no meaning,
+/// because a character was folded to a character of fewer bytes.
 #[inline(always)]
 fn fold_beyond<V: Bytes>(
     vector: V,

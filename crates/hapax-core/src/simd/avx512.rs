@@ -111,8 +111,9 @@ pub(super) fn hash_short(
     longs
 }
 
-/// Does the work of `lanes::xxh3_short`. Both formulas multiply twice, so each lane gets its own factors and shifts. A
-/// shift by more bits than a lane has gives 0. This happens only in lanes whose result is not used.
+/// Does the work of `lanes::xxh3_short`. XXH3 has one formula for up to 3 bytes and one for 4 to 8. Both multiply
+/// twice, so both run in the same instructions, and each lane gets the factors and shifts of its formula. A shift by
+/// more bits than a lane has gives 0. This happens only in lanes whose result is not used.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn xxh3_short(word: __m512i, len: __m512i) -> __m512i {

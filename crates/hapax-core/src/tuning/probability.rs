@@ -87,8 +87,8 @@ const RARE: f64 = 0.001;
 
 /// Returns the largest m such that in two documents of this similarity, at least m slots agree with probability 0.999
 /// or more. If m is used in place of [`matching_min`], the spread of the estimate loses one document in a thousand at
-/// exactly this similarity, and fewer at higher similarities. The number is smaller if the sketch spreads more than
-/// independent slots ([`spread`]).
+/// exactly this similarity, and fewer at higher similarities. The number is smaller if estimates from the sketch spread
+/// more than estimates from independent slots ([`spread`]).
 pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
     let mut fewer = 0.0;
     let agreement = slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);
@@ -104,8 +104,8 @@ pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKi
 
 /// Returns the smallest m such that in two documents of this similarity, at least m slots agree with probability 0.001
 /// or less. A pair with m equal slots is almost certainly more similar than this. If the probability is higher even for
-/// all slots, returns the number of slots plus one. The number is larger if the sketch spreads more than independent
-/// slots ([`spread`]).
+/// all slots, returns the number of slots plus one. The number is larger if estimates from the sketch spread more than
+/// estimates from independent slots ([`spread`]).
 pub fn certain_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
     let mut as_many = 0.0;
     let agreement = slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);

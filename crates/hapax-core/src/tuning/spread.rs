@@ -10,7 +10,7 @@ use crate::spec::SketchKind;
 pub struct SketchedPair {
     /// The sketch.
     pub sketch: SketchKind,
-    /// The number of distinct shingles in both documents together.
+    /// The number of distinct shingles in the two documents. A shared shingle counts once.
     pub shingles: u64,
 }
 
