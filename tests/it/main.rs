@@ -76,6 +76,7 @@ mod quality;
 mod quality_by_verify;
 mod races;
 mod ranks;
+mod redis_script;
 mod reference_pages;
 mod reference_tokens;
 mod request_schemas;

@@ -12,6 +12,7 @@ pub mod library;
 pub mod local;
 pub mod metrics;
 pub mod prometheus;
+pub mod redis;
 pub mod server;
 pub mod signatures;
 pub mod sources;
