@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom model model-of-three docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,7 +31,7 @@ pgo: ## build a faster server, target/pgo/hapax: build one that counts what it r
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
 # time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
 SLOW = wheel test-python alerts quality races chaos churn restarts memory soak toolchains
-SLOW_SIDE_BY_SIDE = crash conformance miri neon fuzz-core corruption clients loom docker-context deny
+SLOW_SIDE_BY_SIDE = crash model conformance miri neon fuzz-core corruption clients loom docker-context deny
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
 	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(SLOW_SIDE_BY_SIDE))
 
@@ -276,6 +276,12 @@ FLIPS ?= $(if $(CI),2000,6000)
 CUT_EVERY ?= $(if $(CI),2560,512)
 corruption: ## flip FLIPS (6000) bits of a stored collection, and cut its files at every CUT_EVERY (512) bytes; CI does less
 	HAPAX_FLIPS=$(FLIPS) HAPAX_CUT_EVERY=$(CUT_EVERY) cargo test --release --locked --workspace --lib corruption -- --include-ignored --nocapture
+
+model: ## try every order of events in the protocol of the Redis store, with a crash and a failover
+	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip of_three --nocapture
+
+model-of-three: ## the same with three servers at a time; it takes hours, and much memory
+	cargo test --release --locked --workspace --lib redis::protocol::model::of_three -- --include-ignored --nocapture
 
 docker-context: ## run the commands of `docker build` on the files that it gets, without Docker
 	.ci/docker-context

@@ -21,6 +21,7 @@ pub mod verdicts;
 // F4
 pub mod engine;
 pub mod load;
+pub mod redis;
 
 // F5
 pub mod collections;

@@ -44,6 +44,7 @@ pub(crate) fn config(dir: &Path, default_settings: Settings, id_cache_bytes_max:
         reserve_bytes: 0,
         memory: MemoryConfig { index_bytes_max: None, id_cache_bytes_max, process: Arc::default() },
         medium: Medium::Disk,
+        redis: None,
         backup: BackupSettings::default(),
         scrub: None,
     }

@@ -289,7 +289,11 @@ async fn open(
     cpu: CpuPool,
     opening: Arc<Opening>,
 ) -> Result<Collections> {
-    let (data_dir, lock_wait) = (config.data_dir.clone(), config.lock_wait);
+    let lock_wait = config.lock_wait;
+    let what = match config.redis {
+        Some(_) => "cannot open the collections in the Redis cluster".to_owned(),
+        None => format!("cannot open the data in {}", config.data_dir.display()),
+    };
     if let Some(audit) = audit {
         // A stopping server releases its data directory first, and this directory afterwards.
         let started = tokio::task::spawn_blocking(move || audit.start(lock_wait)).await;
@@ -298,12 +302,15 @@ async fn open(
     let opened = tokio::task::spawn_blocking(move || Collections::open(config, cpu, opening)).await;
     opened
         .context("opening the data directory failed")?
-        .with_context(|| format!("cannot open the data in {}", data_dir.display()))
+        .context(what)
         .map_err(|error| advise(error, "stop it, choose another directory with --data-dir, or wait with --lock-wait"))
 }
 
 /// Describes where the documents are stored, for people.
 fn place(config: &CollectionsConfig) -> String {
+    if let Some(redis) = &config.redis {
+        return format!("the Redis cluster of {}, EXPERIMENTAL", redis.nodes.join(", "));
+    }
     match config.medium {
         Medium::Disk => config.data_dir.display().to_string(),
         Medium::Memory => "memory: NOTHING IS KEPT when this process ends".to_owned(),

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{self, BoxFuture, FutureExt};
+use tokio::runtime::Handle;
 
 use super::collection::Collection;
 use super::local::{DataDir, LoadPlace};
@@ -11,6 +12,7 @@ use super::opening::Opening;
 use super::{BackupName, BackupStatus, CollectionError, CollectionsConfig, Description, Result, Settings};
 use crate::cpu::CpuPool;
 use crate::load::Loaded;
+use crate::redis::RedisStore;
 use crate::types::CollectionName;
 
 /// The collections of a server. Cloning is cheap.
@@ -18,6 +20,8 @@ use crate::types::CollectionName;
 pub enum Collections {
     /// The collections in a data directory of this machine.
     Local(Arc<DataDir>),
+    /// The collections in a Redis or Valkey Cluster.
+    Redis(Arc<RedisStore>),
 }
 
 impl Collections {
@@ -25,7 +29,18 @@ impl Collections {
     /// [`open_rest`](Self::open_rest), or by the first request for each. Long contents are signed on `cpu`. `opening`
     /// receives the progress.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
-        DataDir::open(config, cpu, opening).map(|local| Self::Local(Arc::new(local)))
+        match config.redis.clone() {
+            None => DataDir::open(config, cpu, opening).map(|local| Self::Local(Arc::new(local))),
+            Some(settings) => {
+                let runtime = Handle::try_current().map_err(|_| {
+                    let detail = "the documents are in a Redis cluster (`data.store`), so there are none in the data \
+                                  directory; ask a running server with --server";
+                    CollectionError::Store(detail.into())
+                })?;
+                let opened = runtime.block_on(RedisStore::open(config, settings, cpu));
+                opened.map(|redis| Self::Redis(Arc::new(redis)))
+            }
+        }
     }
 
     /// Opens every collection that is not open yet. A collection that is damaged, or cannot be opened for another
@@ -34,6 +49,7 @@ impl Collections {
     pub fn open_rest(&self) -> BoxFuture<'static, ()> {
         match self {
             Self::Local(local) => local.registry().open_rest().boxed(),
+            Self::Redis(_) => future::ready(()).boxed(),
         }
     }
 
@@ -41,6 +57,7 @@ impl Collections {
     pub async fn get(&self, name: &CollectionName) -> Result<Collection> {
         match self {
             Self::Local(local) => local.registry().get(name).await.map(Collection::Local),
+            Self::Redis(redis) => redis.get(name).await.map(Collection::Redis),
         }
     }
 
@@ -48,6 +65,7 @@ impl Collections {
     pub fn open_ones(&self) -> Vec<Collection> {
         match self {
             Self::Local(local) => local.registry().open_ones().into_iter().map(Collection::Local).collect(),
+            Self::Redis(redis) => redis.open_ones().into_iter().map(Collection::Redis).collect(),
         }
     }
 
@@ -59,6 +77,9 @@ impl Collections {
                 .create(name, settings)
                 .await
                 .map(|(collection, made)| (Collection::Local(collection), made)),
+            Self::Redis(redis) => {
+                redis.create(name, settings).await.map(|(collection, made)| (Collection::Redis(collection), made))
+            }
         }
     }
 
@@ -67,6 +88,7 @@ impl Collections {
     pub async fn begin_load(&self, name: CollectionName) -> Result<LoadPlace> {
         match self {
             Self::Local(local) => local.registry().begin_load(name).await,
+            Self::Redis(_) => Err(CollectionError::NotInThisStore { what: "loads" }),
         }
     }
 
@@ -82,6 +104,7 @@ impl Collections {
                 let (collection, loaded) = local.registry().load(place, stop).await?;
                 Ok((Collection::Local(collection), loaded))
             }
+            Self::Redis(_) => Err(CollectionError::NotInThisStore { what: "loads" }),
         }
     }
 
@@ -90,6 +113,7 @@ impl Collections {
     pub async fn list(&self) -> Result<(Vec<Description>, Vec<(CollectionName, CollectionError)>)> {
         match self {
             Self::Local(local) => local.registry().list().await,
+            Self::Redis(redis) => Ok((redis.list().await?, Vec::new())),
         }
     }
 
@@ -97,6 +121,7 @@ impl Collections {
     pub async fn remove(&self, name: &CollectionName) -> Result<()> {
         match self {
             Self::Local(local) => local.registry().remove(name).await,
+            Self::Redis(_) => Err(CollectionError::NotInThisStore { what: "drops of collections" }),
         }
     }
 
@@ -104,6 +129,7 @@ impl Collections {
     pub fn damaged(&self) -> Vec<(CollectionName, CollectionError)> {
         match self {
             Self::Local(local) => local.registry().faults().damaged(),
+            Self::Redis(_) => Vec::new(),
         }
     }
 
@@ -111,6 +137,7 @@ impl Collections {
     pub fn unopened(&self) -> Vec<(CollectionName, CollectionError)> {
         match self {
             Self::Local(local) => local.registry().faults().unopened(),
+            Self::Redis(_) => Vec::new(),
         }
     }
 
@@ -118,6 +145,7 @@ impl Collections {
     pub fn missing(&self) -> Vec<CollectionName> {
         match self {
             Self::Local(local) => local.registry().missing(),
+            Self::Redis(_) => Vec::new(),
         }
     }
 
@@ -125,6 +153,7 @@ impl Collections {
     pub fn is_writable(&self) -> bool {
         match self {
             Self::Local(local) => local.registry().is_writable(),
+            Self::Redis(_) => true,
         }
     }
 
@@ -132,6 +161,7 @@ impl Collections {
     pub fn documents(&self) -> u64 {
         match self {
             Self::Local(local) => local.registry().documents(),
+            Self::Redis(redis) => redis.documents(),
         }
     }
 
@@ -139,6 +169,7 @@ impl Collections {
     pub fn observe(&self) {
         match self {
             Self::Local(local) => local.observe(),
+            Self::Redis(redis) => redis.observe(),
         }
     }
 
@@ -150,6 +181,7 @@ impl Collections {
     pub async fn start_backup(&self, name: BackupName, keep: Option<u32>) -> Result<BackupStatus> {
         match self {
             Self::Local(local) => local.backups().start(name, keep).await,
+            Self::Redis(_) => Err(CollectionError::NotInThisStore { what: "backups" }),
         }
     }
 
@@ -157,6 +189,7 @@ impl Collections {
     pub fn backup_status(&self) -> Option<BackupStatus> {
         match self {
             Self::Local(local) => local.backups().status(),
+            Self::Redis(_) => None,
         }
     }
 
@@ -164,6 +197,7 @@ impl Collections {
     pub fn cancel_backup(&self) -> bool {
         match self {
             Self::Local(local) => local.backups().cancel(),
+            Self::Redis(_) => false,
         }
     }
 
@@ -171,6 +205,8 @@ impl Collections {
     pub fn close(&self) {
         match self {
             Self::Local(local) => local.close(),
+            // Every write was acknowledged before its answer.
+            Self::Redis(_) => {}
         }
     }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use super::Pending;
 use super::{
-    Attached, Changes, CheckOptions, ClusterPage, ClustersPage, Comparand, Comparison, Cursor, Description,
-    DocumentsPage, GoldenReport, HotBucket, InsertOptions, ListedJob, PrepareOptions, Prepared, Purpose, Result,
-    Settings, TextSigner,
+    Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Cursor,
+    Description, DocumentsPage, GoldenReport, HotBucket, InsertOptions, ListedJob, PrepareOptions, Prepared, Purpose,
+    Result, Settings, TextSigner,
 };
 use crate::cpu::WhenFull;
 use crate::engine::LocalCollection;
 use crate::extract::Page;
+use crate::redis::RedisCollection;
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Merge,
     OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, Verdict,
@@ -24,18 +25,22 @@ use hapax_core::IllFormed;
 pub enum Collection {
     /// Its index is in this process, and its documents are in a file on this machine.
     Local(Arc<LocalCollection>),
+    /// Its index and its documents are in a Redis or Valkey Cluster.
+    Redis(Arc<RedisCollection>),
 }
 
 impl Collection {
     pub fn name(&self) -> &CollectionName {
         match self {
             Self::Local(collection) => collection.name(),
+            Self::Redis(collection) => collection.name(),
         }
     }
 
     pub fn settings(&self) -> Settings {
         match self {
             Self::Local(collection) => collection.settings(),
+            Self::Redis(collection) => collection.settings(),
         }
     }
 
@@ -43,6 +48,7 @@ impl Collection {
     pub fn describe(&self) -> Description {
         match self {
             Self::Local(collection) => collection.describe(),
+            Self::Redis(collection) => collection.describe(),
         }
     }
 
@@ -50,6 +56,7 @@ impl Collection {
     pub async fn update(&self, changes: Changes) -> Result<Description> {
         match self {
             Self::Local(collection) => collection.update(changes).await,
+            Self::Redis(_) => absent("changes of settings"),
         }
     }
 
@@ -57,6 +64,7 @@ impl Collection {
     pub async fn prepare(&self, content: Content) -> Result<Prepared> {
         match self {
             Self::Local(collection) => collection.prepare(content).await,
+            Self::Redis(collection) => collection.prepare_with(content, PrepareOptions::default()).await,
         }
     }
 
@@ -64,6 +72,7 @@ impl Collection {
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         match self {
             Self::Local(collection) => collection.prepare_with(content, options).await,
+            Self::Redis(collection) => collection.prepare_with(content, options).await,
         }
     }
 
@@ -71,6 +80,7 @@ impl Collection {
     pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
         match self {
             Self::Local(collection) => collection.extract(html, extract, when_full).await,
+            Self::Redis(collection) => collection.extract(html, extract, when_full).await,
         }
     }
 
@@ -78,6 +88,7 @@ impl Collection {
     pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
         match self {
             Self::Local(collection) => collection.text_signer(ill_formed, options),
+            Self::Redis(collection) => collection.text_signer(ill_formed, options),
         }
     }
 
@@ -85,6 +96,7 @@ impl Collection {
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         match self {
             Self::Local(collection) => collection.shingle_bytes(purpose, text_bytes),
+            Self::Redis(collection) => collection.shingle_bytes(purpose, text_bytes),
         }
     }
 
@@ -92,6 +104,8 @@ impl Collection {
     pub fn compares_shingles(&self) -> bool {
         match self {
             Self::Local(collection) => collection.compares_shingles(),
+            // Such settings are refused.
+            Self::Redis(_) => false,
         }
     }
 
@@ -110,6 +124,7 @@ impl Collection {
     ) -> Result<Verdict> {
         match self {
             Self::Local(collection) => collection.check_within(id, prepared, options, bytes_max).await,
+            Self::Redis(collection) => collection.check_within(id, prepared, options, bytes_max).await,
         }
     }
 
@@ -139,6 +154,9 @@ impl Collection {
             Self::Local(collection) => {
                 collection.insert_within(id, attached, prepared, options, bytes_max).await.map(Pending::from)
             }
+            Self::Redis(collection) => {
+                collection.insert_within(id, attached, prepared, options, bytes_max).await.map(Pending::durable)
+            }
         }
     }
 
@@ -146,6 +164,7 @@ impl Collection {
     pub async fn delete(&self, id: DocId) -> Result<Pending<bool>> {
         match self {
             Self::Local(collection) => collection.delete(id).await.map(Pending::from),
+            Self::Redis(collection) => collection.delete(id).await.map(Pending::durable),
         }
     }
 
@@ -153,6 +172,7 @@ impl Collection {
     pub async fn delete_labelled(&self, label: Label) -> Result<Pending<LabelDeletion>> {
         match self {
             Self::Local(collection) => collection.delete_labelled(label).await.map(Pending::from),
+            Self::Redis(_) => absent("labels"),
         }
     }
 
@@ -161,13 +181,15 @@ impl Collection {
     pub fn merge(&self, from: &Self, on_duplicate: OnDuplicate, on_existing: OnExisting) -> Result<Pending<Merge>> {
         match (self, from) {
             (Self::Local(into), Self::Local(from)) => into.merge(from, on_duplicate, on_existing).map(Pending::from),
+            _ => absent("merges"),
         }
     }
 
     /// Returns how often each outcome of an insertion occurred.
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> Result<Statistics> {
         match self {
-            Self::Local(collection) => collection.statistics(),
+            Self::Local(collection) => Ok(collection.statistics()),
+            Self::Redis(_) => absent("statistics"),
         }
     }
 
@@ -179,9 +201,10 @@ impl Collection {
         name: Option<&str>,
         after: Option<&Label>,
         limit: usize,
-    ) -> Vec<(Label, Statistics)> {
+    ) -> Result<Vec<(Label, Statistics)>> {
         match self {
-            Self::Local(collection) => collection.label_statistics(name, after, limit),
+            Self::Local(collection) => Ok(collection.label_statistics(name, after, limit)),
+            Self::Redis(_) => absent("labels"),
         }
     }
 
@@ -189,13 +212,15 @@ impl Collection {
     pub async fn stop_merge(&self, number: Seq) {
         match self {
             Self::Local(collection) => collection.stop_merge(number).await,
+            Self::Redis(_) => {}
         }
     }
 
     /// Returns the running jobs and the last jobs that have ended, the newest first.
-    pub fn jobs(&self) -> Vec<ListedJob> {
+    pub fn jobs(&self) -> Result<Vec<ListedJob>> {
         match self {
-            Self::Local(collection) => collection.jobs(),
+            Self::Local(collection) => Ok(collection.jobs()),
+            Self::Redis(_) => absent("jobs"),
         }
     }
 
@@ -204,6 +229,7 @@ impl Collection {
     pub async fn merge_reports(&self, merge: Seq, after: Seq, limit: usize) -> Result<Vec<(Seq, String)>> {
         match self {
             Self::Local(collection) => collection.merge_reports(merge, after, limit).await,
+            Self::Redis(_) => absent("merges"),
         }
     }
 
@@ -211,6 +237,7 @@ impl Collection {
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         match self {
             Self::Local(collection) => collection.document(id).await,
+            Self::Redis(collection) => collection.document(id).await,
         }
     }
 
@@ -219,6 +246,7 @@ impl Collection {
     pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
         match self {
             Self::Local(collection) => collection.document_with_text(id, bytes_max).await,
+            Self::Redis(_) => absent("texts"),
         }
     }
 
@@ -245,14 +273,16 @@ impl Collection {
                 };
                 Ok(DocumentsPage::new(documents, more))
             }
+            Self::Redis(_) => absent("lists of documents"),
         }
     }
 
     /// Returns the first `limit` labels that documents have, in the order of their texts, and how many documents have
     /// each. With `name`, only labels with this name are listed. With `after`, only labels after this label are listed.
-    pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Vec<(Label, u64)> {
+    pub fn labels(&self, name: Option<&str>, after: Option<&Label>, limit: usize) -> Result<Vec<(Label, u64)>> {
         match self {
-            Self::Local(collection) => collection.labels(name, after, limit),
+            Self::Local(collection) => Ok(collection.labels(name, after, limit)),
+            Self::Redis(_) => absent("labels"),
         }
     }
 
@@ -264,6 +294,7 @@ impl Collection {
                 let after = after.map(|cursor| cursor.cluster()).transpose()?;
                 collection.cluster(id, after, limit).await
             }
+            Self::Redis(_) => absent("clusters of documents"),
         }
     }
 
@@ -274,6 +305,7 @@ impl Collection {
                 let after = after.map_or(Ok(ClusterPlace::default()), |cursor| cursor.cluster())?;
                 collection.clusters(after, limit).await
             }
+            Self::Redis(_) => absent("clusters of documents"),
         }
     }
 
@@ -281,6 +313,7 @@ impl Collection {
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         match self {
             Self::Local(collection) => collection.buckets(limit).await,
+            Self::Redis(_) => absent("lists of buckets"),
         }
     }
 
@@ -288,6 +321,7 @@ impl Collection {
     pub async fn golden(&self) -> Result<GoldenReport> {
         match self {
             Self::Local(collection) => collection.golden().await,
+            Self::Redis(_) => absent("golden sets"),
         }
     }
 
@@ -295,6 +329,7 @@ impl Collection {
     pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
         match self {
             Self::Local(collection) => collection.set_golden(pairs).await,
+            Self::Redis(_) => absent("golden sets"),
         }
     }
 
@@ -302,6 +337,7 @@ impl Collection {
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
         match self {
             Self::Local(collection) => collection.bytes_to_compare(documents).await,
+            Self::Redis(_) => absent("comparisons"),
         }
     }
 
@@ -311,6 +347,12 @@ impl Collection {
     pub async fn compare(&self, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
         match self {
             Self::Local(collection) => collection.compare(a, b, when_full).await,
+            Self::Redis(_) => absent("comparisons"),
         }
     }
+}
+
+/// Refuses what a collection in a Redis cluster cannot do.
+fn absent<T>(what: &'static str) -> Result<T> {
+    Err(CollectionError::NotInThisStore { what })
 }

@@ -1,5 +1,5 @@
 //! Collections in the form that `http` and `cli` use: the enums [`Collections`] and [`Collection`], with one variant
-//! for each way to store documents. The only way at present is storage on this machine.
+//! for each way to store documents: on this machine, or in a Redis or Valkey Cluster.
 
 mod all;
 mod collection;
@@ -23,6 +23,6 @@ pub use crate::verdicts::{
     Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,
     Comparison, Cursor, Description, DocumentsPage, Elsewhere, ExactComparison, GoldenFailure, GoldenReport,
     GoldenStretch, HotBucket, InsertOptions, JointParts, JointVerdict, Limits, ListedJob, Medium, MemoryConfig,
-    Opinion, PrepareOptions, Prepared, Purpose, Result, Said, ScrubConfig, Settings, TextSigner, WriteFailure,
-    element_hashes,
+    Opinion, PrepareOptions, Prepared, Purpose, RedisSettings, Result, Said, ScrubConfig, Settings, TextSigner,
+    WriteFailure, element_hashes,
 };

@@ -11,14 +11,21 @@ pub struct Pending<T>(PendingKind<T>);
 
 enum PendingKind<T> {
     Local(Ticket<T>),
+    /// The decision is durable already.
+    Durable(T),
 }
 
 impl<T> Pending<T> {
+    pub(super) fn durable(answer: T) -> Self {
+        Self(PendingKind::Durable(answer))
+    }
+
     /// Waits until everything that the answer depends on is durable. An error means that the decision was undone or may
     /// have been undone.
     pub async fn wait(self) -> Result<T> {
         match self.0 {
             PendingKind::Local(ticket) => ticket.wait().await,
+            PendingKind::Durable(answer) => Ok(answer),
         }
     }
 
@@ -29,6 +36,7 @@ impl<T> Pending<T> {
     {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.json_bytes(),
+            PendingKind::Durable(answer) => answer.borrow().bytes(),
         }
     }
 
@@ -39,6 +47,7 @@ impl<T> Pending<T> {
     {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.value().borrow().times,
+            PendingKind::Durable(answer) => answer.borrow().times,
         }
     }
 
@@ -47,6 +56,8 @@ impl<T> Pending<T> {
     pub fn decided_at(&self) -> u64 {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.at().0,
+            // A Redis cluster has no common order of commits.
+            PendingKind::Durable(_) => 0,
         }
     }
 }

@@ -13,12 +13,12 @@ use super::error::ConfigError;
 use super::http_limits::HttpLimits;
 use super::memory;
 use super::ranges::{count, impossible, milliseconds, optional, within, word, zero_or_within};
-use super::raw::{Raw, RawAudit, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawScrub};
-use super::secrets::{keys_file, secret};
+use super::raw::{Raw, RawAudit, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawRedis, RawScrub};
+use super::secrets::{keys_file, read_secret, secret};
 use super::server::Server;
 use super::tls::Tls;
 use crate::audit::AuditSettings;
-use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, MemoryConfig, ScrubConfig};
+use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, MemoryConfig, RedisSettings, ScrubConfig};
 use crate::cpu::{self, CpuConfig};
 use crate::keys::KeysFile;
 use crate::telemetry::logs;
@@ -76,6 +76,9 @@ impl Config {
         if raw.data.dir.as_os_str().is_empty() {
             return Err(impossible("data.dir", "\"\"", "must be a path".into()));
         }
+        let stores = [("disk", Store::Disk), ("memory", Store::Memory), ("redis", Store::Redis)];
+        let store = word("data.store", &raw.data.store, &stores)?;
+        let medium = if store == Store::Disk { Medium::Disk } else { Medium::Memory };
         let collections = CollectionsConfig {
             data_dir: raw.data.dir,
             lock_wait: milliseconds("data.lock_wait_ms", raw.data.lock_wait_ms, 0..=3_600_000)?,
@@ -85,7 +88,8 @@ impl Config {
             secret: hashing,
             limits,
             memory,
-            medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
+            medium,
+            redis: (store == Store::Redis).then(|| redis(raw.redis)).transpose()?,
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
         };
@@ -131,6 +135,41 @@ fn limits(raw: &RawLimits, commit: &RawCommit) -> Result<Limits, ConfigError> {
         return Err(impossible("commit.batch_max", limits.commit_batch_max, allowed));
     }
     Ok(limits)
+}
+
+/// Where documents are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Store {
+    Disk,
+    Memory,
+    Redis,
+}
+
+fn redis(raw: RawRedis) -> Result<RedisSettings, ConfigError> {
+    if raw.nodes.is_empty() {
+        return Err(impossible("redis.nodes", "[]", "must name a node, such as \"127.0.0.1:7000\"".into()));
+    }
+    if raw.prefix.is_empty() || raw.prefix.len() > 64 || raw.prefix.contains(['{', '}']) {
+        let allowed = "must have 1 to 64 bytes and no braces, because all keys would be on one node".into();
+        return Err(impossible("redis.prefix", format!("{:?}", raw.prefix), allowed));
+    }
+    let password = match raw.password_file {
+        None => None,
+        Some(path) => Some(read_secret(&path).map_err(|detail| ConfigError::SecretFile {
+            key: "redis.password_file",
+            path,
+            detail,
+        })?),
+    };
+    Ok(RedisSettings {
+        nodes: raw.nodes,
+        username: Some(raw.username).filter(|name| !name.is_empty()),
+        password,
+        timeout: milliseconds("redis.timeout_ms", raw.timeout_ms, 10..=60_000)?,
+        acks: count("redis.acks", raw.acks, 0..=5)?,
+        prefix: raw.prefix,
+        documents_expected: within("redis.documents_expected", raw.documents_expected, 1..=1 << 40)?,
+    })
 }
 
 fn memory_config(raw: &RawMemory, limits: &RawLimits) -> Result<MemoryConfig, ConfigError> {

@@ -13,6 +13,7 @@ pub struct Raw {
     pub tls: RawTls,
     pub address_limits: RawAddressLimits,
     pub data: RawData,
+    pub redis: RawRedis,
     pub collections: RawCollections,
     pub default_collection: RawDefaultCollection,
     pub hashing: RawHashing,
@@ -99,6 +100,18 @@ pub struct RawData {
     pub store: String,
     pub lock_wait_ms: u64,
     pub reserve_bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawRedis {
+    pub nodes: Vec<String>,
+    pub username: String,
+    pub password_file: Option<PathBuf>,
+    pub timeout_ms: u64,
+    pub acks: u64,
+    pub prefix: String,
+    pub documents_expected: u64,
 }
 
 #[derive(Debug, Deserialize)]

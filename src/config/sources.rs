@@ -126,7 +126,7 @@ fn wrong_type(kind: Kind) -> String {
 }
 
 /// Keys that can be set but have no default.
-const OPTIONAL: [(&str, &str); 7] = [
+const OPTIONAL: [(&str, &str); 8] = [
     ("auth", "api_key"),
     ("auth", "api_key_file"),
     ("auth", "keys_file"),
@@ -134,6 +134,7 @@ const OPTIONAL: [(&str, &str); 7] = [
     ("hashing", "secret"),
     ("hashing", "secret_file"),
     ("limits", "memory_max_bytes"),
+    ("redis", "password_file"),
 ];
 /// The keys of [`OPTIONAL`] whose values are numbers.
 const OPTIONAL_NUMBERS: [&str; 1] = ["limits.memory_max_bytes"];

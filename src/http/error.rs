@@ -1,23 +1,22 @@
 //! An error -> an RFC 9457 `application/problem+json` answer.
-//! Only this file assigns statuses to errors. Every [`Code`] has one status, and every error of the modules below has
-//! one `Code`. Handlers set success statuses other than 200; `routes.rs` lists the statuses that each route may answer
-//! with. A problem must never contain a document's text, a key, or the cause of an internal error.
+//! Only this file assigns statuses to errors. Every [`Code`] has one status. `problem_of.rs` gives every error of the
+//! modules below its `Code`. Handlers set success statuses other than 200; `routes.rs` lists the statuses that each
+//! route may answer with. A problem must never contain a document's text, a key, or the cause of an internal error.
 
 use std::time::Duration;
 
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hapax_core::NotUtf8;
 use serde::Serialize;
 
-use crate::collections::{CollectionError, WriteFailure};
-use crate::cpu::Refused;
-use crate::types::{InvalidName, retry_after};
+use crate::types::retry_after;
 
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 const FULL: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 const CONFLICT: StatusCode = StatusCode::CONFLICT;
+const INTERNAL: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
+const ABSENT: StatusCode = StatusCode::NOT_IMPLEMENTED;
 
 /// The stable name of a problem. Clients branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +71,12 @@ pub enum Code {
     CollectionDamaged,
     /// The disk refused the write.
     WriteFailed,
+    /// The kind of store that the server uses does not have the operation.
+    NotInThisStore,
+    /// The cluster that has the documents did not answer.
+    StoreUnavailable,
+    /// The cluster may have taken the write.
+    Uncertain,
     /// The collections are being opened.
     Starting,
     /// The server is shutting down.
@@ -119,6 +124,9 @@ impl Code {
         Self::Internal,
         Self::CollectionDamaged,
         Self::WriteFailed,
+        Self::NotInThisStore,
+        Self::StoreUnavailable,
+        Self::Uncertain,
         Self::Starting,
         Self::ShuttingDown,
         Self::Overloaded,
@@ -183,13 +191,14 @@ impl Code {
                 ("too_many_collections", StatusCode::TOO_MANY_REQUESTS, "The maximum number of collections is reached")
             }
             Self::RateLimited => ("rate_limited", StatusCode::TOO_MANY_REQUESTS, "A limit of the client is reached"),
-            Self::Internal => {
-                ("internal", StatusCode::INTERNAL_SERVER_ERROR, "An internal error happened in the server")
-            }
-            Self::CollectionDamaged => {
-                ("collection_damaged", StatusCode::INTERNAL_SERVER_ERROR, "The collection's file is damaged")
-            }
+            Self::Internal => ("internal", INTERNAL, "An internal error happened in the server"),
+            Self::CollectionDamaged => ("collection_damaged", INTERNAL, "The collection's file is damaged"),
             Self::WriteFailed => ("write_failed", UNAVAILABLE, "The write could not be made durable"),
+            Self::NotInThisStore => ("not_in_this_store", ABSENT, "This kind of store does not have the operation"),
+            Self::StoreUnavailable => {
+                ("store_unavailable", UNAVAILABLE, "The cluster that has the documents did not answer")
+            }
+            Self::Uncertain => ("uncertain", UNAVAILABLE, "The write may have been stored; send it again"),
             Self::Starting => ("starting", UNAVAILABLE, "The server is starting"),
             Self::ShuttingDown => ("shutting_down", UNAVAILABLE, "The server is shutting down"),
             Self::Overloaded => ("overloaded", UNAVAILABLE, "The server is overloaded"),
@@ -300,31 +309,6 @@ impl Problem {
         Self::new(Code::Internal, "an internal error happened; the server's log has its cause under this request's id")
     }
 
-    /// 507 or 503. Only the log gets `cause`.
-    fn write_failed(why: WriteFailure, cause: &str) -> Self {
-        tracing::error!(cause, ?why, "write failed");
-        match why {
-            WriteFailure::DiskFull => {
-                Self::new(Code::StorageFull, "there is no room on the disk for this write; nothing of it was stored")
-            }
-            WriteFailure::NothingKept => Self {
-                retry_after: Some(retry_after::SOON),
-                ..Self::new(
-                    Code::WriteFailed,
-                    "the disk refused this write; nothing of it was stored, and it can be sent again",
-                )
-            },
-            WriteFailure::Uncertain => Self {
-                retry_after: Some(retry_after::OPERATOR),
-                ..Self::new(
-                    Code::WriteFailed,
-                    "the disk failed during a write to this collection, and only a restart of the server shows whether that \
-                     write was stored. Until then the collection accepts no writes; reads still work",
-                )
-            },
-        }
-    }
-
     /// Puts the fields inside `outer`: `signature` becomes `a.signature`.
     pub fn within(mut self, outer: &str) -> Self {
         for error in &mut self.errors {
@@ -386,78 +370,10 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<CollectionError> for Problem {
-    fn from(error: CollectionError) -> Self {
-        let detail = error.to_string();
-        match error {
-            CollectionError::NoSuchCollection(_) => Self::new(Code::CollectionNotFound, detail),
-            CollectionError::CollectionExists { .. } | CollectionError::LoadIntoExisting(_) => {
-                Self::new(Code::CollectionExists, detail)
-            }
-            CollectionError::LoadRunning => {
-                Self { retry_after: Some(retry_after::OPERATOR), ..Self::new(Code::Overloaded, detail) }
-            }
-            CollectionError::LoadFile { .. } => Self::new(Code::MalformedBody, detail),
-            CollectionError::NotMergeable { .. } | CollectionError::MergeRunning { .. } => {
-                Self::new(Code::NotMergeable, detail)
-            }
-            CollectionError::SpecMismatch { .. } => Self::new(Code::SpecMismatch, detail),
-            CollectionError::TooManyCollections { .. } => Self::new(Code::TooManyCollections, detail),
-            CollectionError::DefaultStays => Self::new(Code::DefaultStays, detail),
-            CollectionError::BackupsOff => Self::new(Code::BackupsOff, detail),
-            CollectionError::BackupRunning { .. } => Self::new(Code::BackupRunning, detail),
-            CollectionError::BackupExists { .. } => Self::new(Code::BackupExists, detail),
-            CollectionError::IdConflict { .. } => Self::new(Code::IdConflict, detail),
-            CollectionError::Invalid { field, detail } => Self::invalid(field, detail),
-            CollectionError::NotUtf8(NotUtf8 { offset }) => Self::ill_formed(offset),
-            CollectionError::Overloaded { detail, retry_after } => {
-                Self { retry_after: Some(retry_after), ..Self::new(Code::Overloaded, detail) }
-            }
-            CollectionError::Opening { progress, .. } => {
-                Self { progress: Some(progress), ..Self::new(Code::Starting, detail) }
-            }
-            CollectionError::WriteFailed { why, .. } => Self::write_failed(why, &detail),
-            CollectionError::Doubtful { .. } => {
-                Self { retry_after: Some(retry_after::OPERATOR), ..Self::new(Code::WriteFailed, detail) }
-            }
-            CollectionError::MemoryBudget { .. }
-            | CollectionError::NoRoomForBanding { .. }
-            | CollectionError::NoRoomForLoad { .. }
-            | CollectionError::MemoryShort { .. } => Self::new(Code::MemoryBudgetReached, detail),
-            CollectionError::SourceFull { .. } => Self::new(Code::SourceFull, detail),
-            CollectionError::LabelsFull { .. } | CollectionError::LabelSetsFull { .. } => {
-                Self::new(Code::LabelsFull, detail)
-            }
-            CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
-            CollectionError::Damaged { .. } => {
-                tracing::error!(cause = detail, "a collection is damaged");
-                Self::new(Code::CollectionDamaged, detail)
-            }
-            CollectionError::DataDirInUse { detail: cause } | CollectionError::Store(cause) => Self::internal(&cause),
-        }
-    }
-}
-
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        CollectionError::from(refused).into()
-    }
-}
-
-impl From<InvalidName> for Problem {
-    fn from(error: InvalidName) -> Self {
-        let detail = error.to_string();
-        match error {
-            InvalidName::IdEmpty | InvalidName::IdTooLong { .. } => Self::invalid("id", detail),
-            InvalidName::MetadataTooLong { .. } => Self::invalid("metadata", detail),
-            InvalidName::CollectionName => Self::invalid("collection", detail),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collections::CollectionError;
 
     #[test]
     fn a_problem_names_its_type_code_status_and_fields() {

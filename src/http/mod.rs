@@ -35,6 +35,7 @@ mod notes;
 mod observe;
 mod options;
 mod pace;
+mod problem_of;
 pub mod query;
 mod quota;
 mod refusals;

@@ -68,26 +68,26 @@ macro_rules! route {
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "scope", "payload_digest", "threshold", "limit", "with", "invalid", "explain", "collections"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)) },
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(documents::check)) },
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "label", "date", "payload_digest", "on_duplicate", "on_existing", "limit", "with", "page_metadata", "invalid", "explain", "collections"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)) },
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507] post(documents::insert)) },
     route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "label", "with", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(documents::read)),
     Route { coarse: true, ..route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id", "label"]
-        -> [200, 202, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)) },
+        -> [200, 202, 401, 403, 404, 409, 422, 429, 500, 501, 503, 507] delete(documents::delete)) },
     route!(POST "/v1/collections/{collection}/documents/get" Scope(Read), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::get_many)),
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents/delete" Scope(Delete), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::delete_many)) },
     route!(GET "/v1/collections/{collection}/clusters" Scope(Read), ?["id", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(clusters::read)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(clusters::read)),
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/batch" Operation, ?["scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid", "collections"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)) },
     Route { streams: true, coarse: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
         ?["op", "scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid", "extra", "duplex", "collections"]
         -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
     route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::compare)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(tools::compare)),
     route!(POST "/v1/collections/{collection}/sign" Scope(Sign), ?["id", "invalid", "ranks"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::sign)),
     route!(POST "/v1/collections/{collection}/extract" Scope(Check), ?["invalid", "extract"]
@@ -95,36 +95,36 @@ pub static ROUTES: &[Route] = &[
     route!(GET "/v1/collections" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(collections::list)),
     route!(GET "/v1/collections/{collection}" Key, ?[] -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::describe)),
     route!(PUT "/v1/collections/{collection}" Scope(Admin), ?[]
-        -> [200, 201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(collections::create)),
+        -> [200, 201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507] put(collections::create)),
     route!(POST "/v1/collections/{collection}/load" Scope(Load), ?[]
-        -> [201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(loads::load)),
+        -> [201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507] post(loads::load)),
     route!(PATCH "/v1/collections/{collection}" Scope(Admin), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] patch(collections::update)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507] patch(collections::update)),
     route!(DELETE "/v1/collections/{collection}" Scope(Admin), ?["confirm"]
-        -> [200, 401, 403, 404, 422, 429, 500, 503] delete(collections::remove)),
+        -> [200, 401, 403, 404, 422, 429, 500, 501, 503] delete(collections::remove)),
     route!(GET "/v1/collections/{collection}/buckets" Scope(Read), ?["limit"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::buckets)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(collections::buckets)),
     route!(GET "/v1/collections/{collection}/labels" Scope(Read), ?["name", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::labels)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(documents::labels)),
     route!(GET "/v1/collections/{collection}/statistics" Scope(Read), ?["name", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::statistics)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(documents::statistics)),
     route!(POST "/v1/collections/{collection}/merge" Scope(Insert), ?[]
-        -> [202, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(jobs::merge)),
+        -> [202, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507] post(jobs::merge)),
     route!(GET "/v1/collections/{collection}/golden" Scope(Read), ?[]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(golden::read)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(golden::read)),
     route!(PUT "/v1/collections/{collection}/golden" Scope(Admin), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(golden::put)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507] put(golden::put)),
     route!(DELETE "/v1/collections/{collection}/golden" Scope(Admin), ?[]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(golden::remove)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503, 507] delete(golden::remove)),
     route!(GET "/v1/jobs" OneOf(&[Read, Delete]), ?["collection", "state", "limit"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::list)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(jobs::list)),
     route!(GET "/v1/jobs/{job}/reports" Scope(Read), ?["limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::reports)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(jobs::reports)),
     route!(DELETE "/v1/jobs/{job}" Scope(Insert), ?[]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] delete(jobs::stop)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] delete(jobs::stop)),
     route!(GET "/v1/jobs/{job}" OneOf(&[Read, Delete]), ?[]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(jobs::read)),
-    route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(jobs::read)),
+    route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(backups::start)),
     route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
     route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),
     route!(POST "/v1/tune" Scope(Check), ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(tools::tune)),

@@ -20,6 +20,11 @@ impl Extract {
             Self::Visible => "visible",
         }
     }
+
+    /// Parses a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|extract| extract.as_str() == name)
+    }
 }
 
 /// A page of HTML, decoded.

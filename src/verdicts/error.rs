@@ -1,6 +1,6 @@
 //! The errors of a collection, in terms of collections, not of HTTP. `http/error.rs` assigns a status to each error.
-//! The errors are the same wherever a collection is stored. If a kind of storage that is added later does not support
-//! an operation, the operation will return a new variant, `not_in_this_store`.
+//! The errors are the same wherever a collection is stored. If a kind of store does not have an operation, the
+//! error is [`CollectionError::NotInThisStore`].
 
 use std::time::Duration;
 
@@ -182,6 +182,22 @@ pub enum CollectionError {
         record: Option<Seq>,
         detail: String,
     },
+    /// The kind of store that the server uses has no such operation.
+    #[error("collections in a Redis cluster have no {what} yet; docs/redis.md says what they have")]
+    NotInThisStore {
+        /// The operation or the option.
+        what: &'static str,
+    },
+    /// A node of the cluster did not answer, or too few replicas have the write.
+    #[error("{detail}")]
+    StoreUnavailable {
+        detail: String,
+        /// Whether the write may have happened.
+        uncertain: bool,
+    },
+    /// A node of the cluster has no memory for the write. Nothing was stored.
+    #[error("{detail}")]
+    StoreFull { detail: String },
     /// Another process uses the data directory.
     #[error("{detail}")]
     DataDirInUse {

@@ -31,7 +31,9 @@ pub(crate) use prepare::{
     Kept, Made, NearSource, Original, Preparer, is_of_nothing, is_packed_text, set_of, text_of, unpacked_bytes,
 };
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner, element_hashes};
-pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, ScrubConfig, Settings};
+pub use settings::{
+    Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, RedisSettings, ScrubConfig, Settings,
+};
 pub use settings_asked::{BandingAsked, KeyAsked, SettingsAsked};
 pub use threshold::check_threshold;
 pub use verbs::{Attached, CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};

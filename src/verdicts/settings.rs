@@ -40,6 +40,8 @@ pub struct CollectionsConfig {
     pub reserve_bytes: u64,
     /// Whether documents are kept after the process ends.
     pub medium: Medium,
+    /// The cluster that has the documents. `None`: they are in the data directory.
+    pub redis: Option<RedisSettings>,
     /// Settings of backups.
     pub backup: BackupSettings,
     /// How fast and how often stored records are read again. `None`: never.
@@ -65,6 +67,32 @@ pub enum Medium {
     /// Nothing is kept. This is for trials and measurements: the files in the data directory are never synced, and are
     /// removed at the end.
     Memory,
+}
+
+/// A Redis or Valkey Cluster that has the documents.
+#[derive(Clone)]
+pub struct RedisSettings {
+    /// Some of its nodes, each as `host:port`.
+    pub nodes: Vec<String>,
+    /// `None`: the user `default`.
+    pub username: Option<String>,
+    pub password: Option<String>,
+    /// How long a request to the cluster may take.
+    pub timeout: Duration,
+    /// The number of replicas that must have a write before it is acknowledged.
+    pub acks: usize,
+    /// The beginning of all keys.
+    pub prefix: String,
+    /// The number of documents that a new collection will have, approximately.
+    pub documents_expected: u64,
+}
+
+impl std::fmt::Debug for RedisSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { nodes, username, timeout, acks, prefix, documents_expected, .. } = self;
+        let parts = (nodes, username, "********", timeout, acks, prefix, documents_expected);
+        write!(f, "RedisSettings{parts:?}")
+    }
 }
 
 /// How fast and how often records are read again.

@@ -150,7 +150,7 @@ pub async fn labels(
     let LabelsAsked { name, after, limit } = LabelsAsked::of(&query)?;
     let mut room = state.answer_room(limit * LabelCount::BYTES_MAX)?;
     // Reads one label more than the page shows, to find out whether there is another page.
-    let labels = collection.labels(name, after.as_ref(), limit + 1);
+    let labels = collection.labels(name, after.as_ref(), limit + 1)?;
     let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
     let counted: Vec<LabelCount> =
         labels.iter().take(limit).map(|(label, documents)| LabelCount::new(label, *documents)).collect();
@@ -166,9 +166,9 @@ pub async fn statistics(
 ) -> Result<Answer<StatisticsPage>, Problem> {
     let LabelsAsked { name, after, limit } = LabelsAsked::of(&query)?;
     let mut room = state.answer_room(limit * StatisticsPage::LABEL_BYTES_MAX)?;
-    let labels = collection.label_statistics(name, after.as_ref(), limit + 1);
+    let labels = collection.label_statistics(name, after.as_ref(), limit + 1)?;
     room.is_made(ENVELOPE_BYTES + labels.len().min(limit) * StatisticsPage::LABEL_BYTES_MAX);
-    Ok(Answer::new(StatisticsPage::new(collection.statistics(), labels, limit), room))
+    Ok(Answer::new(StatisticsPage::new(collection.statistics()?, labels, limit), room))
 }
 
 /// The parameters of a page of labels or statistics.

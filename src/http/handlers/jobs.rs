@@ -75,7 +75,7 @@ pub async fn list(
     };
     let mut found: Vec<(CollectionName, ListedJob)> = Vec::new();
     for collection in open.iter().filter(|collection| caller.may_use(collection.name())) {
-        let jobs = collection.jobs().into_iter();
+        let jobs = collection.jobs()?.into_iter();
         let asked = jobs
             .filter(|listed| is_shown(&caller, &listed.job))
             .filter(|listed| running.is_none_or(|running| listed.job.is_running() == running));
@@ -164,7 +164,7 @@ fn named(caller: &Caller, params: &RawPathParams) -> Result<(CollectionName, Seq
 
 fn job_of(caller: &Caller, collection: &Collection, number: Seq) -> Result<ListedJob, Problem> {
     let is_it = |listed: &ListedJob| listed.job.number() == number && is_shown(caller, &listed.job);
-    let found = collection.jobs().into_iter().find(is_it);
+    let found = collection.jobs()?.into_iter().find(is_it);
     found.ok_or_else(|| {
         let detail = format!(
             "there is no job `{}.{}`; a collection keeps the last 100 jobs that have ended",

@@ -1,0 +1,26 @@
+//! A single command on one key, for lists and counters.
+
+use redis::{Cmd, Value};
+
+use super::cluster::{Call, Cluster, Request};
+use super::failure::Failure;
+use crate::verdicts::{CollectionError, Result};
+
+/// Runs a command on one key. With `acks`, fails if fewer replicas have the write.
+pub(super) async fn call(cluster: &Cluster, key: &[u8], command: Cmd, acks: Option<usize>) -> Result<Value> {
+    let waits = acks.is_some_and(|acks| acks > 0);
+    let request = Request { slot: Cluster::slot_of(key), calls: vec![Call::Plain(command)], waits };
+    let answers = cluster.run(vec![request]).await;
+    let response = answers
+        .into_iter()
+        .next()
+        .expect("an answer for each request")
+        .map_err(|error| Failure::from(error).told(waits))?;
+    if waits && response.acknowledged.unwrap_or(0) < acks.unwrap_or(0) {
+        return Err(CollectionError::StoreUnavailable {
+            detail: "too few replicas of the Redis cluster have the write".into(),
+            uncertain: true,
+        });
+    }
+    Ok(response.values.into_iter().next_back().unwrap_or(Value::Nil))
+}

@@ -1,0 +1,231 @@
+//! Connecting to one node. In: an address and the settings. Out: a connection that is logged in. If a node cannot be
+//! reached, it is tried again after 10 ms, and later after up to 500 ms. The log has one line if this begins and one if
+//! it ends.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, RedisError, RedisResult, Value};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::address::NodeAddress;
+use super::config::ClusterConfig;
+use super::error::ClusterError;
+use super::judge::message;
+
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Connects to one node.
+#[derive(Debug)]
+pub(super) struct Dial {
+    node: NodeAddress,
+    config: Arc<ClusterConfig>,
+    failing: Mutex<Option<Failing>>,
+}
+
+/// A node that could not be reached.
+#[derive(Debug)]
+struct Failing {
+    error: ClusterError,
+    pause: Duration,
+    /// No connection is tried before.
+    next: Instant,
+}
+
+/// A connection to a node. It closes with its last clone.
+#[derive(Clone)]
+pub(super) struct Connection {
+    multiplexed: MultiplexedConnection,
+    /// Reads and writes. It ends if the connection breaks.
+    driver: Arc<AbortOnDropHandle<()>>,
+}
+
+impl Connection {
+    /// Returns whether the connection has broken.
+    pub(super) fn is_broken(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    /// Sends commands, without others between them, and returns one value for each. Errors of single commands are among
+    /// the values.
+    pub(super) async fn send(&mut self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+        self.multiplexed.send_packed_commands(commands, 0, commands.len()).await
+    }
+}
+
+impl Dial {
+    pub(super) fn new(node: NodeAddress, config: Arc<ClusterConfig>) -> Self {
+        Self { node, config, failing: Mutex::new(None) }
+    }
+
+    pub(super) fn node(&self) -> &NodeAddress {
+        &self.node
+    }
+
+    pub(super) fn config(&self) -> &ClusterConfig {
+        &self.config
+    }
+
+    /// Returns whether the last attempt to connect has failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing.lock().is_some()
+    }
+
+    /// Connects and logs in. Fails at once if the last attempt has failed only a moment ago.
+    pub(super) async fn connect(&self) -> Result<Connection, ClusterError> {
+        let began = Instant::now();
+        if let Some(failing) = &*self.failing.lock()
+            && began < failing.next
+        {
+            return Err(failing.error.clone());
+        }
+        let timeout = self.config.timeout;
+        let connected = match tokio::time::timeout(timeout, self.open()).await {
+            Ok(connected) => connected,
+            Err(_) => Err(self.timed_out()),
+        };
+        match &connected {
+            Ok(_) => self.works(),
+            Err(error) => self.fails(error, began),
+        }
+        connected
+    }
+
+    /// Returns the error for an answer that did not arrive in time.
+    pub(super) fn timed_out(&self) -> ClusterError {
+        let timeout_ms = self.config.timeout.as_millis().try_into().unwrap_or(u64::MAX);
+        ClusterError::Timeout { node: self.node.clone(), timeout_ms }
+    }
+
+    /// Returns the error for a connection that cannot be opened, or has closed.
+    pub(super) fn broken(&self, reason: &RedisError) -> ClusterError {
+        self.unreachable(reason.to_string())
+    }
+
+    fn unreachable(&self, reason: String) -> ClusterError {
+        ClusterError::Unreachable { node: self.node.clone(), reason }
+    }
+
+    fn works(&self) {
+        if self.failing.lock().take().is_some() {
+            tracing::info!(node = %self.node, "the Redis node can be reached again");
+        }
+    }
+
+    fn fails(&self, error: &ClusterError, began: Instant) {
+        let mut failing = self.failing.lock();
+        let pause = match &*failing {
+            None => {
+                tracing::warn!(%error, "no connection to a Redis node");
+                PAUSE_MIN
+            }
+            // Another lane has failed at the same time.
+            Some(failing) if began < failing.next => return,
+            Some(failing) => (failing.pause * 2).min(PAUSE_MAX),
+        };
+        *failing = Some(Failing { error: error.clone(), pause, next: Instant::now() + pause });
+    }
+
+    async fn open(&self) -> Result<Connection, ClusterError> {
+        let unreachable = |error: io::Error| self.unreachable(error.to_string());
+        let stream = TcpStream::connect((self.node.host(), self.node.port())).await.map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
+        let mut connection = match &self.config.tls {
+            None => self.greet(stream).await?,
+            Some(tls) => {
+                let name = ServerName::try_from(self.node.host().to_owned())
+                    .map_err(|error| self.unreachable(error.to_string()))?;
+                let stream = TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(unreachable)?;
+                self.greet(stream).await?
+            }
+        };
+        self.log_in(&mut connection).await?;
+        Ok(connection)
+    }
+
+    async fn greet<S>(&self, stream: S) -> Result<Connection, ClusterError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        // Each answer has a time limit of its own: see `Lane`.
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let opened = MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
+        let (multiplexed, driver) = opened.map_err(|error| self.broken(&error))?;
+        let driver = Arc::new(AbortOnDropHandle::new(tokio::spawn(driver)));
+        Ok(Connection { multiplexed, driver })
+    }
+
+    /// Logs in. The library could do this too, but it would not say why the node has refused.
+    async fn log_in(&self, connection: &mut Connection) -> Result<(), ClusterError> {
+        let Some(password) = &self.config.password else { return Ok(()) };
+        let mut commands = Pipeline::new();
+        commands.cmd("AUTH").arg(&self.config.username).arg(password.reveal());
+        match connection.send(&commands).await.map_err(|error| self.broken(&error))?.first() {
+            Some(Value::ServerError(error)) => {
+                Err(ClusterError::Login { node: self.node.clone(), reason: message(error) })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_is_down_is_tried_rarely_and_logged_once() {
+        let lines = Lines::default();
+        let made = lines.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || made.clone()).finish();
+        let _subscribed = tracing::subscriber::set_default(subscriber);
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let node = NodeAddress::new("127.0.0.1", listener.local_addr().unwrap().port());
+        let timeout = Duration::from_secs(1);
+        let config = ClusterConfig { nodes: Vec::new(), username: None, password: None, tls: None, timeout, acks: 1 };
+        let dial = Dial::new(node, Arc::new(config));
+        let tries = Arc::new(Mutex::new(0));
+        let counted = tries.clone();
+        let _accepting = AbortOnDropHandle::new(tokio::spawn(async move {
+            // It closes each connection at once.
+            while listener.accept().await.is_ok() {
+                *counted.lock() += 1;
+            }
+        }));
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(300) {
+            assert!(matches!(dial.connect().await, Err(ClusterError::Unreachable { .. })));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // After 0, 10, 30, 70 and 150 ms. The next one would be after 310 ms.
+        let tries = *tries.lock();
+        assert!((3..=5).contains(&tries), "{tries}");
+        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+        assert_eq!(text.matches("no connection to a Redis node").count(), 1, "{text}");
+    }
+}

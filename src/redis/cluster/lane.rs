@@ -1,0 +1,245 @@
+//! One connection to a node, and the queue before it. In: jobs. Out: the answers of the node, or the reason that there
+//! are none.
+//!
+//! All jobs that wait in the queue are sent together, as one pipeline. In a lane whose jobs wait for replicas, the
+//! pipeline ends with one `WAIT` for all of them. A `WAIT` stops all commands behind it, so such a lane sends its next
+//! pipeline only after the answer. If replicas are slow, jobs wait in the queue, and are dropped there when their time is
+//! over. At the node they would wait too, but it would execute them long after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redis::{Pipeline, Value};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::dial::{Connection, Dial};
+use super::error::ClusterError;
+use super::judge::Raw;
+use super::request::Request;
+
+/// Jobs in the queue of one lane. If it is full, jobs fail.
+const QUEUE_MAX: usize = 1024;
+/// Requests in one pipeline, unless one job has more.
+const PIPELINE_REQUESTS_MAX: usize = 512;
+/// Pipelines that have been sent on one connection and not answered, without those that end with a `WAIT`.
+const PIPELINES_MAX: usize = 16;
+
+/// One connection and its queue.
+#[derive(Debug)]
+pub(super) struct Lane {
+    jobs: mpsc::Sender<Job>,
+}
+
+/// Requests that are sent in one pipeline.
+#[derive(Debug)]
+pub(super) struct Job {
+    asks: Vec<Ask>,
+    /// No answer is needed after this time.
+    deadline: Instant,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// One [`Raw`] for each request, or an error for all of them.
+pub(super) type Reply = Result<Vec<Raw>, ClusterError>;
+
+/// A request, and how it must be sent.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub request: Arc<Request>,
+    /// Whether `ASKING` is sent before each call.
+    pub asking: bool,
+    /// Whether the scripts are loaded first.
+    pub load: bool,
+}
+
+impl Lane {
+    /// Starts a lane. It ends when it is dropped. `waits` says whether each pipeline ends with a `WAIT`.
+    pub(super) fn start(dial: Arc<Dial>, waits: bool) -> Self {
+        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        let in_flight = Arc::new(Semaphore::new(if waits { 1 } else { PIPELINES_MAX }));
+        let line = Line { dial, waits, connection: Mutex::new((0, None)) };
+        tokio::spawn(serve(queue, Arc::new(line), in_flight));
+        Self { jobs }
+    }
+
+    /// Puts requests into the queue. Returns `None` if the queue is full.
+    pub(super) fn submit(&self, asks: Vec<Ask>, deadline: Instant) -> Option<oneshot::Receiver<Reply>> {
+        let (reply, receiver) = oneshot::channel();
+        self.jobs.try_send(Job { asks, deadline, reply }).ok()?;
+        Some(receiver)
+    }
+}
+
+async fn serve(mut queue: mpsc::Receiver<Job>, line: Arc<Line>, in_flight: Arc<Semaphore>) {
+    while let Some(first) = queue.recv().await {
+        let permit = in_flight.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let connected = line.connected().await;
+        let mut batch = Batch::default();
+        batch.add(first);
+        while batch.requests < PIPELINE_REQUESTS_MAX
+            && let Ok(job) = queue.try_recv()
+        {
+            batch.add(job);
+        }
+        if batch.jobs.is_empty() {
+            continue;
+        }
+        match connected {
+            Err(error) => batch.refuse(&error),
+            Ok((number, connection)) => {
+                let line = line.clone();
+                tokio::spawn(async move {
+                    line.send(number, connection, batch).await;
+                    drop(permit);
+                });
+            }
+        }
+    }
+}
+
+/// The jobs of one pipeline.
+#[derive(Default)]
+struct Batch {
+    jobs: Vec<Job>,
+    requests: usize,
+}
+
+impl Batch {
+    /// Adds a job, unless its sender has given up.
+    fn add(&mut self, job: Job) {
+        if !job.reply.is_closed() {
+            self.requests += job.asks.len();
+            self.jobs.push(job);
+        }
+    }
+
+    fn refuse(self, error: &ClusterError) {
+        for job in self.jobs {
+            // The sender may have given up meanwhile. This is no error, here and below.
+            let _ = job.reply.send(Err(error.clone()));
+        }
+    }
+
+    /// Gives each job its answers.
+    fn answer(self, commands: &Commands, values: Vec<Value>) {
+        let mut raws: Vec<_> = (0..self.requests).map(|_| Raw { load: None, values: Vec::new(), wait: None }).collect();
+        for (role, value) in commands.roles.iter().zip(values) {
+            match (role, value) {
+                (Role::Load(at), Value::ServerError(error)) => raws[*at].load = Some(error),
+                (Role::Load(_), _) => {}
+                (Role::Asking(at), Value::ServerError(error)) => raws[*at].values.push(Value::ServerError(error)),
+                (Role::Asking(_), _) => {}
+                (Role::Call(at), value) => raws[*at].values.push(value),
+                (Role::Wait, value) => raws.iter_mut().for_each(|raw| raw.wait = Some(value.clone())),
+            }
+        }
+        let mut raws = raws.into_iter();
+        for job in self.jobs {
+            let _ = job.reply.send(Ok(raws.by_ref().take(job.asks.len()).collect()));
+        }
+    }
+}
+
+/// The commands of a pipeline.
+struct Commands {
+    pipeline: Pipeline,
+    roles: Vec<Role>,
+}
+
+/// The purpose of a command, and the number of its request.
+enum Role {
+    Load(usize),
+    Asking(usize),
+    Call(usize),
+    Wait,
+}
+
+impl Commands {
+    fn of(batch: &Batch) -> Self {
+        let mut commands = Self { pipeline: Pipeline::new(), roles: Vec::new() };
+        for (at, ask) in batch.jobs.iter().flat_map(|job| &job.asks).enumerate() {
+            for script in ask.request.calls.iter().filter_map(|call| call.script()).filter(|_| ask.load) {
+                commands.add(script.load(), Role::Load(at));
+            }
+            for call in &ask.request.calls {
+                if ask.asking {
+                    commands.add(redis::cmd("ASKING"), Role::Asking(at));
+                }
+                commands.add(call.cmd(), Role::Call(at));
+            }
+        }
+        commands
+    }
+
+    fn add(&mut self, command: redis::Cmd, role: Role) {
+        self.pipeline.add_command(command);
+        self.roles.push(role);
+    }
+
+    fn add_wait(&mut self, acks: usize, limit: Duration) {
+        // 0 would mean without a limit.
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.add(redis::cmd("WAIT").arg(acks).arg(limit_ms).take(), Role::Wait);
+    }
+}
+
+/// The connection of a lane.
+struct Line {
+    dial: Arc<Dial>,
+    waits: bool,
+    /// The number of connections until now, and the connection unless it has failed.
+    connection: Mutex<(u64, Option<Connection>)>,
+}
+
+impl Line {
+    /// Returns the connection with its number. Connects first, if necessary.
+    async fn connected(&self) -> Result<(u64, Connection), ClusterError> {
+        if let (number, Some(connection)) = &*self.connection.lock()
+            && !connection.is_broken()
+        {
+            return Ok((*number, connection.clone()));
+        }
+        let connection = self.dial.connect().await?;
+        let mut current = self.connection.lock();
+        *current = (current.0 + 1, Some(connection.clone()));
+        Ok((current.0, connection))
+    }
+
+    /// Closes a connection that has failed.
+    fn close(&self, number: u64) {
+        let mut current = self.connection.lock();
+        if current.0 == number {
+            current.1 = None;
+        }
+    }
+
+    async fn send(&self, number: u64, mut connection: Connection, batch: Batch) {
+        let timeout = self.dial.config().timeout;
+        let mut commands = Commands::of(&batch);
+        if self.waits {
+            commands.add_wait(self.dial.config().acks, wait_limit(&batch, timeout));
+        }
+        match tokio::time::timeout(timeout, connection.send(&commands.pipeline)).await {
+            Ok(Ok(values)) => batch.answer(&commands, values),
+            Ok(Err(error)) => {
+                self.close(number);
+                batch.refuse(&self.dial.broken(&error));
+            }
+            Err(_) => {
+                self.close(number);
+                batch.refuse(&self.dial.timed_out());
+            }
+        }
+    }
+}
+
+/// Returns the time limit of the `WAIT` behind these jobs. It is less than half of the whole time: so jobs that
+/// have waited in the queue for one slow `WAIT` still learn the result of their own. It ends a little before the last
+/// deadline, because its answer must arrive too.
+fn wait_limit(batch: &Batch, timeout: Duration) -> Duration {
+    let last = batch.jobs.iter().map(|job| job.deadline).max();
+    let left = last.map_or(Duration::ZERO, |last| last.saturating_duration_since(Instant::now()));
+    (timeout * 2 / 5).min(left * 9 / 10)
+}

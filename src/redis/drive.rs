@@ -1,0 +1,197 @@
+//! Runs the machines of the protocol: sends their commands, gives them the answers, waits for other servers, and removes
+//! in the background what nobody needs any more.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::cluster::Cluster;
+use super::failure::Failure;
+use super::protocol::{
+    Answer, Band, Check, Checked, Command, Delete, Head, Insert, Inserted, Next, Ref, Reply, State, Step, Token,
+};
+use super::record::Judged;
+use super::wire::Wire;
+
+/// A server that has not finished an insertion for so long has probably ended.
+const LEASE: Duration = Duration::from_secs(2);
+/// How long too few replicas may have the writes of an operation.
+const SHORT: Duration = Duration::from_secs(1);
+/// The time between two looks at a document that another server is inserting.
+const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+
+/// A machine, with the cluster and the keys of its document.
+pub(super) struct Driver {
+    cluster: Cluster,
+    wire: Wire,
+    /// The number of postings of each band that were not read.
+    unread: BTreeMap<Band, u64>,
+    /// Documents that other servers were inserting when this one last read them, and since when their heads are known.
+    pending: BTreeMap<Ref, (Head, Instant)>,
+    awaited: Option<Ref>,
+    pause: Duration,
+    /// Since when too few replicas have the writes that were sent last.
+    short: Option<Instant>,
+}
+
+impl Driver {
+    pub(super) fn new(cluster: Cluster, wire: Wire) -> Self {
+        Self {
+            cluster,
+            wire,
+            unread: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            awaited: None,
+            pause: LOOK[0],
+            short: None,
+        }
+    }
+
+    /// Inserts a document under the number `at`.
+    pub(super) async fn insert(&mut self, at: Ref, body: Judged, beside: bool) -> Result<Inserted<Judged>, Failure> {
+        let (mut machine, steps) = Insert::begin(at, token(None), body, self.wire.bounds(), beside);
+        let mut next = Next::Send(steps);
+        loop {
+            next = match next {
+                Next::Send(steps) => match self.send(&steps).await {
+                    Ok(answers) => machine.answered(answers, &mut token),
+                    Err(failure) => {
+                        self.tidy(vec![machine.give_up().into_iter().collect()]);
+                        return Err(failure);
+                    }
+                },
+                Next::Wait { at, head } => {
+                    let expired = self.wait((at, head)).await;
+                    machine.waited((at, head), expired, &mut token)
+                }
+                Next::Done { outcome, rest } => {
+                    self.tidy(rest);
+                    return Ok(outcome);
+                }
+            };
+        }
+    }
+
+    /// Looks a document up.
+    pub(super) async fn check(&mut self, body: Judged) -> Result<Checked<Judged>, Failure> {
+        let (mut machine, mut steps) = Check::begin(body, self.wire.bounds());
+        loop {
+            match machine.answered(self.send(&steps).await?) {
+                Next::Send(more) => steps = more,
+                Next::Wait { .. } => unreachable!("a lookup never waits for another server"),
+                Next::Done { outcome, rest } => {
+                    self.tidy(rest);
+                    return Ok(outcome);
+                }
+            }
+        }
+    }
+
+    /// Deletes the document that holds the id. Returns it, with the head of its record.
+    pub(super) async fn delete(&mut self) -> Result<Option<(Ref, Head, Judged)>, Failure> {
+        let (mut machine, steps) = Delete::begin();
+        let mut next = Next::Send(steps);
+        loop {
+            next = match next {
+                Next::Send(steps) => machine.answered(self.send(&steps).await?, &mut token),
+                Next::Wait { at, head } => {
+                    let expired = self.wait((at, head)).await;
+                    machine.waited((at, head), expired, &mut token)
+                }
+                Next::Done { outcome, .. } => return Ok(outcome),
+            };
+        }
+    }
+
+    /// Sends commands, all at once.
+    pub(super) async fn send(&mut self, steps: &[Step<Judged>]) -> Result<Vec<Answer<Judged>>, Failure> {
+        let requests = steps.iter().map(|step| self.wire.request(step)).collect();
+        let responses = self.cluster.run(requests).await;
+        let mut answers = Vec::with_capacity(steps.len());
+        for (step, response) in steps.iter().zip(responses) {
+            answers.push(self.wire.answer(step, response?)?);
+        }
+        self.refuse_to_go_on_without_replicas(steps, &answers)?;
+        for (step, answer) in steps.iter().zip(&mut answers) {
+            if let (Command::Probe { band } | Command::Post { band, .. }, Reply::Postings(found)) =
+                (&step.command, &mut answer.reply)
+                && found.len() > self.wire.postings_max
+            {
+                let responses = self.cluster.run(vec![self.wire.rest_of_band(*band)]).await;
+                let response = responses.into_iter().next().expect("an answer for each request")?;
+                let unread = self.wire.with_newest(found, response)?;
+                self.unread.insert(*band, unread);
+            }
+            if let (Command::Read { at }, Reply::Record(Some(found))) = (&step.command, &answer.reply)
+                && found.head.state == State::Pending
+            {
+                self.since(*at, found.head);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// A machine sends a write again if too few replicas have it. Returns an error if this lasts.
+    fn refuse_to_go_on_without_replicas(
+        &mut self,
+        steps: &[Step<Judged>],
+        answers: &[Answer<Judged>],
+    ) -> Result<(), Failure> {
+        let is_short = |(step, answer): (&Step<Judged>, &Answer<Judged>)| step.waits && answer.is_short();
+        if !steps.iter().zip(answers).any(is_short) {
+            self.short = None;
+            return Ok(());
+        }
+        let since = *self.short.get_or_insert_with(Instant::now);
+        if since.elapsed() < SHORT { Ok(()) } else { Err(Failure::TooFewReplicas { acks: self.wire.acks }) }
+    }
+
+    /// Returns how many postings were left unread because there are too many.
+    pub(super) fn unread(&self) -> u64 {
+        self.unread.values().sum()
+    }
+
+    /// Waits a little for another server. Returns whether the record has had the same head for longer than the lease,
+    /// by the clock of this machine.
+    async fn wait(&mut self, (at, head): (Ref, Head)) -> bool {
+        if self.since(at, head).elapsed() >= LEASE {
+            self.pending.remove(&at);
+            return true;
+        }
+        if self.awaited.replace(at) != Some(at) {
+            self.pause = LOOK[0];
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LOOK[1]);
+        false
+    }
+
+    /// Returns since when this head of a pending document is known. A machine waits for one document after another. If a
+    /// lease began only then, it would wait for each document of a dead server as long as for the first one.
+    fn since(&mut self, at: Ref, head: Head) -> Instant {
+        match self.pending.get(&at) {
+            Some((known, since)) if *known == head => *since,
+            _ => {
+                let now = Instant::now();
+                self.pending.insert(at, (head, now));
+                now
+            }
+        }
+    }
+
+    /// Sends, in the background, the commands whose answers nobody needs. If they fail, later operations do their work.
+    pub(super) fn tidy(&self, rest: Vec<Vec<Step<Judged>>>) {
+        let (cluster, wire) = (self.cluster.clone(), self.wire.clone());
+        tokio::spawn(async move {
+            for steps in rest {
+                let requests = steps.iter().map(|step| wire.request(step)).collect();
+                if cluster.run(requests).await.into_iter().any(|response| response.is_err()) {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn token(_: Option<Head>) -> Token {
+    Token(getrandom::u64().expect("the system has random numbers"))
+}

@@ -1,0 +1,99 @@
+//! The names of the keys in the cluster, and how postings and ids are grouped into keys. A group is one sorted set or
+//! hash of some 48 entries, because the server stores small ones as compact lists.
+
+use hapax_core::{Banding, ContentHash, SignatureShape};
+use sha2::{Digest, Sha256};
+
+use super::protocol::Ref;
+use crate::types::DocId;
+
+/// The number of entries that a group should have.
+const GROUP: u64 = 48;
+/// The number of bits of a key that order the postings of a group.
+const SCORE_BITS: u32 = 24;
+
+/// The keys of one collection.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    /// The prefix of all keys, with the number of the collection. A collection of the same name that is created later
+    /// has another number.
+    prefix: String,
+    /// The number of bits that choose the group.
+    group_bits: u32,
+}
+
+/// A set of postings: the key of its group, and the score of the postings in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Posting {
+    pub key: Vec<u8>,
+    pub score: u32,
+}
+
+impl Keys {
+    /// `documents_expected` decides how many groups there are.
+    pub(super) fn new(prefix: &str, collection: u64, documents_expected: u64) -> Self {
+        let groups = (documents_expected / GROUP).max(1).next_power_of_two();
+        Self { prefix: format!("{prefix}:{collection}"), group_bits: groups.ilog2().min(32) }
+    }
+
+    pub(super) fn record(&self, at: Ref) -> Vec<u8> {
+        format!("{}:r{}", self.prefix, at.0).into_bytes()
+    }
+
+    /// Returns the counter of which servers take blocks of document numbers.
+    pub(super) fn counter(&self) -> Vec<u8> {
+        format!("{}:n", self.prefix).into_bytes()
+    }
+
+    /// Returns the counter of stored documents.
+    pub(super) fn documents(&self) -> Vec<u8> {
+        format!("{}:d", self.prefix).into_bytes()
+    }
+
+    /// Returns the hash that has an id, and the field in it.
+    pub(super) fn id(&self, id: &DocId) -> (Vec<u8>, [u8; 16]) {
+        let digest = Sha256::digest(id.as_str().as_bytes());
+        let (group, field) = (u64::from_be_bytes(first(&digest[16..])), first(&digest));
+        (format!("{}:i{:x}", self.prefix, self.group(group)).into_bytes(), field)
+    }
+
+    /// Returns the postings of a document: one for each band, and one for its content.
+    pub(super) fn postings(
+        &self,
+        (banding, shape): (Banding, SignatureShape),
+        signature: &[u8],
+        content: Option<ContentHash>,
+    ) -> Vec<Posting> {
+        let bands = banding.keys(signature, shape).enumerate();
+        let bands = bands.map(|(band, key)| self.posting(&format!("b{band}"), key.0));
+        // Equal contents are found however many documents share a band.
+        bands.chain(content.map(|content| self.posting("c", (content.0 >> 64) as u64))).collect()
+    }
+
+    fn posting(&self, kind: &str, key: u64) -> Posting {
+        let score = (key << self.group_bits >> (u64::BITS - SCORE_BITS)) as u32;
+        Posting { key: format!("{}:{kind}.{:x}", self.prefix, self.group(key)).into_bytes(), score }
+    }
+
+    fn group(&self, key: u64) -> u64 {
+        key.checked_shr(u64::BITS - self.group_bits).unwrap_or(0)
+    }
+}
+
+fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    *bytes.first_chunk().expect("a digest has 32 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn group_and_score_are_successive_bits_of_a_key() {
+        let keys = Keys::new("hapax", 7, 48 * 256);
+        let posting = keys.posting("b3", 0xAB12_3456_789A_BCDE);
+        assert_eq!((&posting.key[..], posting.score), (&b"hapax:7:b3.ab"[..], 0x12_3456));
+        let alone = Keys::new("hapax", 7, 0).posting("b3", 0xAB12_3456_789A_BCDE);
+        assert_eq!((&alone.key[..], alone.score), (&b"hapax:7:b3.0"[..], 0xAB_1234));
+    }
+}

@@ -1,0 +1,22 @@
+//! Collections on a Redis or Valkey Cluster. Several servers share them: the documents and their postings are in the
+//! cluster, and `protocol/` decides which of several similar documents is stored. Experimental: see docs/redis.md.
+//!
+//! - `protocol` says which commands to send, and is checked by a model.
+//! - `wire` writes these commands for Redis, with the keys of `keys` and the records of `record`. `drive` sends them.
+//! - `cluster` is the client of the cluster.
+//! - `store` and `collection` are the operations that the facade calls.
+
+mod call;
+mod cluster;
+mod collection;
+mod drive;
+mod failure;
+mod fitness;
+mod keys;
+mod protocol;
+mod record;
+mod store;
+mod wire;
+
+pub use collection::RedisCollection;
+pub use store::RedisStore;

@@ -1,0 +1,64 @@
+//! A lookup. It names only documents that no failover undoes, so it may write to a record that is not sealed yet.
+
+use super::others::{Bounds, Met, Needed, Others, Standing};
+use super::terms::{Answer, Band, Body, Command, Next, Ref, Reply, Step, Token};
+
+/// A lookup.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Check<B> {
+    body: B,
+    others: Others<B>,
+    sent: Vec<Step<B>>,
+}
+
+/// The result of a lookup.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Checked<B> {
+    /// The documents that are duplicates and are stored.
+    pub found: Vec<(Ref, B)>,
+    pub met: Met<B>,
+}
+
+impl<B: Body> Check<B> {
+    /// Begins a lookup. Returns the machine and the first commands.
+    pub(crate) fn begin(body: B, bounds: Bounds) -> (Self, Vec<Step<B>>) {
+        let Bounds { bands, candidates_max } = bounds;
+        let steps: Vec<_> = (0..bands).map(|band| Step::now(Command::Probe { band: Band(band) })).collect();
+        (Self { body, others: Others::new(candidates_max), sent: steps.clone() }, steps)
+    }
+
+    /// Takes the answers to the commands that were sent, and returns what to do next.
+    pub(crate) fn answered(&mut self, answers: Vec<Answer<B>>) -> Next<B, Checked<B>> {
+        for (step, Answer { reply, replicated }) in std::mem::take(&mut self.sent).into_iter().zip(answers) {
+            match (step.command, reply) {
+                (_, Reply::Postings(found)) => found.into_iter().for_each(|at| self.others.meet(at)),
+                (Command::Read { at }, Reply::Record(found)) => self.others.read(at, found),
+                (Command::Swap { at, to, .. }, Reply::Swapped(written)) => {
+                    self.others.wrote(at, to, written, replicated);
+                }
+                _ => unreachable!("a lookup only probes, reads and confirms"),
+            }
+        }
+        let mut steps = self.others.reads();
+        let confirm = |(at, other): (Ref, &super::others::Other<B>)| {
+            let is_alike = other.body.as_ref().is_some_and(|body| body.is_alike(&self.body));
+            let is_stored = match other.standing {
+                Standing::Seen(Some(head)) | Standing::Unsure(head) => head.state.is_stored(),
+                _ => false,
+            };
+            match other.needs(at, &mut |_| Token(0)) {
+                Needed::Send(step) if is_alike && is_stored => Some(step),
+                _ => None,
+            }
+        };
+        steps.extend(self.others.iter().filter_map(confirm));
+        if steps.is_empty() {
+            let owned = |(at, body): (Ref, &B)| (at, body.clone());
+            let found = self.others.matches(&self.body).map(owned).collect();
+            let outcome = Checked { found, met: self.others.stored_ones() };
+            return Next::Done { outcome, rest: vec![self.others.seals().collect()] };
+        }
+        self.sent.clone_from(&steps);
+        Next::Send(steps)
+    }
+}

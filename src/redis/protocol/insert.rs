@@ -1,0 +1,341 @@
+//! The insertion of one document: the claim.
+//!
+//! 1. The record is written as pending, the id is claimed, and all bands are probed. If a document that is stored is a
+//!    duplicate, this is the answer.
+//! 2. A posting is written to each band, and the band is read *after* it. Of two documents that share a band, at least
+//!    one finds the other.
+//! 3. Each document found like this that is a duplicate is settled: it is stored (then this one is a duplicate), or it
+//!    is over, or it is older and must finish first, or it is younger and is wounded, so that it must read again.
+//! 4. The record changes from pending to kept, if nobody has wounded or aborted it. Once replicas have this, the
+//!    document is stored.
+//!
+//! The machine sends no command itself. It is given answers, and says what to send next.
+
+use super::faults::{Fault, has};
+use super::others::{Bounds, Met, Needed, Others, Standing};
+use super::terms::{Answer, Band, Body, Command, Head, Next, Ref, Reply, State, Step, Token};
+
+/// The result of an insertion.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Inserted<B> {
+    /// The document is stored. Documents of which it is a duplicate are named if it was to be stored in any case.
+    Stored { beside: Vec<(Ref, B)>, met: Met<B> },
+    /// The document is not stored, because it is a duplicate of `found`.
+    Duplicate { found: Vec<(Ref, B)>, met: Met<B> },
+    /// The id is held by another document.
+    Held { by: Ref, body: B },
+    /// The number is taken, or another server has aborted this insertion. It must begin again with another number.
+    Again,
+}
+
+/// An insertion.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Insert<B> {
+    at: Ref,
+    body: B,
+    bands: u16,
+    /// Whether the document is stored even if it is a duplicate.
+    beside: bool,
+    own: Own,
+    claim: Claim,
+    others: Others<B>,
+    /// Whether each band has the posting, and was read after it, by a node whose replicas have the posting.
+    posted: Vec<bool>,
+    /// Whether a posting may exist.
+    has_posted: bool,
+    sent: Vec<Step<B>>,
+}
+
+/// What is known of the document's own record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Own {
+    Pending(Token),
+    /// It was changed to kept, but replicas may not have it.
+    Unsure(Head),
+    Kept(Head),
+    /// Another server has aborted it, or a failover has undone its first write.
+    Lost,
+}
+
+/// What is known of the id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Claim {
+    /// It was held by this document, or by nobody (`None`), but replicas may not have the claim.
+    Unsure(Option<Ref>),
+    Mine,
+    By(Ref),
+}
+
+impl<B: Body> Insert<B> {
+    /// Begins an insertion. Returns the machine and the first commands.
+    pub(crate) fn begin(at: Ref, token: Token, body: B, bounds: Bounds, beside: bool) -> (Self, Vec<Step<B>>) {
+        let Bounds { bands, candidates_max } = bounds;
+        let head = Head::new(State::Pending, token);
+        let mut steps = vec![
+            Step::now(Command::Create { at, head, body: body.clone() }),
+            Step::waiting(Command::Claim { from: None, to: Some(at) }),
+        ];
+        steps.extend((0..bands).map(|band| Step::now(Command::Probe { band: Band(band) })));
+        let machine = Self {
+            at,
+            body,
+            bands,
+            beside,
+            own: Own::Pending(token),
+            claim: Claim::Unsure(None),
+            others: Others::new(candidates_max),
+            posted: vec![false; bands.into()],
+            has_posted: false,
+            sent: steps.clone(),
+        };
+        (machine, steps)
+    }
+
+    /// Takes the answers to the commands that were sent, and returns what to do next. `token` makes a token that is
+    /// used for nothing else.
+    pub(crate) fn answered(
+        &mut self,
+        answers: Vec<Answer<B>>,
+        token: &mut dyn FnMut(Option<Head>) -> Token,
+    ) -> Next<B, Inserted<B>> {
+        for (step, answer) in std::mem::take(&mut self.sent).into_iter().zip(answers) {
+            self.note(step, answer);
+        }
+        self.decide(token)
+    }
+
+    /// Goes on after [`Next::Wait`]. `expired`: the record had the head for longer than the lease.
+    pub(crate) fn waited(
+        &mut self,
+        (at, head): (Ref, Head),
+        expired: bool,
+        token: &mut dyn FnMut(Option<Head>) -> Token,
+    ) -> Next<B, Inserted<B>> {
+        let step = if expired {
+            let to = Head::new(State::Aborted, token(Some(head)));
+            Step::waiting(Command::Swap { at, from: Some(head), to })
+        } else {
+            Step::now(Command::Read { at })
+        };
+        self.send(vec![step])
+    }
+
+    fn note(&mut self, step: Step<B>, Answer { reply, replicated }: Answer<B>) {
+        match (step.command, reply) {
+            (Command::Create { .. }, Reply::Created(created)) if !created => self.own = Own::Lost,
+            (Command::Create { .. }, _) => {}
+            (Command::Claim { to, .. }, Reply::Claimed(claimed)) => {
+                self.claim = match claimed {
+                    Ok(()) if replicated || has(Fault::NoWait) => Claim::Mine,
+                    Ok(()) => Claim::Unsure(to),
+                    Err(Some(by)) if by != self.at => Claim::By(by),
+                    Err(holder) => Claim::Unsure(holder),
+                };
+                if let Claim::By(by) = self.claim {
+                    self.others.add(by);
+                }
+            }
+            (Command::Post { band, .. }, Reply::Postings(found)) => {
+                self.posted[usize::from(band.0)] = replicated || has(Fault::NoWait);
+                self.meet(found);
+            }
+            (Command::Probe { .. }, Reply::Postings(found)) => self.meet(found),
+            (Command::Read { at }, Reply::Record(found)) => self.others.read(at, found),
+            (Command::Swap { to, at, .. } | Command::Keep { to, at, .. }, Reply::Swapped(written)) if at == self.at => {
+                self.own = self.own_after(to, written, replicated);
+            }
+            (Command::Swap { at, to, .. }, Reply::Swapped(written)) => self.others.wrote(at, to, written, replicated),
+            (command, _) => {
+                unreachable!("an insertion sent another command, or got another answer: {}", name(&command))
+            }
+        }
+    }
+
+    fn meet(&mut self, found: Vec<Ref>) {
+        let at = self.at;
+        found.into_iter().filter(|&found| found != at).for_each(|found| self.others.meet(found));
+    }
+
+    /// Returns what is known of the own record after it was to be changed to kept.
+    fn own_after(&mut self, to: Head, written: Result<(), Option<Head>>, replicated: bool) -> Own {
+        match written {
+            Ok(()) if replicated || has(Fault::NoWait) => Own::Kept(to),
+            Ok(()) => Own::Unsure(to),
+            Err(Some(head)) => match head.state {
+                State::Pending => {
+                    if head.token != to.token && !has(Fault::NoSecondRead) {
+                        self.wounded();
+                    }
+                    Own::Pending(head.token)
+                }
+                // Another server has confirmed it, and perhaps deleted it since. Both are after this insertion.
+                State::Kept | State::Sealed | State::Deleted => Own::Unsure(head),
+                State::Aborted => Own::Lost,
+            },
+            Err(None) => Own::Lost,
+        }
+    }
+
+    /// An older document has wounded this one, so all postings must be read again.
+    fn wounded(&mut self) {
+        self.posted.fill(false);
+        self.others.begin_again();
+    }
+
+    fn send(&mut self, steps: Vec<Step<B>>) -> Next<B, Inserted<B>> {
+        self.sent.clone_from(&steps);
+        Next::Send(steps)
+    }
+
+    fn decide(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        match self.own {
+            Own::Lost => return self.end(Inserted::Again),
+            Own::Unsure(head) => {
+                let swap = Command::Swap { at: self.at, from: Some(head), to: head };
+                return self.send(vec![Step::waiting(swap)]);
+            }
+            Own::Kept(head) => return self.stored(head),
+            Own::Pending(_) => {}
+        }
+        match self.claim {
+            Claim::Mine => {}
+            Claim::Unsure(from) => {
+                return self.send(vec![Step::waiting(Command::Claim { from, to: Some(self.at) })]);
+            }
+            Claim::By(by) => return self.settle_holder(by, token),
+        }
+        if !self.posted.iter().all(|&posted| posted) {
+            return self.before_posts(token);
+        }
+        self.settle(token)
+    }
+
+    /// Settles the document that holds the id.
+    fn settle_holder(&mut self, by: Ref, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        let other = self.others.get(by).expect("the holder was met");
+        match (other.standing, other.body.clone()) {
+            (Standing::Stored(_), Some(body)) => self.end(Inserted::Held { by, body }),
+            (Standing::Over(_), _) => {
+                self.send(vec![Step::waiting(Command::Claim { from: Some(by), to: Some(self.at) })])
+            }
+            _ => match other.needs(by, token) {
+                Needed::Send(step) => self.send(vec![step]),
+                Needed::Wait(head) => Next::Wait { at: by, head },
+                Needed::Nothing => unreachable!("a holder is never wounded, and a stored document has a body"),
+            },
+        }
+    }
+
+    /// Before the postings are written, looks for a document that is stored and makes them unnecessary.
+    fn before_posts(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        if !self.has_posted && !self.beside {
+            let mut steps = self.others.reads();
+            let stored = self.others.iter().filter(|(_, other)| match other.standing {
+                Standing::Seen(Some(head)) | Standing::Unsure(head) => head.state.is_stored(),
+                _ => false,
+            });
+            let needed = stored.map(|(at, other)| other.needs_beside(at, (self.at, &self.body), token));
+            steps.extend(needed.filter_map(|needed| if let Needed::Send(step) = needed { Some(step) } else { None }));
+            if !steps.is_empty() {
+                return self.send(steps);
+            }
+            if self.others.matches(&self.body).next().is_some() {
+                return self.duplicate();
+            }
+        }
+        let again = std::mem::replace(&mut self.has_posted, true) && !has(Fault::TrustsNoOp);
+        let left = (0..self.bands).filter(|&band| !self.posted[usize::from(band)]);
+        let posts = left.map(|band| Step::waiting(Command::Post { band: Band(band), at: self.at, again })).collect();
+        self.send(posts)
+    }
+
+    /// Settles all documents that share a band with this one. Then this one is a duplicate, or it is stored.
+    fn settle(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        let (mut steps, mut wait) = (Vec::new(), None);
+        for (at, other) in self.others.iter() {
+            match other.needs_beside(at, (self.at, &self.body), token) {
+                Needed::Nothing => {}
+                Needed::Send(step) => steps.push(step),
+                Needed::Wait(head) => wait = wait.or(Some(Next::Wait { at, head })),
+            }
+        }
+        if !steps.is_empty() {
+            return self.send(steps);
+        }
+        if !self.beside && self.others.matches(&self.body).next().is_some() {
+            return self.duplicate();
+        }
+        if let Some(wait) = wait {
+            return wait;
+        }
+        let Own::Pending(own) = self.own else { unreachable!("only a pending document is settled") };
+        let (from, to) = (Head::new(State::Pending, own), Head::new(State::Kept, own));
+        let beside: Vec<_> = self.others.matches(&self.body).collect();
+        let tail = self.body.tail(&self.others.stored(), &beside);
+        self.send(vec![Step::waiting(Command::Keep { at: self.at, from, to, tail })])
+    }
+
+    fn found(&self) -> Vec<(Ref, B)> {
+        self.others.matches(&self.body).map(|(at, body)| (at, body.clone())).collect()
+    }
+
+    fn duplicate(&mut self) -> Next<B, Inserted<B>> {
+        self.end(Inserted::Duplicate { found: self.found(), met: self.others.stored_ones() })
+    }
+
+    fn stored(&mut self, head: Head) -> Next<B, Inserted<B>> {
+        let outcome = Inserted::Stored { beside: self.found(), met: self.others.stored_ones() };
+        let mut rest = Vec::new();
+        if head.state == State::Kept {
+            let sealed = Head::new(State::Sealed, head.token);
+            rest.push(Step::now(Command::Swap { at: self.at, from: Some(head), to: sealed }));
+        }
+        rest.extend(self.others.seals());
+        Next::Done { outcome, rest: vec![rest] }
+    }
+
+    /// Returns the command that gives the insertion up, if it may have failed. If the document is stored already, the
+    /// command changes nothing. Its postings and its claim stay, and whoever meets them learns that it is over.
+    pub(crate) fn give_up(&self) -> Option<Step<B>> {
+        let Own::Pending(token) = self.own else { return None };
+        let (from, to) = (Head::new(State::Pending, token), Head::new(State::Aborted, token));
+        Some(Step::now(Command::Swap { at: self.at, from: Some(from), to }))
+    }
+
+    /// Ends without a stored document. The record goes last: as long as it exists, whoever finds a posting of it learns
+    /// that the document is over.
+    fn end(&mut self, outcome: Inserted<B>) -> Next<B, Inserted<B>> {
+        let at = self.at;
+        let mut rest = vec![Vec::new(), Vec::new(), Vec::new()];
+        let aborted = match self.own {
+            Own::Pending(token) => Some(Head::new(State::Aborted, token)),
+            _ => None,
+        };
+        rest[0].extend(self.give_up());
+        rest[0].extend(self.others.seals());
+        if self.has_posted {
+            rest[1].extend((0..self.bands).map(|band| Step::now(Command::Unpost { band: Band(band), at })));
+        }
+        if matches!(self.claim, Claim::Mine | Claim::Unsure(Some(_))) {
+            rest[1].push(Step::now(Command::Claim { from: Some(at), to: None }));
+        }
+        rest[2].extend(aborted.map(|head| Step::now(Command::Remove { at, head })));
+        rest.retain(|steps| !steps.is_empty());
+        Next::Done { outcome, rest }
+    }
+}
+
+fn name<B>(command: &Command<B>) -> &'static str {
+    match command {
+        Command::Create { .. } => "create",
+        Command::Swap { .. } => "swap",
+        Command::Keep { .. } => "keep",
+        Command::Read { .. } => "read",
+        Command::Remove { .. } => "remove",
+        Command::Claim { .. } => "claim",
+        Command::Holder => "holder",
+        Command::Probe { .. } => "probe",
+        Command::Post { .. } => "post",
+        Command::Unpost { .. } => "unpost",
+    }
+}

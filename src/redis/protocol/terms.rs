@@ -1,0 +1,178 @@
+//! The terms of the protocol: records and their states, the commands on one key, and the answers to these commands.
+
+/// The number of a document. No number is used for two documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Ref(pub u64);
+
+/// A random number in a record. A write that depends on a record names the token that it has read. Tokens are not
+/// counters: if a failover undoes a write, a counter would give the same number to another write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Token(pub u64);
+
+/// The state of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum State {
+    /// A server is inserting the document.
+    Pending,
+    /// The document is stored, but a failover may undo this.
+    Kept,
+    /// The document is stored, and no failover undoes this.
+    Sealed,
+    /// The document was not stored, and never will be.
+    Aborted,
+    /// The document was stored, and then deleted.
+    Deleted,
+}
+
+impl State {
+    /// Returns whether the document is stored.
+    pub(crate) fn is_stored(self) -> bool {
+        matches!(self, Self::Kept | Self::Sealed)
+    }
+
+    /// Returns whether the document is not stored and never will be.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Aborted | Self::Deleted)
+    }
+}
+
+/// The part of a record that changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Head {
+    pub state: State,
+    pub token: Token,
+}
+
+impl Head {
+    pub(crate) fn new(state: State, token: Token) -> Self {
+        Self { state, token }
+    }
+}
+
+/// A record as it was read. A record that was written for a missing document has no body.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Found<B> {
+    pub head: Head,
+    pub body: Option<B>,
+}
+
+/// A band key of the machine's own document. It names a set of postings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Band(pub u16);
+
+/// An atomic command on one key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Command<B> {
+    /// Writes a record, if there is none.
+    Create { at: Ref, head: Head, body: B },
+    /// Replaces the head of a record, if it is `from`. `None`: there must be no record. It writes also if `from` is `to`.
+    Swap { at: Ref, from: Option<Head>, to: Head },
+    /// Changes the head of a pending record to kept, and appends the tail to the record.
+    Keep { at: Ref, from: Head, to: Head, tail: Vec<u8> },
+    /// Reads a record.
+    Read { at: Ref },
+    /// Removes a record, if it has this head.
+    Remove { at: Ref, head: Head },
+    /// Replaces the document that holds the id, if it is `from`. `None`: nobody holds it. It writes also if `from` is
+    /// `to`.
+    Claim { from: Option<Ref>, to: Option<Ref> },
+    /// Reads which document holds the id.
+    Holder,
+    /// Reads the postings of a band.
+    Probe { band: Band },
+    /// Writes a posting, and then reads the postings of the band. These are two commands on one connection. `again`: the
+    /// posting may exist, so it is removed first, because a write that changes nothing reaches no replica.
+    Post { band: Band, at: Ref, again: bool },
+    /// Removes a posting.
+    Unpost { band: Band, at: Ref },
+}
+
+/// A command, and whether the answer must say that enough replicas have it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Step<B> {
+    pub command: Command<B>,
+    /// Whether a `WAIT` follows on the same connection.
+    pub waits: bool,
+}
+
+impl<B> Step<B> {
+    pub(crate) fn now(command: Command<B>) -> Self {
+        Self { command, waits: false }
+    }
+
+    pub(crate) fn waiting(command: Command<B>) -> Self {
+        Self { command, waits: true }
+    }
+
+    pub(crate) fn read(at: Ref) -> Self {
+        Self::now(Command::Read { at })
+    }
+
+    pub(crate) fn holder() -> Self {
+        Self::now(Command::Holder)
+    }
+}
+
+/// The result of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reply<B> {
+    /// Of `Create`: whether the record was written.
+    Created(bool),
+    /// Of `Swap` and `Keep`: the head that the record had instead, if it was not replaced.
+    Swapped(Result<(), Option<Head>>),
+    /// Of `Read`.
+    Record(Option<Found<B>>),
+    /// Of `Claim`: who holds the id instead, if it was not replaced.
+    Claimed(Result<(), Option<Ref>>),
+    /// Of `Holder`.
+    Holder(Option<Ref>),
+    /// Of `Probe` and `Post`.
+    Postings(Vec<Ref>),
+    /// Of `Remove` and `Unpost`.
+    Removed,
+}
+
+/// The answer to a step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Answer<B> {
+    pub reply: Reply<B>,
+    /// Whether enough replicas have the write. False if the command has changed nothing: a `WAIT` behind such a command
+    /// proves nothing.
+    pub replicated: bool,
+}
+
+impl<B> Answer<B> {
+    /// Returns whether a command has written, and too few replicas have the write.
+    pub(crate) fn is_short(&self) -> bool {
+        let wrote = match &self.reply {
+            Reply::Swapped(written) => written.is_ok(),
+            Reply::Claimed(claimed) => claimed.is_ok(),
+            Reply::Postings(_) => true,
+            Reply::Created(_) | Reply::Record(_) | Reply::Holder(_) | Reply::Removed => false,
+        };
+        wrote && !self.replicated
+    }
+}
+
+/// What a machine does next.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Next<B, O> {
+    /// Send these commands, all at once, and give the machine their answers in this order.
+    Send(Vec<Step<B>>),
+    /// Another server is inserting the document `at`. Wait a little. If the record has had this head for longer than
+    /// the lease, its server has probably ended.
+    Wait { at: Ref, head: Head },
+    /// The machine has ended. Nobody needs to wait for the commands in `rest`, which remove what is no longer needed.
+    /// Each list is sent after the answers of the one before.
+    Done { outcome: O, rest: Vec<Vec<Step<B>>> },
+}
+
+/// What the protocol needs to know about a document.
+pub(crate) trait Body: Clone {
+    /// Whether one of the two is a duplicate of the other. It is symmetric.
+    fn is_alike(&self, other: &Self) -> bool;
+
+    /// Returns what is appended to the record when the document is stored. `met`: all documents that share a band with
+    /// it. `beside`: those of them that are duplicates.
+    fn tail(&self, met: &[(Ref, &Self)], beside: &[(Ref, &Self)]) -> Vec<u8>;
+}

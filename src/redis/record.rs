@@ -1,0 +1,301 @@
+//! A document as it is stored in the cluster, and its form in bytes. The first nine bytes of a record, its state and its
+//! token, are `protocol/`'s; the rest is written once and never changes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hapax_core::{ContentHash, SignatureShape, verify};
+
+use super::protocol::{Body, Ref};
+use crate::types::{DocId, Metadata, TimestampMs, VerdictKind};
+use crate::verdicts::Terms;
+
+/// The number of the layout of these bytes.
+const LAYOUT: u8 = 1;
+/// Bits of the byte that says which parts follow.
+const HAS_CONTENT: u8 = 1;
+const HAS_SHINGLES: u8 = 2;
+const HAS_METADATA: u8 = 4;
+
+/// A document in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub id: DocId,
+    pub signature: Vec<u8>,
+    /// Absent if only a signature was sent.
+    pub content: Option<ContentHash>,
+    pub shingles: Option<u64>,
+    pub metadata: Option<Metadata>,
+    pub first_seen: TimestampMs,
+    /// Absent before the document is stored.
+    pub verdict: Option<FirstVerdict>,
+}
+
+/// The verdict of the insertion, which is given again when the same content is sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FirstVerdict {
+    pub kind: VerdictKind,
+    /// The id of the best match.
+    pub duplicate_of: Option<DocId>,
+    pub candidates: u32,
+    pub matches: Vec<FirstMatch>,
+}
+
+/// A match of a first verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FirstMatch {
+    pub at: Ref,
+    /// The number of equal slots.
+    pub matching: u32,
+    pub same_content: bool,
+}
+
+/// A document beside the terms by which it is compared.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub stored: Arc<Stored>,
+    pub terms: Terms,
+    pub shape: SignatureShape,
+    /// The largest number of matches that the first verdict keeps.
+    pub limit: usize,
+}
+
+impl Judged {
+    /// Returns the number of equal slots.
+    pub(super) fn matching(&self, other: &Self) -> u32 {
+        verify::matching_slots(&self.stored.signature, &other.stored.signature, self.shape)
+    }
+
+    /// Returns whether both have the same content.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.stored.content.is_some() && self.repeats(other)
+    }
+
+    /// Returns whether a document that is sent again under the id of `held` is the same. Without contents, documents with
+    /// the same signature are.
+    pub(super) fn repeats(&self, held: &Self) -> bool {
+        self.stored.content == held.stored.content && self.stored.signature == held.stored.signature
+    }
+}
+
+impl Body for Judged {
+    fn is_alike(&self, other: &Self) -> bool {
+        self.is_same(other) || self.matching(other) >= self.terms.matching_min
+    }
+
+    fn tail(&self, met: &[(Ref, &Self)], beside: &[(Ref, &Self)]) -> Vec<u8> {
+        let ranked = ranked(self, beside.iter().copied());
+        let first = |(at, found): &(Ref, &Self)| FirstMatch {
+            at: *at,
+            matching: self.matching(found),
+            same_content: self.is_same(found),
+        };
+        let verdict = FirstVerdict {
+            kind: kind_of(self, ranked.first().map(|(_, found)| *found)),
+            duplicate_of: ranked.first().map(|(_, found)| found.stored.id.clone()),
+            candidates: candidates(met.iter().map(|(_, found)| *found)),
+            matches: ranked.iter().take(self.limit).map(first).collect(),
+        };
+        verdict.to_bytes()
+    }
+}
+
+/// Sorts documents by their similarity to `query`, the most similar first; equal ones by their numbers.
+pub(super) fn ranked<'a>(query: &Judged, found: impl Iterator<Item = (Ref, &'a Judged)>) -> Vec<(Ref, &'a Judged)> {
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_cached_key(|(at, other)| {
+        let same = query.is_same(other);
+        (Reverse(same), Reverse(query.matching(other)), *at)
+    });
+    found
+}
+
+/// Returns the kind of the verdict if this is the best match.
+pub(super) fn kind_of(query: &Judged, best: Option<&Judged>) -> VerdictKind {
+    match best {
+        None => VerdictKind::Unique,
+        Some(best) if query.is_same(best) => VerdictKind::ExactDuplicate,
+        Some(_) => VerdictKind::NearDuplicate,
+    }
+}
+
+/// Counts the candidates among the documents that share a band. Documents with equal signatures count as one.
+pub(super) fn candidates<'a>(met: impl Iterator<Item = &'a Judged>) -> u32 {
+    met.map(|found| &found.stored.signature).collect::<BTreeSet<_>>().len() as u32
+}
+
+impl FirstVerdict {
+    fn to_bytes(&self) -> Vec<u8> {
+        let kind = VerdictKind::ALL.iter().position(|kind| *kind == self.kind).expect("a kind is in the list");
+        let mut bytes = vec![kind as u8];
+        put(&mut bytes, u64::from(self.candidates));
+        put_bytes(&mut bytes, self.duplicate_of.as_ref().map_or("", DocId::as_str).as_bytes());
+        for found in &self.matches {
+            put(&mut bytes, found.at.0);
+            put(&mut bytes, u64::from(found.matching) << 1 | u64::from(found.same_content));
+        }
+        bytes
+    }
+
+    fn of(rest: &mut Rest<'_>) -> Option<Self> {
+        let [kind] = rest.take::<1>()?;
+        let candidates = u32::try_from(rest.number()?).ok()?;
+        let original = rest.text()?;
+        let duplicate_of = if original.is_empty() { None } else { Some(DocId::new(original).ok()?) };
+        let mut matches = Vec::new();
+        while !rest.0.is_empty() {
+            let (at, matching) = (Ref(rest.number()?), rest.number()?);
+            let same_content = matching & 1 == 1;
+            matches.push(FirstMatch { at, matching: u32::try_from(matching >> 1).ok()?, same_content });
+        }
+        Some(Self { kind: *VerdictKind::ALL.get(usize::from(kind))?, duplicate_of, candidates, matches })
+    }
+}
+
+impl Stored {
+    /// Returns the bytes that follow the head, before the document is stored.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64 + self.signature.len() + self.id.as_str().len());
+        let flag = |is_there: bool, bit: u8| if is_there { bit } else { 0 };
+        bytes.push(LAYOUT);
+        bytes.push(
+            flag(self.content.is_some(), HAS_CONTENT)
+                | flag(self.shingles.is_some(), HAS_SHINGLES)
+                | flag(self.metadata.is_some(), HAS_METADATA),
+        );
+        bytes.extend(self.first_seen.0.to_le_bytes());
+        put_bytes(&mut bytes, &self.signature);
+        put_bytes(&mut bytes, self.id.as_str().as_bytes());
+        bytes.extend(self.content.iter().flat_map(|content| content.0.to_be_bytes()));
+        if let Some(shingles) = self.shingles {
+            put(&mut bytes, shingles);
+        }
+        if let Some(metadata) = &self.metadata {
+            put_bytes(&mut bytes, metadata.as_str().as_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the bytes that follow the head. `None` if they are not a record of this layout.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Rest(bytes);
+        let [layout, flags] = rest.take::<2>()?;
+        if layout != LAYOUT {
+            return None;
+        }
+        let first_seen = TimestampMs(i64::from_le_bytes(rest.take()?));
+        let signature = rest.bytes()?.to_vec();
+        let id = DocId::new(rest.text()?).ok()?;
+        let has = |bit: u8| flags & bit != 0;
+        let content = if has(HAS_CONTENT) { Some(ContentHash(u128::from_be_bytes(rest.take()?))) } else { None };
+        let shingles = if has(HAS_SHINGLES) { Some(rest.number()?) } else { None };
+        let metadata = if has(HAS_METADATA) { Some(Metadata::new(rest.text()?).ok()?) } else { None };
+        let verdict = if rest.0.is_empty() { None } else { Some(FirstVerdict::of(&mut rest)?) };
+        Some(Self { id, signature, content, shingles, metadata, first_seen, verdict })
+    }
+}
+
+/// Appends a number, seven bits a byte.
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn put_bytes(bytes: &mut Vec<u8>, more: &[u8]) {
+    put(bytes, more.len() as u64);
+    bytes.extend(more);
+}
+
+/// The bytes that are not read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.take::<1>()?;
+            number |= u64::from(byte & 0x7F).checked_shl(shift)?;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stored() -> impl Strategy<Value = Stored> {
+        let matches = prop::collection::vec((any::<u64>(), 0..1u32 << 20, any::<bool>()), 0..4);
+        let verdict = prop::option::of((0..4usize, any::<bool>(), any::<u32>(), matches));
+        let parts = (any::<Option<u128>>(), any::<Option<u64>>(), any::<bool>(), any::<i64>(), verdict);
+        (prop::collection::vec(any::<u8>(), 0..300), parts).prop_map(|(signature, parts)| {
+            let (content, shingles, has_metadata, first_seen, verdict) = parts;
+            Stored {
+                id: DocId::new("https://a.example/\u{f8}").unwrap(),
+                signature,
+                content: content.map(ContentHash),
+                shingles,
+                metadata: has_metadata.then(|| Metadata::new("{\"n\":1}").unwrap()),
+                first_seen: TimestampMs(first_seen),
+                verdict: verdict.map(|(kind, has_original, candidates, matches)| FirstVerdict {
+                    kind: VerdictKind::ALL[kind],
+                    duplicate_of: has_original.then(|| DocId::new("b").unwrap()),
+                    candidates,
+                    matches: matches
+                        .into_iter()
+                        .map(|(at, matching, same_content)| FirstMatch { at: Ref(at), matching, same_content })
+                        .collect(),
+                }),
+            }
+        })
+    }
+
+    fn whole(stored: &Stored) -> Vec<u8> {
+        let tail = stored.verdict.as_ref().map(FirstVerdict::to_bytes);
+        [stored.to_bytes(), tail.unwrap_or_default()].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_is_read_as_it_was_written(stored in stored()) {
+            prop_assert_eq!(Stored::of_bytes(&whole(&stored)), Some(stored));
+        }
+
+        #[test]
+        fn a_cut_record_is_none(stored in stored(), cut in any::<prop::sample::Index>()) {
+            let bytes = stored.to_bytes();
+            prop_assert_eq!(Stored::of_bytes(&bytes[..cut.index(bytes.len())]), None);
+        }
+
+        #[test]
+        fn other_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Stored::of_bytes(&bytes);
+        }
+    }
+}

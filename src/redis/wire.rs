@@ -1,0 +1,307 @@
+//! The commands of the protocol as Redis commands, and the replies of Redis as answers of the protocol.
+
+use std::sync::{Arc, LazyLock};
+
+use hapax_core::SignatureShape;
+use redis::Value;
+
+use super::cluster::{Call, Cluster, Request, Response, Script};
+use super::failure::Failure;
+use super::keys::{Keys, Posting};
+use super::protocol::{Answer, Band, Bounds, Command, Found, Head, Ref, Reply, State, Step, Token};
+use super::record::{Judged, Stored};
+use crate::verdicts::Terms;
+
+/// The bytes of a head: the state and the token.
+const HEAD_BYTES: usize = 9;
+
+/// Replaces the first bytes of a record, if they are the expected ones. No bytes: there must be no record. Works on a
+/// full node, because it must be possible to end what has begun.
+static SWAP: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+local head = redis.call('GETRANGE', KEYS[1], 0, 8)
+if head ~= ARGV[1] then return head end
+redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
+return 1",
+    )
+});
+/// Does the same as [`SWAP`], and appends bytes.
+static KEEP: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+local head = redis.call('GETRANGE', KEYS[1], 0, 8)
+if head ~= ARGV[1] then return head end
+redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
+redis.call('APPEND', KEYS[1], ARGV[3])
+return 1",
+    )
+});
+/// Removes a record, if its first bytes are the expected ones.
+static REMOVE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+if redis.call('GETRANGE', KEYS[1], 0, 8) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end
+return 0",
+    )
+});
+/// Sets a field of a hash, if it has the expected value. No bytes: the field must be absent.
+static CLAIM: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua
+local holder = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+if holder ~= ARGV[2] then return holder end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1",
+    )
+});
+/// Removes a field of a hash, if it has the expected value.
+static RELEASE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+local holder = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+if holder ~= ARGV[2] then return holder end
+redis.call('HDEL', KEYS[1], ARGV[1])
+return 1",
+    )
+});
+/// Writes a posting that may exist, so that replicas get a write in any case.
+static POST_AGAIN: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua
+redis.call('ZREM', KEYS[1], ARGV[2])
+return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])",
+    )
+});
+
+/// The document of a machine in terms of keys.
+#[derive(Clone)]
+pub(super) struct Wire {
+    pub keys: Keys,
+    pub postings: Vec<Posting>,
+    /// The hash and the field of the id, if the document has one.
+    pub id: Option<(Vec<u8>, [u8; 16])>,
+    /// By what other documents are compared.
+    pub terms: Terms,
+    pub shape: SignatureShape,
+    /// The largest number of postings that are read for a band.
+    pub postings_max: usize,
+    /// The largest number of documents that share a band and are read.
+    pub candidates_max: usize,
+    /// How many replicas must have a write.
+    pub acks: usize,
+}
+
+impl Wire {
+    pub(super) fn bands(&self) -> u16 {
+        self.postings.len() as u16
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds { bands: self.bands(), candidates_max: self.candidates_max }
+    }
+
+    /// Returns the request for the newest postings of a band that has more than are read, and for their number.
+    pub(super) fn rest_of_band(&self, band: Band) -> Request {
+        let Posting { key, score } = self.posting(band);
+        let newest = redis::cmd("ZRANGE").arg(key).arg(*score).arg(*score).arg("BYSCORE").arg("REV").to_owned();
+        let newest = newest.clone().arg("LIMIT").arg(0).arg(self.postings_max / 2).to_owned();
+        let count = redis::cmd("ZCOUNT").arg(key).arg(*score).arg(*score).to_owned();
+        Request { slot: Cluster::slot_of(key), calls: vec![Call::Plain(newest), Call::Plain(count)], waits: false }
+    }
+
+    /// Replaces the newer half of `found`, which has too many postings, with the newest ones. Returns how many postings
+    /// are left unread.
+    pub(super) fn with_newest(&self, found: &mut Vec<Ref>, response: Response) -> Result<u64, Failure> {
+        let mut values = response.values.into_iter();
+        found.truncate(self.postings_max - self.postings_max / 2);
+        found.extend(refs(values.next().unwrap_or(Value::Nil))?);
+        match values.next() {
+            Some(Value::Int(count)) => Ok((count as u64).saturating_sub(self.postings_max as u64)),
+            _ => Err(strange("a count that is no number")),
+        }
+    }
+
+    /// Returns the request for a step.
+    pub(super) fn request(&self, step: &Step<Judged>) -> Request {
+        let (key, calls) = match &step.command {
+            Command::Create { at, head, body } => {
+                let value = [&head_bytes(*head)[..], &body.stored.to_bytes()].concat();
+                let key = self.keys.record(*at);
+                let set = redis::cmd("SET").arg(&key).arg(value).arg("NX").arg("GET").to_owned();
+                (key, vec![Call::Plain(set)])
+            }
+            Command::Swap { at, from, to } => {
+                let from = from.map(head_bytes);
+                let from = from.as_ref().map_or(&[][..], |from| &from[..]);
+                scripted(&SWAP, self.keys.record(*at), &[from, &head_bytes(*to)])
+            }
+            Command::Keep { at, from, to, tail } => {
+                scripted(&KEEP, self.keys.record(*at), &[&head_bytes(*from), &head_bytes(*to), tail])
+            }
+            Command::Read { at } => plain("GET", self.keys.record(*at)),
+            Command::Remove { at, head } => scripted(&REMOVE, self.keys.record(*at), &[&head_bytes(*head)]),
+            Command::Claim { from, to } => {
+                let (key, field) = self.id.clone().expect("only a document with an id claims it");
+                let [from, to_text] = [from, to].map(|at| at.map(|at| at.0.to_string()).unwrap_or_default());
+                match to {
+                    Some(_) => scripted(&CLAIM, key, &[&field, from.as_bytes(), to_text.as_bytes()]),
+                    None => scripted(&RELEASE, key, &[&field, from.as_bytes()]),
+                }
+            }
+            Command::Holder => {
+                let (key, field) = self.id.clone().expect("only a document with an id is looked for by it");
+                let get = redis::cmd("HGET").arg(&key).arg(&field).to_owned();
+                (key, vec![Call::Plain(get)])
+            }
+            Command::Probe { band } => {
+                let posting = self.posting(*band);
+                (posting.key.clone(), vec![self.read(posting)])
+            }
+            Command::Post { band, at, again } => {
+                let Posting { key, score } = self.posting(*band);
+                let write = if *again {
+                    let args = vec![score.to_string().into(), at.0.to_string().into()];
+                    Call::Script { script: &POST_AGAIN, key: key.clone(), args }
+                } else {
+                    Call::Plain(redis::cmd("ZADD").arg(key).arg(*score).arg(at.0).to_owned())
+                };
+                (key.clone(), vec![write, self.read(self.posting(*band))])
+            }
+            Command::Unpost { band, at } => {
+                let key = self.posting(*band).key.clone();
+                let remove = redis::cmd("ZREM").arg(&key).arg(at.0).to_owned();
+                (key, vec![Call::Plain(remove)])
+            }
+        };
+        Request { slot: Cluster::slot_of(&key), calls, waits: step.waits && self.acks > 0 }
+    }
+
+    fn posting(&self, band: Band) -> &Posting {
+        &self.postings[usize::from(band.0)]
+    }
+
+    fn read(&self, Posting { key, score }: &Posting) -> Call {
+        let range = redis::cmd("ZRANGE").arg(key).arg(*score).arg(*score).arg("BYSCORE").to_owned();
+        Call::Plain(range.clone().arg("LIMIT").arg(0).arg(self.postings_max + 1).to_owned())
+    }
+
+    /// Returns the answer to a step.
+    pub(super) fn answer(&self, step: &Step<Judged>, response: Response) -> Result<Answer<Judged>, Failure> {
+        let Response { mut values, acknowledged } = response;
+        let last = values.pop().unwrap_or(Value::Nil);
+        let (reply, changed) = match &step.command {
+            Command::Create { head, .. } => {
+                // The request may have been sent twice, so the record may be its own.
+                let created = match self.record(last)? {
+                    None => true,
+                    Some(found) => found.head == *head,
+                };
+                (Reply::Created(created), created)
+            }
+            Command::Swap { .. } | Command::Keep { .. } => match last {
+                Value::Int(_) => (Reply::Swapped(Ok(())), true),
+                other => (Reply::Swapped(Err(head_of(&bytes(other)?)?)), false),
+            },
+            Command::Read { .. } => (Reply::Record(self.record(last)?), false),
+            Command::Remove { .. } | Command::Unpost { .. } => (Reply::Removed, true),
+            Command::Claim { .. } => match last {
+                Value::Int(_) => (Reply::Claimed(Ok(())), true),
+                other => (Reply::Claimed(Err(number(&bytes(other)?)?)), false),
+            },
+            Command::Holder => (Reply::Holder(number(&bytes(last)?)?), false),
+            Command::Probe { .. } => (Reply::Postings(refs(last)?), false),
+            Command::Post { .. } => {
+                let added = matches!(values.first(), Some(Value::Int(1)));
+                (Reply::Postings(refs(last)?), added)
+            }
+        };
+        let replicated = changed && acknowledged.is_none_or(|replicas| replicas >= self.acks);
+        Ok(Answer { reply, replicated })
+    }
+
+    fn record(&self, value: Value) -> Result<Option<Found<Judged>>, Failure> {
+        let bytes = bytes(value)?;
+        let Some(head) = head_of(&bytes)? else { return Ok(None) };
+        let rest = &bytes[HEAD_BYTES..];
+        let body = if rest.is_empty() {
+            None
+        } else {
+            let stored = Stored::of_bytes(rest).ok_or_else(|| strange("a record that this version cannot read"))?;
+            if stored.signature.len() != self.shape.bytes() {
+                return Err(strange("a record with a signature of another size"));
+            }
+            Some(Judged { stored: Arc::new(stored), terms: self.terms, shape: self.shape, limit: 0 })
+        };
+        Ok(Some(Found { head, body }))
+    }
+}
+
+fn plain(name: &str, key: Vec<u8>) -> (Vec<u8>, Vec<Call>) {
+    let command = redis::cmd(name).arg(&key).to_owned();
+    (key, vec![Call::Plain(command)])
+}
+
+fn scripted(script: &'static Script, key: Vec<u8>, arguments: &[&[u8]]) -> (Vec<u8>, Vec<Call>) {
+    let args = arguments.iter().map(|argument| argument.to_vec()).collect();
+    (key.clone(), vec![Call::Script { script, key, args }])
+}
+
+fn head_bytes(Head { state, token }: Head) -> [u8; HEAD_BYTES] {
+    let mut bytes = [0; HEAD_BYTES];
+    bytes[0] = match state {
+        State::Pending => b'p',
+        State::Kept => b'k',
+        State::Sealed => b's',
+        State::Aborted => b'a',
+        State::Deleted => b'd',
+    };
+    bytes[1..].copy_from_slice(&token.0.to_be_bytes());
+    bytes
+}
+
+/// Reads the head of a record; `None` if there is no record.
+fn head_of(bytes: &[u8]) -> Result<Option<Head>, Failure> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let head = bytes.first_chunk::<HEAD_BYTES>().and_then(|[state, token @ ..]| {
+        let state = match state {
+            b'p' => State::Pending,
+            b'k' => State::Kept,
+            b's' => State::Sealed,
+            b'a' => State::Aborted,
+            b'd' => State::Deleted,
+            _ => return None,
+        };
+        Some(Head::new(state, Token(u64::from_be_bytes(*token))))
+    });
+    head.map(Some).ok_or_else(|| strange("a record whose beginning is not hapax's"))
+}
+
+fn bytes(value: Value) -> Result<Vec<u8>, Failure> {
+    match value {
+        Value::Nil => Ok(Vec::new()),
+        Value::BulkString(bytes) => Ok(bytes),
+        Value::SimpleString(text) => Ok(text.into_bytes()),
+        other => Err(strange(&format!("an answer of another type: {other:?}"))),
+    }
+}
+
+fn number(bytes: &[u8]) -> Result<Option<Ref>, Failure> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let number = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+    number.map(|number| Some(Ref(number))).ok_or_else(|| strange("a document number that is not a number"))
+}
+
+fn refs(value: Value) -> Result<Vec<Ref>, Failure> {
+    let Value::Array(values) = value else { return Err(strange("postings that are not a list")) };
+    let numbers = values.into_iter().map(|value| number(&bytes(value)?));
+    numbers.filter_map(Result::transpose).collect()
+}
+
+fn strange(what: &str) -> Failure {
+    Failure::Strange(what.to_owned())
+}
