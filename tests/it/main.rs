@@ -77,6 +77,8 @@ mod quality_by_verify;
 mod races;
 mod ranks;
 mod redis_script;
+mod redis_store;
+mod redis_table;
 mod reference_pages;
 mod reference_tokens;
 mod request_schemas;

@@ -72,7 +72,12 @@ fn amount(text: &str, key: &str) -> u64 {
 fn refusal(key: &str, value: u64) -> Option<String> {
     let (section, name) = key.split_once('.').unwrap();
     let variable = format!("HAPAX__{}__{}", section.to_uppercase(), name.to_uppercase());
-    let environment = vec![(variable.into(), value.to_string().into())];
+    let mut environment = vec![(variable.into(), value.to_string().into())];
+    if section == "redis" {
+        // Otherwise these settings have no effect, and are not checked.
+        environment.push(("HAPAX__DATA__STORE".into(), "redis".into()));
+        environment.push(("HAPAX__REDIS__NODES".into(), "127.0.0.1:7000".into()));
+    }
     load(&Sources { environment, ..Sources::default() }).err().map(|error| error.to_string())
 }
 

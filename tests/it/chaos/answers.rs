@@ -93,13 +93,13 @@ impl<'a> Quiet<'a> {
         {
             *by_label.entry(format!("{}:{}", label.0, label.1)).or_default() += 1;
         }
-        let labels = self.collection.labels(None, None, 1000).into_iter();
+        let labels = self.collection.labels(None, None, 1000).unwrap().into_iter();
         let labels: BTreeMap<_, _> = labels.map(|(label, count)| (label.as_str().to_owned(), count)).collect();
         assert_eq!(labels, by_label, "seed {seed}: the counts of labels drifted");
-        let statistics = self.collection.statistics();
+        let statistics = self.collection.statistics().unwrap();
         let verdicts = statistics.unique + statistics.near_duplicates + statistics.exact_duplicates + statistics.empty;
         assert_eq!(verdicts + statistics.unchanged, statistics.documents, "seed {seed}: {statistics:?}");
-        let by_label = self.collection.label_statistics(None, None, 1000);
+        let by_label = self.collection.label_statistics(None, None, 1000).unwrap();
         Answers::from([("statistics".to_owned(), format!("{statistics:?} {by_label:?}"))])
     }
 

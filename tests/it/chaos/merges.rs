@@ -98,7 +98,7 @@ impl Chaos {
     async fn until_ended(&self, number: Seq, end: End) -> Merge {
         let (begun, mut is_stopped) = (Instant::now(), false);
         loop {
-            let jobs = self.collection.jobs();
+            let jobs = self.collection.jobs().unwrap();
             let listed = jobs.iter().find(|listed| listed.job.number() == number).expect("it is listed");
             let Job::Merge(merge) = &listed.job else { panic!("seed {}: not a merge", self.seed) };
             if merge.ended.is_some() {

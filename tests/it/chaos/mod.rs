@@ -137,9 +137,9 @@ impl Chaos {
 
     /// Checks that the statistics count each decision once.
     fn statistics_are_right(&self) {
-        let counted = self.collection.statistics();
+        let counted = self.collection.statistics().unwrap();
         assert_eq!(counted.documents, self.tally.get("decided"), "seed {}: {counted:?}", self.seed);
-        let lots = self.collection.label_statistics(Some("lot"), None, 1000);
+        let lots = self.collection.label_statistics(Some("lot"), None, 1000).unwrap();
         let labelled: u64 = lots.iter().map(|(_, counted)| counted.documents).sum();
         let unlabelled = self.tally.get("decided without labels");
         assert_eq!(labelled + unlabelled, counted.documents, "seed {}: {lots:?}", self.seed);
@@ -156,7 +156,7 @@ impl Chaos {
                 assert!(begun.elapsed() < PATIENCE, "seed {seed}: {:?}", collection.describe());
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            assert_eq!(collection.labels(None, None, 1000), [], "seed {seed}");
+            assert_eq!(collection.labels(None, None, 1000).unwrap(), [], "seed {seed}");
         }
         for (what, answer) in self.answers().await {
             let is_empty = answer == "[]" || answer == format!("{:?} []", VerdictKind::Unique);
@@ -198,6 +198,7 @@ fn refuse(dir: &Dir, refuse: bool) {
 fn holders(collection: &Collection) -> usize {
     match collection {
         Collection::Local(local) => Arc::strong_count(local),
+        Collection::Redis(_) => unreachable!("chaos is local"),
     }
 }
 

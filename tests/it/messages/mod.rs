@@ -113,8 +113,9 @@ fn sentences(text: &mut String) -> Vec<String> {
     missing
 }
 
+/// Returns whether a file is for tests only. One is the model that tests the protocol of a cluster.
 fn of_tests(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("tests.rs")
+    path.contains("/tests/") || path.ends_with("tests.rs") || path.contains("/protocol/model/")
 }
 
 /// The place of a message, for [`examples`].

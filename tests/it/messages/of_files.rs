@@ -1,4 +1,5 @@
-//! Example values for messages about imported files, and about the verbs `hapax collection` and `hapax audit`.
+//! Example values for messages about imported files, about a Redis Cluster, and about the verbs `hapax collection` and
+//! `hapax audit`.
 //! `examples.rs` finds and uses them.
 
 /// A part of a path, or an error; the expression; an example.
@@ -216,4 +217,28 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("verdicts/settings.rs", "verify", "exact"),
     ("verdicts/settings.rs", "touch", "true"),
     ("hapax-core/src/hash.rs", "s", "XYZ"),
+    ("src/redis/", "node", "127.0.0.1:7000"),
+    ("src/redis/", "acks", "1"),
+    ("src/redis/", "ending", "s"),
+    ("ClusterError::Address", "text", "localhost"),
+    ("ClusterError::Unreachable", "reason", "Connection refused (os error 111)"),
+    ("ClusterError::Login", "reason", "WRONGPASS invalid username-password pair or user is disabled."),
+    ("ClusterError::NotReady", "reason", "CLUSTERDOWN The cluster is down"),
+    ("ClusterError::NoPermission", "reason", "this user has no permissions to run the 'info' command"),
+    ("ClusterError", "timeout_ms", "1000"),
+    ("ClusterError", "slot", "4711"),
+    ("ClusterError", "command", "INFO"),
+    ("ClusterError::Other", "text", "ERR unknown command 'WAIT'"),
+    ("redis/fitness.rs", "assigned", "10922"),
+    ("redis/fitness.rs", "other", "okay"),
+    ("redis/fitness.rs", "version", "6.2.1"),
+    ("redis/fitness.rs", "policy", "allkeys-lru"),
+    ("redis/fitness.rs", "replicas", "0"),
+    ("redis/fitness.rs", "acks", "1"),
+    ("redis/store.rs", "detail", "another extractor"),
+    ("redis/failure.rs", "String", "a record that this version cannot read"),
+    ("redis/wire.rs", "other", "okay"),
+    ("redis/cluster/judge.rs", "format!(\"{value:?}\")", "okay"),
+    ("NotInThisStore", "what", "labels"),
+    ("cli/serve.rs", "redis.nodes.join(\",\")", "127.0.0.1:7000, 127.0.0.1:7001"),
 ];

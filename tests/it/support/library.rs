@@ -54,6 +54,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         memory: MemoryConfig { index_bytes_max: None, id_cache_bytes_max: 1 << 20, process: Arc::default() },
         reserve_bytes: 0,
         medium: Medium::Disk,
+        redis: None,
         backup: BackupSettings { dir: Some(dir.path().join("backups")), ..BackupSettings::default() },
         scrub: None,
     }

@@ -1,0 +1,32 @@
+//! What is compared of two answers.
+
+use serde_json::Value;
+
+/// The fields that are left out:
+///
+/// - times, and the number of the request;
+/// - `seq`: the numbers in a cluster are taken in blocks, and insertions that store nothing take one, too;
+/// - `representative`: in a cluster, documents that are stored beside their duplicates form no clusters of documents.
+/// - `candidates` of insertions, once documents may be stored beside their duplicates: an insertion on a disk also
+///   compares the representatives of the documents that it has found.
+const LEFT_OUT: [&str; 6] = ["first_seen", "id_first_seen", "last_seen", "request_id", "seq", "representative"];
+
+/// Returns what is compared of an answer. `beside`: documents may be stored beside their duplicates.
+pub fn compared(mut answer: Value, beside: bool) -> Value {
+    leave_out(&mut answer, beside);
+    answer
+}
+
+fn leave_out(value: &mut Value, beside: bool) {
+    match value {
+        Value::Object(fields) => {
+            LEFT_OUT.iter().for_each(|name| _ = fields.remove(*name));
+            if beside && fields.get("outcome").is_some_and(|outcome| outcome != "checked") {
+                fields.remove("candidates");
+            }
+            fields.values_mut().for_each(|value| leave_out(value, beside));
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| leave_out(value, beside)),
+        _ => {}
+    }
+}

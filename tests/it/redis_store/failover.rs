@@ -1,0 +1,73 @@
+//! If a primary fails, its replica takes over, and nothing that was acknowledged is lost. Meanwhile, clients are told to
+//! try again.
+//!
+//! With `redis.acks` = 1, the new primary needs a replica of its own before it can acknowledge a write. So the clusters
+//! have two replicas for each primary, or the failed node must come back first.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::clients::Clients;
+use super::one_winner::three;
+use super::{seed, turn};
+use crate::support::library::dir;
+use crate::support::redis::{Kind, RedisCluster};
+
+/// The time in which writes must work again once there is a new primary that has a replica.
+const AGAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Busy nodes and servers would need longer, whatever happens.
+const PAUSE: Duration = Duration::from_millis(200);
+
+fn primaries(cluster: &RedisCluster) -> usize {
+    let rows = cluster.run("status", &[]);
+    let rows = rows.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|row| row[1] == "primary" && row[3] != "-" && row[5] == "alive").count()
+}
+
+fn until_elected(cluster: &RedisCluster) {
+    let begun = Instant::now();
+    while primaries(cluster) < 3 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no election: {}", cluster.run("status", &[]));
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Lets the primary `node` fail under load. `alone`: each primary has only one replica.
+fn a_failover_loses_nothing(kind: Kind, alone: bool) {
+    let _turn = turn();
+    let options: &[&str] = if alone { &[] } else { &["--replicas", "2"] };
+    let Some(cluster) = RedisCluster::up_with(kind, options) else { return };
+    let dir = dir();
+    let servers = three(&cluster, dir.path());
+    let clients = Clients::new(&servers, PAUSE);
+    let needed = clients.during(seed("failover"), || {
+        thread::sleep(Duration::from_secs(1));
+        cluster.stop(0);
+        let stopped = Instant::now();
+        until_elected(&cluster);
+        println!("failover: elected after {:?}", stopped.elapsed());
+        if alone {
+            cluster.start(0);
+        }
+        // All ids and groups together have all slots.
+        let needed = clients.insert_pending();
+        if !alone {
+            cluster.start(0);
+        }
+        thread::sleep(Duration::from_secs(1));
+        [needed, clients.insert_pending()]
+    });
+    println!("failover: writes worked {needed:?} after the election and later; {:?}", clients.verify());
+    assert!(needed.iter().all(|needed| *needed < AGAIN_MAX), "writes needed {needed:?}");
+}
+
+#[test]
+fn a_failover_of_redis_loses_nothing() {
+    a_failover_loses_nothing(Kind::Redis, false);
+}
+
+#[test]
+fn a_failover_of_valkey_to_a_lone_primary_loses_nothing() {
+    a_failover_loses_nothing(Kind::Valkey, true);
+}

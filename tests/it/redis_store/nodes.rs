@@ -1,0 +1,52 @@
+//! The nodes of a cluster, without hapax's client.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+
+use crate::support::redis::RedisCluster;
+
+/// A connection to a node. Commands are lines of words.
+pub struct Node(BufReader<TcpStream>);
+
+impl Node {
+    pub fn connect(address: &str) -> Self {
+        Self(BufReader::new(TcpStream::connect(address).expect("the node is there")))
+    }
+
+    /// Sends a command. Returns a number or a status as it is written, or a text of one line.
+    pub fn tell(&mut self, line: &str) -> String {
+        let answer = self.send(line);
+        if answer.starts_with('$') { self.line() } else { answer }
+    }
+
+    /// Returns the keys that the pattern matches.
+    pub fn keys(&mut self, pattern: &str) -> Vec<String> {
+        let answer = self.send(&format!("KEYS {pattern}"));
+        let count: usize = answer.trim_start_matches('*').parse().expect("a list");
+        (0..count).map(|_| (self.line(), self.line()).1).collect()
+    }
+
+    fn send(&mut self, line: &str) -> String {
+        self.0.get_mut().write_all(format!("{line}\r\n").as_bytes()).expect("it reads");
+        self.line()
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("it answers");
+        line.trim_end().to_owned()
+    }
+}
+
+/// Calls `each` for each record in a cluster that had no failover, with its node and its key. Returns their number.
+pub fn each_record(cluster: &RedisCluster, mut each: impl FnMut(&mut Node, &str)) -> usize {
+    let mut count = 0;
+    for address in &cluster.nodes()[..3] {
+        let mut node = Node::connect(address);
+        for key in node.keys("hapax:*:r*") {
+            each(&mut node, &key);
+            count += 1;
+        }
+    }
+    count
+}

@@ -1,0 +1,44 @@
+//! Of several similar documents, at most one is stored at a time, whichever server they are sent to.
+
+use std::thread;
+use std::time::Duration;
+
+use super::clients::Clients;
+use super::nodes::each_record;
+use super::{seed, start, turn, variable};
+use crate::support::library::dir;
+use crate::support::redis::{Kind, RedisCluster};
+use crate::support::server::{Server, Starting};
+
+/// Starts three servers at once.
+pub fn three(cluster: &RedisCluster, dir: &std::path::Path) -> Vec<Server> {
+    let starting: Vec<Starting> = (0..3).map(|number| start(cluster, dir, &format!("server{number}"))).collect();
+    starting.into_iter().map(Starting::ready).collect()
+}
+
+fn three_servers_store_one_of_each_group(kind: Kind) {
+    let _turn = turn();
+    let Some(cluster) = RedisCluster::up(kind) else { return };
+    let dir = dir();
+    let servers = three(&cluster, dir.path());
+    let clients = Clients::new(&servers, Duration::ZERO);
+    let seconds = variable("HAPAX_REDIS_SECONDS").unwrap_or(4);
+    clients.during(seed("one_winner"), || thread::sleep(Duration::from_secs(seconds)));
+    let counts = clients.verify();
+    let records = each_record(&cluster, |_, _| {});
+    println!("one_winner: {counts:?}; {} documents, {records} records", clients.held());
+    for answer in ["Insert Stored", "Insert Duplicate", "Insert Conflict", "Delete Deleted(true)", "Check Unique"] {
+        assert!(counts.contains_key(answer), "no {answer}: {counts:?}");
+    }
+    assert!(counts.keys().all(|answer| !answer.contains("Unclear") && !answer.contains("Refused")), "{counts:?}");
+}
+
+#[test]
+fn three_servers_on_redis_store_one_of_each_group() {
+    three_servers_store_one_of_each_group(Kind::Redis);
+}
+
+#[test]
+fn three_servers_on_valkey_store_one_of_each_group() {
+    three_servers_store_one_of_each_group(Kind::Valkey);
+}

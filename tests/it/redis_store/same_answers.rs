@@ -1,0 +1,83 @@
+//! To a single client, a server on a cluster answers as a server with a disk does.
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::compared::compared;
+use super::operations::{Operations, Request};
+use super::{seed, start, variable};
+use crate::support::client::Client;
+use crate::support::library::dir;
+use crate::support::redis::{Kind, RedisCluster};
+use crate::support::server::Starting;
+
+fn send(client: &Client, request: &Request, beside: bool) -> (u16, Value) {
+    let headers = [("content-type", request.content_type)];
+    let headers = if request.body.is_empty() { &[][..] } else { &headers };
+    let answer = client.send(request.method, &request.target, headers, &request.body);
+    let is_lines = answer.status == 200 && request.target.contains("/bulk?");
+    let body = if is_lines { json!(answer.lines()) } else { answer.json() };
+    (answer.status, compared(body, beside))
+}
+
+/// Counts the outcomes in an answer, so that it can be seen what a run has tried.
+fn count(answer: &Value, counts: &mut BTreeMap<String, u64>) {
+    let outcome = answer["outcome"].as_str().or(answer["code"].as_str());
+    if let Some(outcome) = outcome {
+        let verdict = answer["verdict"].as_str().unwrap_or_default();
+        *counts.entry(format!("{outcome} {verdict}")).or_default() += 1;
+    }
+    let inner = answer["results"].as_array().or(answer.as_array());
+    inner.into_iter().flatten().for_each(|answer| count(answer, counts));
+}
+
+fn a_cluster_answers_as_a_disk_does(kind: Kind) {
+    let Some(cluster) = RedisCluster::up(kind) else { return };
+    let dir = dir();
+    let (on_cluster, on_disk) = (start(&cluster, dir.path(), "cluster"), Starting::spawn(&dir.path().join("disk")));
+    let (on_cluster, on_disk) = (on_cluster.ready(), on_disk.ready());
+    let [cluster_client, disk_client] = [&on_cluster, &on_disk].map(|server| Client::new(server.url("")));
+    let seed = seed("same_answers");
+    let mut operations = Operations::new(ChaCha8Rng::seed_from_u64(seed), disk_client.clone());
+    let (mut counts, mut differences) = (BTreeMap::new(), Vec::new());
+    let all = variable("HAPAX_REDIS_OPERATIONS").unwrap_or(2000);
+    for number in 0..all {
+        let beside = number > all / 3;
+        operations.beside = beside;
+        let request = operations.next();
+        let (in_cluster, here) = (send(&cluster_client, &request, beside), send(&disk_client, &request, beside));
+        count(&here.1, &mut counts);
+        if in_cluster != here {
+            let (in_cluster, here) = (told(&in_cluster), told(&here));
+            let request = request.told();
+            differences.push(format!("operation {number}: {request}\n  the cluster: {in_cluster}\n  the disk: {here}"));
+        }
+        // What was decided unlike makes later answers unlike.
+        if differences.len() > variable("HAPAX_REDIS_DIFFERENCES").unwrap_or(0) as usize {
+            break;
+        }
+    }
+    println!("same_answers: {counts:?}");
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    for outcome in ["inserted unique", "inserted near_duplicate", "inserted exact_duplicate", "skipped near_duplicate"]
+    {
+        assert!(counts.contains_key(outcome), "no {outcome}: {counts:?}");
+    }
+}
+
+fn told((status, body): &(u16, Value)) -> String {
+    format!("{status} {body}")
+}
+
+#[test]
+fn a_redis_cluster_answers_as_a_disk_does() {
+    a_cluster_answers_as_a_disk_does(Kind::Redis);
+}
+
+#[test]
+fn a_valkey_cluster_answers_as_a_disk_does() {
+    a_cluster_answers_as_a_disk_does(Kind::Valkey);
+}
