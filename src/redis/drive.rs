@@ -19,6 +19,9 @@ const SHORT: Duration = Duration::from_secs(1);
 /// The time between two looks at a document that another server is inserting.
 const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
+/// How often a document is aborted again that others wound at the same time.
+const TIDY_ATTEMPTS: usize = 16;
+
 /// A machine, with the cluster and the keys of its document.
 pub(super) struct Driver {
     cluster: Cluster,
@@ -180,15 +183,31 @@ impl Driver {
 
     /// Sends, in the background, the commands whose answers nobody needs. If they fail, later operations do their work.
     pub(super) fn tidy(&self, rest: Vec<Vec<Step<Judged>>>) {
-        let (cluster, wire) = (self.cluster.clone(), self.wire.clone());
+        let mut driver = Self::new(self.cluster.clone(), self.wire.clone());
         tokio::spawn(async move {
-            for steps in rest {
-                let requests = steps.iter().map(|step| wire.request(step)).collect();
-                if cluster.run(requests).await.into_iter().any(|response| response.is_err()) {
-                    return;
+            for mut steps in rest {
+                for _ in 0..TIDY_ATTEMPTS {
+                    let Ok(answers) = driver.send(&steps).await else { return };
+                    steps = steps.iter().zip(&answers).filter_map(|(step, answer)| again(step, answer)).collect();
+                    if steps.is_empty() {
+                        break;
+                    }
                 }
             }
         });
+    }
+}
+
+/// Returns the step that aborts an own document that another one has wounded meanwhile. If it stayed pending, younger
+/// documents that have read its postings would wait for the end of its lease.
+fn again(step: &Step<Judged>, answer: &Answer<Judged>) -> Option<Step<Judged>> {
+    match (&step.command, &answer.reply) {
+        (Command::Swap { at, to, .. }, Reply::Swapped(Err(Some(head))))
+            if to.state == State::Aborted && head.state == State::Pending =>
+        {
+            Some(Step::now(Command::Swap { at: *at, from: Some(*head), to: *to }))
+        }
+        _ => None,
     }
 }
 
