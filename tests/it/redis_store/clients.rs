@@ -70,17 +70,28 @@ impl Clients {
 
     fn run(&self, random: &mut ChaCha8Rng) {
         let agent = agent();
+        let mut found = None;
         while !self.ended.load(Ordering::Relaxed) {
-            let (id, content) = (random.random_range(0..IDS), some_content(random));
-            let asked = match random.random_range(0..10) {
-                0..6 => Asked::Insert(id, content),
-                6..8 => Asked::Delete(id),
+            let (id, content) = (random.random_range(0..IDS), self.some_content(random));
+            let asked = match (found, random.random_range(0..20)) {
+                // Where a document was just deleted, several clients insert the next one.
+                (Some(found), 0..8) => Asked::Delete(found),
+                (_, 0..14) => Asked::Insert(id, content),
+                (_, 14..16) => Asked::Delete(id),
                 _ => Asked::Check(content),
             };
             let server = random.random_range(0..self.servers.read().len());
             let told = self.send(&agent, server, asked);
+            found = if let Told::Duplicate(of) = told { Some(of) } else { None };
             thread::sleep(if told == Told::Unclear { self.pause.max(Duration::from_millis(5)) } else { self.pause });
         }
+    }
+
+    /// Returns a content of any group, or of the group that most clients choose at present.
+    fn some_content(&self, random: &mut impl Rng) -> Content {
+        let hot = self.begun.elapsed().as_millis() as u64 / 200 % GROUPS;
+        let group = if random.random_range(0..10) < 7 { hot } else { random.random_range(0..GROUPS) };
+        Content { group, variant: random.random_range(0..VARIANTS) }
     }
 
     /// Sends a request, and notes it.
@@ -145,8 +156,8 @@ impl Clients {
         })
     }
 
-    /// Judges all answers and everything that is stored. Nobody may send anything now. Returns what was answered how
-    /// often.
+    /// Judges all answers and all stored documents. No client may send a request now. Returns how often each answer was
+    /// given.
     pub fn verify(&self) -> BTreeMap<String, u64> {
         let agent = agent();
         let addresses = self.servers.read().clone();
@@ -178,10 +189,6 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-fn some_content(random: &mut impl Rng) -> Content {
-    Content { group: random.random_range(0..GROUPS), variant: random.random_range(0..VARIANTS) }
 }
 
 fn id_text(id: Id) -> String {

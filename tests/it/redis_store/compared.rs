@@ -1,4 +1,4 @@
-//! What is compared of two answers.
+//! The parts of two answers that are compared.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 ///   compares the representatives of the documents that it has found.
 const LEFT_OUT: [&str; 6] = ["first_seen", "id_first_seen", "last_seen", "request_id", "seq", "representative"];
 
-/// Returns what is compared of an answer. `beside`: documents may be stored beside their duplicates.
+/// Returns the parts of an answer that are compared. `beside`: documents may be stored beside their duplicates.
 pub fn compared(mut answer: Value, beside: bool) -> Value {
     leave_out(&mut answer, beside);
     answer

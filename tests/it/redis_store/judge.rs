@@ -1,4 +1,4 @@
-//! Judges what clients were answered, and what is stored in the end. Each rule holds in every order of the requests that
+//! Judges the answers of a run, and the documents that are stored in the end. Each rule holds in every order of the requests that
 //! their times allow, so a run that breaks one has found a bug.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! The nodes of a cluster, without hapax's client.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
@@ -49,4 +50,15 @@ pub fn each_record(cluster: &RedisCluster, mut each: impl FnMut(&mut Node, &str)
         }
     }
     count
+}
+
+/// Counts the records in a cluster that had no failover, by their states. Records of nine bytes have no document.
+pub fn records(cluster: &RedisCluster) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    each_record(cluster, |node, key| {
+        let state = node.tell(&format!("GETRANGE {key} 0 0"));
+        let bare = if node.tell(&format!("STRLEN {key}")) == ":9" { " bare" } else { "" };
+        *counts.entry(format!("{state}{bare}")).or_default() += 1;
+    });
+    counts
 }

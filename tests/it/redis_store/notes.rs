@@ -1,4 +1,4 @@
-//! What a client has sent, and what it was answered.
+//! The requests of clients, and their answers.
 
 use std::time::Duration;
 

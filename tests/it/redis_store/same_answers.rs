@@ -55,7 +55,7 @@ fn a_cluster_answers_as_a_disk_does(kind: Kind) {
             let request = request.told();
             differences.push(format!("operation {number}: {request}\n  the cluster: {in_cluster}\n  the disk: {here}"));
         }
-        // What was decided unlike makes later answers unlike.
+        // After different decisions, later answers differ, too.
         if differences.len() > variable("HAPAX_REDIS_DIFFERENCES").unwrap_or(0) as usize {
             break;
         }
