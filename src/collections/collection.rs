@@ -109,7 +109,8 @@ impl Collection {
         }
     }
 
-    /// Looks a document up. It never writes, and never waits for a write.
+    /// Looks a document up. On this machine, it never writes and never waits for a write. In a cluster, it may write to
+    /// confirm a match.
     pub async fn check(&self, id: Option<DocId>, prepared: Prepared, options: CheckOptions) -> Result<Verdict> {
         self.check_within(id, prepared, options, usize::MAX).await
     }

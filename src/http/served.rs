@@ -18,7 +18,7 @@ pub(super) const UNMATCHED: &str = "unmatched";
 /// The methods that have their own label. All other methods share the last label.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"];
 /// The statuses whose counters are stored. Other counters are looked up each time.
-const STATUSES: [u16; 17] = [200, 201, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 503, 507];
+const STATUSES: [u16; 18] = [200, 201, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507];
 
 /// All paths of a router.
 pub(super) struct Served {

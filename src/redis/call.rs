@@ -4,12 +4,24 @@ use redis::{Cmd, Value};
 
 use super::cluster::{Call, Cluster, Request};
 use super::failure::Failure;
+use super::wire::CLAIM;
 use crate::verdicts::{CollectionError, Result};
+
+/// Returns whether a field of a hash still has a value, and enough replicas have it.
+pub(super) async fn confirm(cluster: &Cluster, key: &[u8], field: &str, value: &str, acks: usize) -> Result<bool> {
+    let args = [field, value, value].map(|text| text.as_bytes().to_vec()).to_vec();
+    let same = Call::Script { script: &CLAIM, key: key.to_vec(), args };
+    Ok(matches!(send(cluster, key, same, Some(acks)).await?, Value::Int(_)))
+}
 
 /// Runs a command on one key. With `acks`, fails if fewer replicas have the write.
 pub(super) async fn call(cluster: &Cluster, key: &[u8], command: Cmd, acks: Option<usize>) -> Result<Value> {
+    send(cluster, key, Call::Plain(command), acks).await
+}
+
+async fn send(cluster: &Cluster, key: &[u8], call: Call, acks: Option<usize>) -> Result<Value> {
     let waits = acks.is_some_and(|acks| acks > 0);
-    let request = Request { slot: Cluster::slot_of(key), calls: vec![Call::Plain(command)], waits };
+    let request = Request { slot: Cluster::slot_of(key), calls: vec![call], waits };
     let answers = cluster.run(vec![request]).await;
     let response = answers
         .into_iter()

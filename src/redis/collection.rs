@@ -33,6 +33,8 @@ use hapax_core::{IllFormed, tuning};
 const ATTEMPTS: usize = 8;
 /// The number of document numbers that a server reserves at a time.
 const BLOCK: u64 = 256;
+/// The first number. Postings of one band are in the order of their numbers as texts, so numbers have equally many digits.
+const FIRST: u64 = 1_000_000_000;
 
 /// A collection in the cluster.
 pub struct RedisCollection {
@@ -184,6 +186,11 @@ impl RedisCollection {
             let inserted = driver.insert(at, body.clone(), beside).await.map_err(|failure| failure.told(true))?;
             let (found, met, outcome) = match inserted {
                 Inserted::Again => continue,
+                Inserted::Unknown => {
+                    let detail =
+                        "the document may have been stored, and deleted since; send it again to store it".into();
+                    return Err(CollectionError::StoreUnavailable { detail, uncertain: true });
+                }
                 Inserted::Stored { beside, met } => (beside, met, Outcome::Inserted),
                 Inserted::Duplicate { found, met } => (found, met, Outcome::Skipped),
                 Inserted::Held { body: held, .. } => return self.held(id, body, &held, asked, options).await,
@@ -352,7 +359,9 @@ impl RedisCollection {
         let Some(Reply::Holder(Some(at))) = one(holder) else { return Ok(None) };
         let record = driver.send(&[Step::read(at)]).await.map_err(|failure| failure.told(false))?;
         Ok(match one(record) {
-            Some(Reply::Record(Some(found))) if found.head.state.is_stored() => found.body.map(|body| (at, body)),
+            Some(Reply::Record(Some(found))) if found.head.state.is_stored() => {
+                found.body.filter(|body| body.stored.id == *id).map(|body| (at, body))
+            }
             _ => None,
         })
     }
@@ -404,9 +413,11 @@ impl RedisCollection {
         let redis::Value::Int(last) = call(&self.cluster, &key, add, Some(self.acks)).await? else {
             return Err(CollectionError::Store("the counter of documents in the cluster is not a number".into()));
         };
-        let last = last as u64;
+        let Some(last) = u64::try_from(last).ok().filter(|last| (BLOCK..u64::MAX >> 1).contains(last)) else {
+            return Err(CollectionError::Store("the counter of documents in the cluster was changed".into()));
+        };
         let mut numbers = self.numbers.lock();
-        numbers.extend(last + 1 - BLOCK..=last);
+        numbers.extend((last + 1 - BLOCK..=last).map(|number| FIRST + number));
         Ok(Ref(numbers.pop_front().expect("a block was added")))
     }
 

@@ -58,7 +58,7 @@ impl Driver {
                 Next::Send(steps) => match self.send(&steps).await {
                     Ok(answers) => machine.answered(answers, &mut token),
                     Err(failure) => {
-                        self.tidy(vec![machine.give_up().into_iter().collect()]);
+                        self.tidy(machine.give_up());
                         return Err(failure);
                     }
                 },

@@ -62,6 +62,15 @@ fn check_info(node: &NodeAddress, info: &str, acks: usize) -> Result<(), String>
         ));
     }
     let replicas = field(info, "connected_slaves").and_then(|text| text.parse().ok()).unwrap_or(0);
+    if replicas > acks {
+        tracing::warn!(
+            %node,
+            replicas,
+            acks,
+            "a primary of the Redis cluster has more replicas than redis.acks, so a failover may choose one without an \
+             acknowledged write; set redis.acks to the number of replicas"
+        );
+    }
     if replicas < acks {
         let ending = if replicas == 1 { "" } else { "s" };
         return Err(format!(

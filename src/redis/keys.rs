@@ -66,8 +66,8 @@ impl Keys {
     ) -> Vec<Posting> {
         let bands = banding.keys(signature, shape).enumerate();
         let bands = bands.map(|(band, key)| self.posting(&format!("b{band}"), key.0));
-        // Equal contents are found however many documents share a band.
-        bands.chain(content.map(|content| self.posting("c", (content.0 >> 64) as u64))).collect()
+        // The first ones are read first, so equal contents are found however many documents share a band.
+        content.map(|content| self.posting("c", (content.0 >> 64) as u64)).into_iter().chain(bands).collect()
     }
 
     fn posting(&self, kind: &str, key: u64) -> Posting {

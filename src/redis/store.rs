@@ -10,7 +10,7 @@ use redis::{Cmd, Value};
 use serde::{Deserialize, Serialize};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::call::call;
+use super::call::{call, confirm};
 use super::cluster::{Cluster, ClusterConfig};
 use super::collection::{Parts, RedisCollection, refuse};
 use super::fitness::check_fitness;
@@ -177,6 +177,14 @@ impl RedisStore {
             limits: self.limits,
             acks: self.settings.acks,
         }));
+        // A failover may undo the entry of a collection that was just created. Then another server may create it with
+        // another number, and the documents of the two would not know each other.
+        if !confirm(&self.cluster, &list, name.as_str(), &text, self.settings.acks).await? {
+            return Err(CollectionError::StoreUnavailable {
+                detail: format!("collection `{name}` is being created by another server; send the request again"),
+                uncertain: false,
+            });
+        }
         collection.refresh().await;
         Ok(Some(Arc::clone(self.open.lock().entry(name.clone()).or_insert(collection))))
     }

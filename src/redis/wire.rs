@@ -46,7 +46,7 @@ return 0",
     )
 });
 /// Sets a field of a hash, if it has the expected value. No bytes: the field must be absent.
-static CLAIM: LazyLock<Script> = LazyLock::new(|| {
+pub(super) static CLAIM: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "#!lua
 local holder = redis.call('HGET', KEYS[1], ARGV[1]) or ''
@@ -225,6 +225,10 @@ impl Wire {
         let Some(head) = head_of(&bytes)? else { return Ok(None) };
         let rest = &bytes[HEAD_BYTES..];
         let body = if rest.is_empty() {
+            // Only for a document that is over can a record be written without its content.
+            if !head.state.is_over() {
+                return Err(strange("a record without a document"));
+            }
             None
         } else {
             let stored = Stored::of_bytes(rest).ok_or_else(|| strange("a record that this version cannot read"))?;

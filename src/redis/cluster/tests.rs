@@ -178,7 +178,7 @@ async fn a_wrong_password_is_named(nodes: &Nodes) {
         let config = ClusterConfig { password: password.map(Password::new), ..nodes.config() };
         let error = Cluster::connect(config).await.unwrap_err();
         assert!(matches!(&error, ClusterError::Login { reason: given, .. } if given.starts_with(reason)), "{error}");
-        assert!(error.to_string().contains("correct redis.username and redis.password"), "{error}");
+        assert!(error.to_string().contains("correct redis.username and the file redis.password_file"), "{error}");
     }
     let config = ClusterConfig { nodes: vec!["localhost".to_owned()], ..nodes.config() };
     assert_eq!(Cluster::connect(config).await.unwrap_err(), ClusterError::Address { address: "localhost".to_owned() });

@@ -87,6 +87,8 @@ impl<B: Body> Delete<B> {
                 Ok(()) if !replicated => Known::Unsure(at, to, body),
                 Ok(()) if to.state == State::Deleted => Known::Deleted(at, to, body),
                 Ok(()) => Known::Over,
+                // The command was sent twice, and the first one has done it.
+                Err(Some(head)) if head == to && to.state == State::Deleted => Known::Unsure(at, to, body),
                 Err(Some(head)) => Self::seen(at, head, body),
                 Err(None) => Known::Over,
             },

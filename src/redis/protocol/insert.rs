@@ -24,6 +24,8 @@ pub(crate) enum Inserted<B> {
     Duplicate { found: Vec<(Ref, B)>, met: Met<B> },
     /// The id is held by another document.
     Held { by: Ref, body: B },
+    /// The document may have been stored, and deleted since.
+    Unknown,
     /// The number is taken, or another server has aborted this insertion. It must begin again with another number.
     Again,
 }
@@ -43,6 +45,8 @@ pub(crate) struct Insert<B> {
     posted: Vec<bool>,
     /// Whether a posting may exist.
     has_posted: bool,
+    /// Whether the record may have been changed to kept.
+    may_be_kept: bool,
     sent: Vec<Step<B>>,
 }
 
@@ -55,6 +59,8 @@ enum Own {
     Kept(Head),
     /// Another server has aborted it, or a failover has undone its first write.
     Lost,
+    /// There is no record, although it may have been kept: perhaps it was stored, and deleted since.
+    Unknown,
 }
 
 /// What is known of the id.
@@ -86,6 +92,7 @@ impl<B: Body> Insert<B> {
             others: Others::new(candidates_max),
             posted: vec![false; bands.into()],
             has_posted: false,
+            may_be_kept: false,
             sent: steps.clone(),
         };
         (machine, steps)
@@ -172,6 +179,7 @@ impl<B: Body> Insert<B> {
                 State::Kept | State::Sealed | State::Deleted => Own::Unsure(head),
                 State::Aborted => Own::Lost,
             },
+            Err(None) if self.may_be_kept => Own::Unknown,
             Err(None) => Own::Lost,
         }
     }
@@ -190,6 +198,7 @@ impl<B: Body> Insert<B> {
     fn decide(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
         match self.own {
             Own::Lost => return self.end(Inserted::Again),
+            Own::Unknown => return Next::Done { outcome: Inserted::Unknown, rest: Vec::new() },
             Own::Unsure(head) => {
                 let swap = Command::Swap { at: self.at, from: Some(head), to: head };
                 return self.send(vec![Step::waiting(swap)]);
@@ -272,6 +281,7 @@ impl<B: Body> Insert<B> {
         let (from, to) = (Head::new(State::Pending, own), Head::new(State::Kept, own));
         let beside: Vec<_> = self.others.matches(&self.body).collect();
         let tail = self.body.tail(&self.others.stored(), &beside);
+        self.may_be_kept = true;
         self.send(vec![Step::waiting(Command::Keep { at: self.at, from, to, tail })])
     }
 
@@ -294,34 +304,40 @@ impl<B: Body> Insert<B> {
         Next::Done { outcome, rest: vec![rest] }
     }
 
-    /// Returns the command that gives the insertion up, if it may have failed. If the document is stored already, the
-    /// command changes nothing. Its postings and its claim stay, and whoever meets them learns that it is over.
-    pub(crate) fn give_up(&self) -> Option<Step<B>> {
+    /// Returns the commands after an error. If the document may be stored, they only abort it if it is not.
+    pub(crate) fn give_up(&self) -> Vec<Vec<Step<B>>> {
+        if self.may_be_kept { vec![self.abort().into_iter().collect()] } else { self.rest() }
+    }
+
+    /// Returns the command that aborts the own record, if it is pending.
+    fn abort(&self) -> Option<Step<B>> {
         let Own::Pending(token) = self.own else { return None };
         let (from, to) = (Head::new(State::Pending, token), Head::new(State::Aborted, token));
         Some(Step::now(Command::Swap { at: self.at, from: Some(from), to }))
     }
 
-    /// Ends without a stored document. The record goes last: as long as it exists, whoever finds a posting of it learns
-    /// that the document is over.
+    /// Ends without a stored document.
     fn end(&mut self, outcome: Inserted<B>) -> Next<B, Inserted<B>> {
+        Next::Done { outcome, rest: self.rest() }
+    }
+
+    /// Returns the commands that remove a document that is not stored. The record goes last: as long as it exists,
+    /// whoever finds a posting of it learns that the document is over.
+    fn rest(&self) -> Vec<Vec<Step<B>>> {
         let at = self.at;
         let mut rest = vec![Vec::new(), Vec::new(), Vec::new()];
-        let aborted = match self.own {
-            Own::Pending(token) => Some(Head::new(State::Aborted, token)),
-            _ => None,
-        };
-        rest[0].extend(self.give_up());
-        rest[0].extend(self.others.seals());
+        rest[0].extend(self.abort().into_iter().chain(self.others.seals()));
         if self.has_posted {
             rest[1].extend((0..self.bands).map(|band| Step::now(Command::Unpost { band: Band(band), at })));
         }
         if matches!(self.claim, Claim::Mine | Claim::Unsure(Some(_))) {
             rest[1].push(Step::now(Command::Claim { from: Some(at), to: None }));
         }
-        rest[2].extend(aborted.map(|head| Step::now(Command::Remove { at, head })));
+        if let Own::Pending(token) = self.own {
+            rest[2].push(Step::now(Command::Remove { at, head: Head::new(State::Aborted, token) }));
+        }
         rest.retain(|steps| !steps.is_empty());
-        Next::Done { outcome, rest }
+        rest
     }
 }
 

@@ -14,7 +14,7 @@ use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
 
 /// The time in which writes must work again once there is a new primary that has a replica.
-const AGAIN_MAX: Duration = Duration::from_secs(5);
+const AGAIN_MAX: Duration = Duration::from_secs(20);
 
 /// Busy nodes and servers would need longer, whatever happens.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -16,7 +16,7 @@ use crate::support::redis::{Kind, RedisCluster};
 use crate::support::server::Server;
 
 /// A document that a killed server was inserting is given up by others after two seconds.
-const PENDING_MAX: Duration = Duration::from_secs(5);
+const PENDING_MAX: Duration = Duration::from_secs(20);
 
 fn killed_servers_lose_and_block_nothing(kind: Kind) {
     let _turn = turn();

@@ -41,6 +41,7 @@ pub(super) enum Outcome {
     Stored(Ref),
     DuplicateOf(Vec<Ref>),
     Held(Ref),
+    Unknown,
     Deleted(Option<Ref>),
     Found(Vec<Ref>),
 }
@@ -306,6 +307,7 @@ impl Actor {
                         Inserted::Stored { .. } => Some(Outcome::Stored(own)),
                         Inserted::Duplicate { found, .. } => Some(Outcome::DuplicateOf(refs(found))),
                         Inserted::Held { by, .. } => Some(Outcome::Held(by)),
+                        Inserted::Unknown => Some(Outcome::Unknown),
                         Inserted::Again => None,
                     };
                     (outcome, rest)

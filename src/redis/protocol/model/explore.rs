@@ -194,7 +194,7 @@ impl State {
         let has_deletion = self.actors.iter().any(|actor| actor.given().task == Task::Delete && !actor.may_begin());
         for (number, actor) in self.actors.iter().enumerate() {
             let named = match actor.outcome() {
-                None => continue,
+                None | Some(Outcome::Unknown) => continue,
                 Some(Outcome::Stored(at) | Outcome::Held(at)) => vec![*at],
                 Some(Outcome::DuplicateOf(found) | Outcome::Found(found)) => found.clone(),
                 Some(Outcome::Deleted(at)) => {
