@@ -214,7 +214,7 @@ fn a_repair_on_a_disk_that_fails_installs_no_broken_file() {
     spoil(&file(&data, "news"), b"\"only\":\"a3!");
     let damaged = fs::read(file(&data, "news")).unwrap();
     let (mut refused, mut repaired) = (0, 0);
-    for number in (1..).step_by(3) {
+    for number in 1.. {
         let copy = dir.path().join("copy");
         let _ = fs::remove_dir_all(&copy);
         fs::create_dir_all(copy.join("collections")).unwrap();
@@ -234,7 +234,10 @@ fn a_repair_on_a_disk_that_fails_installs_no_broken_file() {
                 refused += 1;
                 let path = file(&copy, "news");
                 let installs = path.with_extension("sqlite.repaired").exists();
-                assert!(installs || fs::read(&path).unwrap() == damaged, "operation {number}: {output:?}");
+                // The last operation syncs the name of the new file, which is in place by then.
+                let is_installed = path.with_extension("sqlite.damaged-1").exists() && !installs;
+                let is_damaged = fs::read(&path).unwrap() == damaged;
+                assert!(installs || is_installed || is_damaged, "operation {number}: {output:?}");
             }
             _ => panic!("operation {number}: {output:?}"),
         }
