@@ -5,7 +5,7 @@ use redis::{Cmd, Value};
 use super::cluster::{Call, Cluster, Request};
 use super::failure::Failure;
 use super::wire::CLAIM;
-use crate::verdicts::{CollectionError, Result};
+use crate::verdicts::Result;
 
 /// Returns whether a field of a hash still has a value, and enough replicas have it.
 pub(super) async fn confirm(cluster: &Cluster, key: &[u8], field: &str, value: &str, acks: usize) -> Result<bool> {
@@ -29,10 +29,7 @@ async fn send(cluster: &Cluster, key: &[u8], call: Call, acks: Option<usize>) ->
         .expect("an answer for each request")
         .map_err(|error| Failure::from(error).told(waits))?;
     if waits && response.acknowledged.unwrap_or(0) < acks.unwrap_or(0) {
-        return Err(CollectionError::StoreUnavailable {
-            detail: "too few replicas of the Redis cluster have the write".into(),
-            uncertain: true,
-        });
+        return Err(Failure::TooFewReplicas { acks: acks.unwrap_or(0) }.told(true));
     }
     Ok(response.values.into_iter().next_back().unwrap_or(Value::Nil))
 }

@@ -104,8 +104,16 @@ impl Wire {
     /// Returns the request for the newest postings of a band that has more than are read, and for their number.
     pub(super) fn rest_of_band(&self, band: Band) -> Request {
         let Posting { key, score } = self.posting(band);
-        let newest = redis::cmd("ZRANGE").arg(key).arg(*score).arg(*score).arg("BYSCORE").arg("REV").to_owned();
-        let newest = newest.clone().arg("LIMIT").arg(0).arg(self.postings_max / 2).to_owned();
+        let mut newest = redis::cmd("ZRANGE");
+        newest
+            .arg(key)
+            .arg(*score)
+            .arg(*score)
+            .arg("BYSCORE")
+            .arg("REV")
+            .arg("LIMIT")
+            .arg(0)
+            .arg(self.postings_max / 2);
         let count = redis::cmd("ZCOUNT").arg(key).arg(*score).arg(*score).to_owned();
         Request { slot: Cluster::slot_of(key), calls: vec![Call::Plain(newest), Call::Plain(count)], waits: false }
     }
@@ -182,8 +190,9 @@ impl Wire {
     }
 
     fn read(&self, Posting { key, score }: &Posting) -> Call {
-        let range = redis::cmd("ZRANGE").arg(key).arg(*score).arg(*score).arg("BYSCORE").to_owned();
-        Call::Plain(range.clone().arg("LIMIT").arg(0).arg(self.postings_max + 1).to_owned())
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(key).arg(*score).arg(*score).arg("BYSCORE").arg("LIMIT").arg(0).arg(self.postings_max + 1);
+        Call::Plain(range)
     }
 
     /// Returns the answer to a step.

@@ -1,7 +1,7 @@
 //! A lookup. It names only documents that no failover undoes, so it may write to a record that is not sealed yet.
 
-use super::others::{Bounds, Met, Needed, Others, Standing};
-use super::terms::{Answer, Band, Body, Command, Next, Ref, Reply, Step, Token};
+use super::others::{Bounds, Met, Others};
+use super::terms::{Answer, Body, Command, Next, Ref, Reply, Step};
 
 /// A lookup.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ impl<B: Body> Check<B> {
     /// Begins a lookup. Returns the machine and the first commands.
     pub(crate) fn begin(body: B, bounds: Bounds) -> (Self, Vec<Step<B>>) {
         let Bounds { bands, candidates_max } = bounds;
-        let steps: Vec<_> = (0..bands).map(|band| Step::now(Command::Probe { band: Band(band) })).collect();
+        let steps: Vec<_> = Step::probes(bands).collect();
         (Self { body, others: Others::new(candidates_max), sent: steps.clone() }, steps)
     }
 
@@ -39,19 +39,7 @@ impl<B: Body> Check<B> {
                 _ => unreachable!("a lookup only probes, reads and confirms"),
             }
         }
-        let mut steps = self.others.reads();
-        let confirm = |(at, other): (Ref, &super::others::Other<B>)| {
-            let is_alike = other.body.as_ref().is_some_and(|body| body.is_alike(&self.body));
-            let is_stored = match other.standing {
-                Standing::Seen(Some(head)) | Standing::Unsure(head) => head.state.is_stored(),
-                _ => false,
-            };
-            match other.needs(at, &mut |_| Token(0)) {
-                Needed::Send(step) if is_alike && is_stored => Some(step),
-                _ => None,
-            }
-        };
-        steps.extend(self.others.iter().filter_map(confirm));
+        let steps = self.others.reads_and_confirmations(&self.body);
         if steps.is_empty() {
             let owned = |(at, body): (Ref, &B)| (at, body.clone());
             let found = self.others.matches(&self.body).map(owned).collect();

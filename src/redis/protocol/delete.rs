@@ -1,6 +1,6 @@
 //! The deletion of the document that holds an id.
 
-use super::terms::{Answer, Band, Body, Command, Head, Next, Ref, Reply, State, Step, Token};
+use super::terms::{Answer, Body, Command, Head, Next, Ref, Reply, State, Step, Token};
 
 /// A deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,17 +61,11 @@ impl<B: Body> Delete<B> {
     /// Goes on after [`Next::Wait`]. `expired`: the record had the head for longer than the lease.
     pub(crate) fn waited(
         &mut self,
-        (at, head): (Ref, Head),
+        awaited: (Ref, Head),
         expired: bool,
         token: &mut dyn FnMut(Option<Head>) -> Token,
     ) -> Next<B, Option<(Ref, Head, B)>> {
-        let step = if expired {
-            let to = Head::new(State::Aborted, token(Some(head)));
-            Step::waiting(Command::Swap { at, from: Some(head), to })
-        } else {
-            Step::now(Command::Read { at })
-        };
-        self.send(vec![step])
+        self.send(vec![Step::look_again(awaited, expired, token)])
     }
 
     fn note(&mut self, step: Step<B>, Answer { reply, replicated }: Answer<B>) {
@@ -109,7 +103,7 @@ impl<B: Body> Delete<B> {
 /// Returns the commands that remove a deleted document. Its record goes last: as long as it exists, whoever finds a
 /// posting of it learns that the document is deleted.
 pub(crate) fn rest_of<B>(at: Ref, head: Head, bands: u16) -> Vec<Vec<Step<B>>> {
-    let mut steps: Vec<_> = (0..bands).map(|band| Step::now(Command::Unpost { band: Band(band), at })).collect();
+    let mut steps: Vec<_> = Step::unposts(at, bands).collect();
     steps.push(Step::now(Command::Claim { from: Some(at), to: None }));
     vec![steps, vec![Step::now(Command::Remove { at, head })]]
 }

@@ -81,7 +81,7 @@ impl<B: Body> Insert<B> {
             Step::now(Command::Create { at, head, body: body.clone() }),
             Step::waiting(Command::Claim { from: None, to: Some(at) }),
         ];
-        steps.extend((0..bands).map(|band| Step::now(Command::Probe { band: Band(band) })));
+        steps.extend(Step::probes(bands));
         let machine = Self {
             at,
             body,
@@ -114,17 +114,11 @@ impl<B: Body> Insert<B> {
     /// Goes on after [`Next::Wait`]. `expired`: the record had the head for longer than the lease.
     pub(crate) fn waited(
         &mut self,
-        (at, head): (Ref, Head),
+        awaited: (Ref, Head),
         expired: bool,
         token: &mut dyn FnMut(Option<Head>) -> Token,
     ) -> Next<B, Inserted<B>> {
-        let step = if expired {
-            let to = Head::new(State::Aborted, token(Some(head)));
-            Step::waiting(Command::Swap { at, from: Some(head), to })
-        } else {
-            Step::now(Command::Read { at })
-        };
-        self.send(vec![step])
+        self.send(vec![Step::look_again(awaited, expired, token)])
     }
 
     fn note(&mut self, step: Step<B>, Answer { reply, replicated }: Answer<B>) {
@@ -214,7 +208,7 @@ impl<B: Body> Insert<B> {
             Claim::By(by) => return self.settle_holder(by, token),
         }
         if !self.posted.iter().all(|&posted| posted) {
-            return self.before_posts(token);
+            return self.before_posts();
         }
         self.settle(token)
     }
@@ -236,15 +230,9 @@ impl<B: Body> Insert<B> {
     }
 
     /// Before the postings are written, looks for a document that is stored and makes them unnecessary.
-    fn before_posts(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+    fn before_posts(&mut self) -> Next<B, Inserted<B>> {
         if !self.has_posted && !self.beside {
-            let mut steps = self.others.reads();
-            let stored = self.others.iter().filter(|(_, other)| match other.standing {
-                Standing::Seen(Some(head)) | Standing::Unsure(head) => head.state.is_stored(),
-                _ => false,
-            });
-            let needed = stored.map(|(at, other)| other.needs_beside(at, (self.at, &self.body), token));
-            steps.extend(needed.filter_map(|needed| if let Needed::Send(step) = needed { Some(step) } else { None }));
+            let steps = self.others.reads_and_confirmations(&self.body);
             if !steps.is_empty() {
                 return self.send(steps);
             }
@@ -328,7 +316,7 @@ impl<B: Body> Insert<B> {
         let mut rest = vec![Vec::new(), Vec::new(), Vec::new()];
         rest[0].extend(self.abort().into_iter().chain(self.others.seals()));
         if self.has_posted {
-            rest[1].extend((0..self.bands).map(|band| Step::now(Command::Unpost { band: Band(band), at })));
+            rest[1].extend(Step::unposts(at, self.bands));
         }
         if matches!(self.claim, Claim::Mine | Claim::Unsure(Some(_))) {
             rest[1].push(Step::now(Command::Claim { from: Some(at), to: None }));

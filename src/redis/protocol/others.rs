@@ -136,11 +136,7 @@ impl<B: Body> Others<B> {
 
     /// Returns the documents that are stored, as far as it is known.
     pub(crate) fn stored(&self) -> Vec<(Ref, &B)> {
-        let is_stored = |standing| match standing {
-            Standing::Seen(Some(head)) | Standing::Unsure(head) => head.state.is_stored(),
-            Standing::Stored(_) => true,
-            Standing::Unread | Standing::Seen(None) | Standing::Over(_) | Standing::Wounded => false,
-        };
+        let is_stored = |standing: Standing| standing.is_unconfirmed() || matches!(standing, Standing::Stored(_));
         let stored = self.iter().filter(|(_, other)| is_stored(other.standing));
         stored.filter_map(|(at, other)| Some((at, other.body.as_ref()?))).collect()
     }
@@ -162,10 +158,30 @@ impl<B: Body> Others<B> {
         })
     }
 
-    /// Returns the reads of all documents that are not known yet.
-    pub(crate) fn reads(&self) -> Vec<Step<B>> {
-        let unread = self.iter().filter(|(_, other)| other.standing == Standing::Unread);
-        unread.map(|(at, _)| Step::now(Command::Read { at })).collect()
+    /// Returns the reads of all documents that are not known yet, and the writes that make certain that duplicates are
+    /// stored.
+    pub(crate) fn reads_and_confirmations(&self, body: &B) -> Vec<Step<B>> {
+        let step = |(at, other): (Ref, &Other<B>)| {
+            let is_alike = other.body.as_ref().is_some_and(|found| found.is_alike(body));
+            match other.standing {
+                Standing::Unread => Some(Step::read(at)),
+                Standing::Seen(Some(head)) | Standing::Unsure(head) if is_alike && head.state.is_stored() => {
+                    Some(Step::waiting(Command::Swap { at, from: Some(head), to: head }))
+                }
+                _ => None,
+            }
+        };
+        self.iter().filter_map(step).collect()
+    }
+}
+
+impl Standing {
+    /// Returns whether the document was stored when it was read. A failover may undo this.
+    fn is_unconfirmed(self) -> bool {
+        match self {
+            Self::Seen(Some(head)) | Self::Unsure(head) => head.state.is_stored(),
+            _ => false,
+        }
     }
 }
 

@@ -104,6 +104,29 @@ impl<B> Step<B> {
         Self { command, waits: true }
     }
 
+    /// Returns the next look at a pending document of another server. If its lease has expired, the look aborts it.
+    pub(crate) fn look_again(
+        (at, head): (Ref, Head),
+        expired: bool,
+        token: &mut dyn FnMut(Option<Head>) -> Token,
+    ) -> Self {
+        if !expired {
+            return Self::read(at);
+        }
+        let to = Head::new(State::Aborted, token(Some(head)));
+        Self::waiting(Command::Swap { at, from: Some(head), to })
+    }
+
+    /// Returns the reads of all bands.
+    pub(crate) fn probes(bands: u16) -> impl Iterator<Item = Self> {
+        (0..bands).map(|band| Self::now(Command::Probe { band: Band(band) }))
+    }
+
+    /// Returns the removals of all postings of a document.
+    pub(crate) fn unposts(at: Ref, bands: u16) -> impl Iterator<Item = Self> {
+        (0..bands).map(move |band| Self::now(Command::Unpost { band: Band(band), at }))
+    }
+
     pub(crate) fn read(at: Ref) -> Self {
         Self::now(Command::Read { at })
     }
