@@ -23,7 +23,7 @@ use crate::cpu::{self, CpuConfig};
 use crate::keys::KeysFile;
 use crate::telemetry::logs;
 use crate::telemetry::memory::Bound;
-use crate::types::LabelLimits;
+use crate::types::{LabelLimits, Password};
 
 /// All settings of `hapax serve`.
 #[derive(Clone, Debug)]
@@ -155,7 +155,7 @@ fn redis(raw: RawRedis) -> Result<RedisSettings, ConfigError> {
     }
     let password = match raw.password_file {
         None => None,
-        Some(path) => Some(read_secret(&path).map_err(|detail| ConfigError::SecretFile {
+        Some(path) => Some(read_secret(&path).map(Password::new).map_err(|detail| ConfigError::SecretFile {
             key: "redis.password_file",
             path,
             detail,

@@ -62,7 +62,7 @@ impl RedisStore {
         let cluster = ClusterConfig {
             nodes: settings.nodes.clone(),
             username: settings.username.clone(),
-            password: settings.password.clone().map(super::cluster::Password::new),
+            password: settings.password.clone(),
             tls: None,
             timeout: settings.timeout,
             acks: settings.acks,

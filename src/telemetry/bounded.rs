@@ -149,30 +149,15 @@ impl<S: Subscriber> Layer<S> for Bounded {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use tracing_subscriber::fmt;
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::telemetry::LogLines;
 
     #[test]
     fn what_says_the_same_is_written_once_and_what_differs_a_few_times() {
-        let (lines, bounded) = (Lines::default(), Bounded::default());
+        let (lines, bounded) = (LogLines::default(), Bounded::default());
         let made = lines.clone();
         let layer = fmt::layer().with_writer(move || made.clone());
         let subscriber = tracing_subscriber::registry().with(layer).with(bounded.clone());
@@ -184,7 +169,7 @@ mod tests {
                 tracing::debug!("whatever");
             }
         });
-        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+        let text = lines.text();
         let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
         assert_eq!((count("refused"), count("lost"), count("different"), count("whatever")), (1, 2, 10, 1000));
         let places = bounded.0.lock();

@@ -4,6 +4,8 @@
 
 mod bounded;
 pub mod buckets;
+#[cfg(test)]
+mod log_lines;
 pub mod logs;
 pub mod memory;
 pub mod names;
@@ -13,3 +15,5 @@ mod striped;
 pub mod trace;
 
 pub(crate) use bounded::{AUDIT, REFUSED};
+#[cfg(test)]
+pub(crate) use log_lines::LogLines;

@@ -13,7 +13,7 @@ use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
 use crate::telemetry::memory::Bound;
-use crate::types::{CollectionName, Extract, Keep, LabelLimits, TimestampMs, Verify};
+use crate::types::{CollectionName, Extract, Keep, LabelLimits, Password, TimestampMs, Verify};
 
 /// The allowed range of a `ttl`: up to a hundred years.
 const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
@@ -70,13 +70,13 @@ pub enum Medium {
 }
 
 /// A Redis or Valkey Cluster that has the documents.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RedisSettings {
     /// Some of its nodes, each as `host:port`.
     pub nodes: Vec<String>,
     /// `None`: the user `default`.
     pub username: Option<String>,
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// How long a request to the cluster may take.
     pub timeout: Duration,
     /// The number of replicas that must have a write before it is acknowledged.
@@ -85,14 +85,6 @@ pub struct RedisSettings {
     pub prefix: String,
     /// The number of documents that a new collection will have, approximately.
     pub documents_expected: u64,
-}
-
-impl std::fmt::Debug for RedisSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { nodes, username, timeout, acks, prefix, documents_expected, .. } = self;
-        let parts = (nodes, username, "********", timeout, acks, prefix, documents_expected);
-        write!(f, "RedisSettings{parts:?}")
-    }
 }
 
 /// How fast and how often records are read again.

@@ -1,8 +1,9 @@
 //! The settings of the client.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+use crate::types::Password;
 
 /// The settings of the client.
 #[derive(Clone, Debug)]
@@ -18,29 +19,4 @@ pub(crate) struct ClusterConfig {
     pub timeout: Duration,
     /// The number of replicas that a `WAIT` waits for. With 0, no `WAIT` is sent.
     pub acks: usize,
-}
-
-/// A password. It is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Password(String);
-
-impl Password {
-    pub(crate) fn new(password: impl Into<String>) -> Self {
-        Self(password.into())
-    }
-
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Password {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("********")
-    }
-}
-
-#[test]
-fn a_password_is_never_printed() {
-    assert!(!format!("{:?}", Password::new("secret")).contains("secret"));
 }

@@ -182,24 +182,11 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::telemetry::LogLines;
 
     #[tokio::test]
     async fn a_node_that_is_down_is_tried_rarely_and_logged_once() {
-        let lines = Lines::default();
+        let lines = LogLines::default();
         let made = lines.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || made.clone()).finish();
         let _subscribed = tracing::subscriber::set_default(subscriber);
@@ -225,7 +212,7 @@ mod tests {
         // After 0, 10, 30, 70 and 150 ms. The next one would be after 310 ms.
         let tries = *tries.lock();
         assert!((3..=5).contains(&tries), "{tries}");
-        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+        let text = lines.text();
         assert_eq!(text.matches("no connection to a Redis node").count(), 1, "{text}");
     }
 }

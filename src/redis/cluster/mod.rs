@@ -21,7 +21,7 @@ mod tests;
 mod topology;
 
 pub(crate) use address::NodeAddress;
-pub(crate) use config::{ClusterConfig, Password};
+pub(crate) use config::ClusterConfig;
 pub(crate) use error::ClusterError;
 pub(crate) use request::{Call, Request, Response, Script};
 pub(crate) use run::Cluster;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use redis::{FromRedisValue as _, Value};
 
 use super::*;
+use crate::types::Password;
 use nodes::{Nodes, PASSWORD, TIMEOUT, TlsNode, command};
 
 /// More than a run takes that ends at its deadline, on a busy machine.

@@ -10,7 +10,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue as _, Value};
 use tempfile::TempDir;
 
-use super::super::{Cluster, ClusterConfig, Password};
+use super::super::{Cluster, ClusterConfig};
+use crate::types::Password;
 
 pub(super) const PASSWORD: &str = "correct horse";
 pub(super) const TIMEOUT: Duration = Duration::from_millis(1000);
