@@ -14,7 +14,7 @@ use super::http_limits::HttpLimits;
 use super::memory;
 use super::ranges::{count, impossible, milliseconds, optional, within, word, zero_or_within};
 use super::raw::{Raw, RawAudit, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawRedis, RawScrub};
-use super::secrets::{keys_file, read_secret, secret};
+use super::secrets::{keys_file, secret};
 use super::server::Server;
 use super::tls::Tls;
 use crate::audit::AuditSettings;
@@ -153,14 +153,8 @@ fn redis(raw: RawRedis) -> Result<RedisSettings, ConfigError> {
         let allowed = "must have 1 to 64 bytes and no braces, because all keys would be on one node".into();
         return Err(impossible("redis.prefix", format!("{:?}", raw.prefix), allowed));
     }
-    let password = match raw.password_file {
-        None => None,
-        Some(path) => Some(read_secret(&path).map(Password::new).map_err(|detail| ConfigError::SecretFile {
-            key: "redis.password_file",
-            path,
-            detail,
-        })?),
-    };
+    let password =
+        secret("redis.password", "redis.password_file", None, raw.password_file, |text| Ok(Password::new(text)))?;
     Ok(RedisSettings {
         nodes: raw.nodes,
         username: Some(raw.username).filter(|name| !name.is_empty()),
