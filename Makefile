@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom model model-of-three docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom model model-of-three docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -206,6 +206,16 @@ bench-http: pgo ## compare requests a second with those of a bare server, and of
 		fastapi==0.165.0 'uvicorn[standard]==0.54.0' datasketch==2.0.0 rensa==0.5.0 numpy
 	python3 loadtest/compare/run.py --hapax target/pgo/hapax --plain target/release/hapax --loadtest target/release/hapax-loadtest \
 		--peers target/compare/release --python $(COMPARE_PYTHON) $(COMPARE_OPTIONS)
+
+# By hand: make bench-redis REDIS_OPTIONS='speed --documents 3000 --seconds 1'
+REDIS_OPTIONS ?=
+REDIS_PYTHON = target/tools-bench-redis/bin/python
+bench-redis: $(VALKEY) ## compare hapax on a Redis Cluster with datasketch on one Redis, and measure memory and long keys
+	cargo build --release --locked --workspace --bins
+	python3 -m venv target/tools-bench-redis
+	$(REDIS_PYTHON) -m pip install --quiet --disable-pip-version-check 'datasketch[redis]==2.0.0' redis==8.1.0 numpy
+	$(REDIS_PYTHON) -B loadtest/redis/bench.py --hapax target/release/hapax --loadtest target/release/hapax-loadtest \
+		$(REDIS_OPTIONS)
 
 # gaoya may use every instruction of this machine; hapax is measured as it ships.
 peers:

@@ -1,0 +1,147 @@
+"""A hapax in front of a cluster, and the requests that are sent to it."""
+
+import http.client
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodes import Cluster
+
+SEND = Path(__file__).resolve().parents[1] / "compare" / "send.lua"
+LINE_BYTES, PIECE_BYTES = 2304, 205
+DOCUMENTS = "/v1/collections/default"
+# A bulk request may have so many lines.
+BULK_LINES_MAX = 20_000
+# The requests that load documents, at the same time.
+LOADERS, LOADED_LINES = 16, 1_000
+PIECES, CHECKS = 40_000, 20_000
+
+
+class Texts:
+    """Texts of 2 KB that resemble nothing: for hapax and for datasketch."""
+
+    def __init__(self, loadtest: str, folder: Path) -> None:
+        self.pieces_file, self.checks_file = folder / "pieces", folder / "checks"
+        for path, kind, count in ((self.pieces_file, "pieces", PIECES), (self.checks_file, "unique", CHECKS)):
+            with path.open("wb") as file:
+                subprocess.run([loadtest, "bodies", kind, "--count", str(count)], stdout=file, check=True)
+        self.pieces = self.pieces_file.read_bytes().splitlines()
+
+    def documents(self, seed: str, count: int) -> list[bytes]:
+        """Returns texts that consist of ten random pieces each, as `send.lua` makes them."""
+        chance = random.Random(seed)
+        return [b"".join(chance.choices(self.pieces, k=10)) for _ in range(count)]
+
+    def checks(self, count: int) -> list[bytes]:
+        with self.checks_file.open("rb") as file:
+            return [json.loads(line)["text"].encode() for _, line in zip(range(count), file)]
+
+
+@dataclass
+class Load:
+    """What wrk measured."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+
+
+class Hapax:
+    def __init__(self, binary: str, folder: Path, cluster: Cluster, settings: dict[str, dict[str, object]]) -> None:
+        folder.mkdir()
+        sections = {"data": {"store": "redis", "dir": str(folder / "data")}}
+        sections["redis"] = {"nodes": cluster.addresses[:3], **settings.pop("redis", {})}
+        lines = []
+        for section, values in {**sections, **settings}.items():
+            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
+        (folder / "hapax.toml").write_text("\n".join(lines) + "\n")
+        command = [binary, "serve", "--config", folder / "hapax.toml", "--listen", "127.0.0.1:0"]
+        log = (folder / "hapax.log").open("wb")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        ready = self.process.stdout.readline()
+        if "ready on" not in ready:
+            sys.exit(f"hapax did not start:\n{(folder / 'hapax.log').read_text()}")
+        self.address = ready.split("ready on http://")[1].split()[0]
+        self.sent = 0
+
+    def call(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
+        connection = http.client.HTTPConnection(self.address, timeout=600)
+        try:
+            connection.request(method, path, body, {"Content-Type": kind})
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            sys.exit(f"{method} {path}: {answer.status} {text[:300]!r}")
+        return text
+
+    def documents(self) -> int:
+        return json.loads(self.call("GET", DOCUMENTS))["documents"]
+
+    def bulk(self, lines: list[bytes]) -> None:
+        """Inserts documents by one bulk request. All must be new."""
+        body = b"\n".join(lines)
+        last = self.call("POST", f"{DOCUMENTS}/bulk?op=insert", body, "application/x-ndjson").splitlines()[-1]
+        stored = json.loads(last).get("summary", {}).get("stored")
+        if stored != len(lines):
+            sys.exit(f"a bulk request stored {stored} of {len(lines)} documents: {last[:500]!r}")
+
+    def lines(self, texts: Texts, count: int, id_bytes: int = 50) -> list[bytes]:
+        """Returns lines of a bulk request: new documents, whose ids have so many bytes."""
+        self.sent += 1
+        before = f"https://example.org/{self.sent:07}/".ljust(id_bytes - 12, "-")
+        ids = (f"{before}{number:012}" for number in range(count))
+        made = texts.documents(f"bulk {self.sent}", count)
+        return [b'{"id":"%s","text":"%s"}' % (id.encode(), text) for id, text in zip(ids, made)]
+
+    def load(self, texts: Texts, count: int, id_bytes: int = 50) -> None:
+        """Stores documents as fast as possible."""
+        with ThreadPoolExecutor(LOADERS) as pool:
+            sizes = [min(LOADED_LINES, count - first) for first in range(0, count, LOADED_LINES)]
+            list(pool.map(lambda size: self.bulk(self.lines(texts, size, id_bytes)), sizes))
+
+    def insert(self, texts: Texts, connections: int, seconds: float) -> Load:
+        self.sent += 1
+        before = self.documents()
+        tail = ["pieces", texts.pieces_file, PIECE_BYTES, f"https://example.org/w{self.sent:06}/".ljust(38, "-")]
+        load, answers = self.wrk(f"{DOCUMENTS}/documents", tail, connections, seconds)
+        self.wait_until_stored(before + answers)
+        return load
+
+    def check(self, texts: Texts, connections: int, seconds: float) -> Load:
+        return self.wrk(f"{DOCUMENTS}/check", ["lines", texts.checks_file, LINE_BYTES], connections, seconds)[0]
+
+    def wrk(self, path: str, tail: list, connections: int, seconds: float) -> tuple[Load, int]:
+        command = ["wrk", "-t1", "--latency", "--timeout", "30s", f"-c{connections}", f"-d{seconds}s", "-s", SEND]
+        command += [f"http://{self.address}", "--", path, *tail]
+        out = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
+        if "Socket errors" in out or "Non-2xx" in out:
+            sys.exit(f"{path} had errors:\n{out}")
+        requests, taken, unit = re.search(r"(\d+) requests in ([\d.]+)(s|m)", out).groups()
+        rate = int(requests) / (float(taken) * (60 if unit == "m" else 1))
+        return Load(rate, latency_ms(out, "50"), latency_ms(out, "99")), int(requests)
+
+    def wait_until_stored(self, count: int) -> None:
+        """Waits until the server has counted all good answers. It counts in the background."""
+        for _ in range(100):
+            if self.documents() >= count:
+                return
+            time.sleep(0.1)
+        sys.exit(f"{count} documents should be stored, but only {self.documents()} are")
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+
+
+def latency_ms(out: str, percent: str) -> float:
+    value, unit = re.search(rf"^ +{percent}% +([\d.]+)(us|ms|s)", out, re.MULTILINE).groups()
+    return float(value) * {"us": 0.001, "ms": 1, "s": 1000}[unit]

@@ -1,0 +1,158 @@
+"""Inserts and checks a second: a hapax in front of three primaries and three replicas, and datasketch on one Redis."""
+
+import argparse
+import statistics
+import sys
+import time
+from contextlib import ExitStack
+
+from nodes import Cluster, Nodes, Single
+from report import Bar, bars, median_and_spread, table
+from server import BULK_LINES_MAX, Hapax, Load, Texts
+from sketches import CHECKED, Sketches
+
+MILLION = 1_000_000
+# The numbers of client processes of datasketch. The best one counts.
+CLIENTS = (1, 2, 4, 8)
+CONNECTIONS = 64
+INSERTS, CHECKS = "inserts, 64 clients", "checks, 64 clients"
+ONE_INSERT, ONE_CHECK = "inserts, one client", "checks, one client"
+BULK = "inserts, one bulk request"
+# A claim of the documentation: so many times as fast as datasketch.
+TIMES = 8
+SLOWER_AT_A_MILLION = 1.5
+
+
+class Side:
+    """A hapax with a cluster of its own, and what was measured with it."""
+
+    def __init__(self, stack: ExitStack, options: argparse.Namespace, texts: Texts, documents: int) -> None:
+        self.texts, self.seconds = texts, options.seconds
+        self.name = f"hapax, {documents:,} stored"
+        folder = options.work / f"speed-{documents}"
+        folder.mkdir()
+        self.nodes = Cluster(folder / "nodes", options.server)
+        stack.callback(self.nodes.stop)
+        settings = {"redis": {"documents_expected": documents, "acks": 1}}
+        self.hapax = Hapax(options.hapax, folder / "hapax", self.nodes, settings)
+        stack.callback(self.hapax.stop)
+        self.hapax.load(texts, documents)
+        self.rates: dict[str, list[float]] = {}
+        self.loads: dict[str, list[Load]] = {}
+
+    def measure(self, row: str) -> float:
+        connections = 1 if row in (ONE_INSERT, ONE_CHECK) else CONNECTIONS
+        if row == BULK:
+            rate = self.bulk()
+        else:
+            send = self.hapax.insert if row in (INSERTS, ONE_INSERT) else self.hapax.check
+            load = send(self.texts, connections, self.seconds)
+            self.loads.setdefault(row, []).append(load)
+            rate = load.rate
+        self.rates.setdefault(row, []).append(rate)
+        return rate
+
+    def bulk(self) -> float:
+        """Sends about as many documents as 64 clients have just inserted."""
+        count = min(int(self.rates[INSERTS][-1] * self.seconds), BULK_LINES_MAX)
+        lines = self.hapax.lines(self.texts, count)
+        begun = time.monotonic()
+        self.hapax.bulk(lines)
+        return count / (time.monotonic() - begun)
+
+    def latency(self, row: str) -> str:
+        loads = self.loads[row]
+        return f"{statistics.median(load.p50_ms for load in loads):.2f}, {statistics.median(load.p99_ms for load in loads):.2f}"
+
+
+class Rival:
+    """datasketch, and what was measured with each number of processes."""
+
+    def __init__(self, stack: ExitStack, options: argparse.Namespace, texts: Texts) -> None:
+        self.seconds = options.seconds
+        self.nodes = Single(options.work / "datasketch", "redis-server")
+        stack.callback(self.nodes.stop)
+        self.sketches = Sketches(self.nodes.ports[0], texts.pieces)
+        stack.callback(self.sketches.stop)
+        self.sketches.fill(options.documents, texts.checks(CHECKED))
+        self.rates: dict[str, dict[int, list[float]]] = {INSERTS: {}, CHECKS: {}}
+
+    def measure(self, row: str, clients: int) -> float:
+        run = self.sketches.insert if row == INSERTS else self.sketches.check
+        rate = run(clients, self.seconds)
+        self.rates[row].setdefault(clients, []).append(rate)
+        return rate
+
+    def best(self, row: str) -> tuple[int, list[float]]:
+        """Returns the number of processes with the highest median, and their rates in each round."""
+        return max(self.rates[row].items(), key=lambda found: statistics.median(found[1]))
+
+
+def measure(options: argparse.Namespace, texts: Texts) -> list[Bar]:
+    with ExitStack() as stack:
+        sizes = [options.documents, *([MILLION] if options.million else [])]
+        sides = []
+        for documents in sizes:
+            print(f"storing {documents:,} documents in hapax", file=sys.stderr, flush=True)
+            sides.append(Side(stack, options, texts, documents))
+        print(f"storing {options.documents:,} documents in datasketch", file=sys.stderr, flush=True)
+        rival = Rival(stack, options, texts)
+        for number in range(options.rounds):
+            one_round(number, sides, rival)
+        print(results(sides, rival))
+        made = verdicts(sides, rival)
+        print(f"\n{bars(made)}\n", flush=True)
+        return made
+
+
+def one_round(number: int, sides: list[Side], rival: Rival) -> None:
+    # So that no side always comes first.
+    turn = sides if number % 2 == 0 else sides[::-1]
+    settled: list[Nodes] = [*(side.nodes for side in sides), rival.nodes]
+    for row in (INSERTS, BULK, CHECKS, ONE_INSERT, ONE_CHECK):
+        rates = []
+        for side in turn:
+            wait(settled)
+            rates.append(f"{side.name} {side.measure(row):,.0f}")
+        for clients in CLIENTS if row in rival.rates else ():
+            wait(settled)
+            rates.append(f"datasketch with {clients} {rival.measure(row, clients):,.0f}")
+        print(f"round {number + 1}, {row}: {'; '.join(rates)}", file=sys.stderr, flush=True)
+
+
+def wait(settled: list[Nodes]) -> None:
+    for nodes in settled:
+        nodes.wait_until_settled()
+
+
+def results(sides: list[Side], rival: Rival) -> str:
+    head = ["a second", *(side.name for side in sides), "p50, p99 (ms)", "datasketch"]
+    rows = []
+    for row in (INSERTS, CHECKS, ONE_INSERT, ONE_CHECK, BULK):
+        cells = [row, *(median_and_spread(side.rates[row]) for side in sides)]
+        cells.append(sides[0].latency(row) if row in sides[0].loads else "")
+        shown = ""
+        if row in rival.rates:
+            clients, rates = rival.best(row)
+            shown = f"{median_and_spread(rates)} with {clients} {'process' if clients == 1 else 'processes'}"
+        elif row in (ONE_INSERT, ONE_CHECK):
+            shown = median_and_spread(rival.rates[INSERTS if row == ONE_INSERT else CHECKS][1])
+        rows.append([*cells, shown])
+    return table(head, rows)
+
+
+def ratios(over: list[float], under: list[float]) -> list[float]:
+    return [one / other for one, other in zip(over, under)]
+
+
+def verdicts(sides: list[Side], rival: Rival) -> list[Bar]:
+    first = sides[0].rates
+    made = [
+        Bar(f"{row}: hapax over datasketch", ratios(first[row], rival.best(row)[1]), least=TIMES) for row in (INSERTS, CHECKS)
+    ]
+    made.append(Bar("a bulk request over 64 clients", ratios(first[BULK], first[INSERTS]), least=1))
+    for side in sides[1:]:
+        for row in (INSERTS, CHECKS):
+            name = f"{row}: {sides[0].name} over {side.name}"
+            made.append(Bar(name, ratios(first[row], side.rates[row]), most=SLOWER_AT_A_MILLION))
+    return made
