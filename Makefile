@@ -215,7 +215,7 @@ bench-redis: $(VALKEY) ## compare hapax on a Redis Cluster with datasketch on on
 	python3 -m venv target/tools-bench-redis
 	$(REDIS_PYTHON) -m pip install --quiet --disable-pip-version-check 'datasketch[redis]==2.0.0' redis==8.1.0 numpy
 	$(REDIS_PYTHON) -B loadtest/redis/bench.py --hapax target/release/hapax --loadtest target/release/hapax-loadtest \
-		$(REDIS_OPTIONS)
+		--valkey $(HAPAX_VALKEY_SERVER) $(REDIS_OPTIONS)
 
 # gaoya may use every instruction of this machine; hapax is measured as it ships.
 peers:

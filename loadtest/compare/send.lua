@@ -1,6 +1,7 @@
 -- The requests of wrk: lua send.lua -- PATH lines FILE LINE_BYTES [ID_PREFIX], or PATH pieces FILE PIECE_BYTES ID_PREFIX.
 -- `lines` sends the lines of FILE one after another. All lines have the same length. If there is a prefix, each request
 -- gets a new id that begins with it. `pieces` sends documents with new ids; each text consists of ten random pieces.
+-- With the environment variable HAPAX_PAUSE_MS, a connection waits before each request, so many milliseconds on average.
 local ffi = require("ffi")
 ffi.cdef[[
 int open(const char *path, int flags, ...);
@@ -58,4 +59,11 @@ function init(args)
   end
   head = "POST " .. path .. " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: " .. body
     .. "\r\n\r\n"
+end
+
+local pause_ms = tonumber(os.getenv("HAPAX_PAUSE_MS"))
+if pause_ms then
+  function delay()
+    return math.random(0, 2 * pause_ms)
+  end
 end

@@ -10,10 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bounds
+import memory
 import speed
 from server import Texts
 
-PARTS = {"speed": speed.measure}
+PARTS = {"speed": speed.measure, "memory": memory.measure, "bounds": bounds.measure}
 PROCESSORS = 2
 
 
@@ -22,8 +24,11 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=[], help=f"{', '.join(PARTS)} [default: all of them]")
     parser.add_argument("--hapax", required=True, type=Path, help="the program hapax")
     parser.add_argument("--loadtest", required=True, type=Path, help="the program hapax-loadtest")
-    parser.add_argument("--server", default="redis-server", help="the server of the cluster's nodes [default: redis-server]")
+    parser.add_argument(
+        "--server", default="redis-server", help="the server of the cluster's nodes [default: redis-server]"
+    )
     parser.add_argument("--documents", type=int, default=100_000, help="stored documents [default: 100000]")
+    parser.add_argument("--valkey", help="a valkey-server, to measure memory with it, too [default: leave it out]")
     parser.add_argument("--million", action="store_true", help="measure with a million documents, too; this takes long")
     parser.add_argument("--seconds", type=int, default=4, help="seconds of each measurement [default: 4]")
     parser.add_argument("--rounds", type=int, default=3, help="[default: 3]")

@@ -20,7 +20,9 @@ class Bar:
 
     @property
     def is_missed(self) -> bool:
-        return (self.least is not None and self.value < self.least) or (self.most is not None and self.value > self.most)
+        return (self.least is not None and self.value < self.least) or (
+            self.most is not None and self.value > self.most
+        )
 
     def row(self) -> list[str]:
         form = self.form

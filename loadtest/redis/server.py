@@ -1,7 +1,9 @@
 """A hapax in front of a cluster, and the requests that are sent to it."""
 
 import http.client
+import itertools
 import json
+import os
 import random
 import re
 import signal
@@ -33,6 +35,7 @@ class Texts:
             with path.open("wb") as file:
                 subprocess.run([loadtest, "bodies", kind, "--count", str(count)], stdout=file, check=True)
         self.pieces = self.pieces_file.read_bytes().splitlines()
+        self.to_check = Requests(f"{DOCUMENTS}/check", ["lines", self.checks_file, LINE_BYTES])
 
     def documents(self, seed: str, count: int) -> list[bytes]:
         """Returns texts that consist of ten random pieces each, as `send.lua` makes them."""
@@ -41,13 +44,28 @@ class Texts:
 
     def checks(self, count: int) -> list[bytes]:
         with self.checks_file.open("rb") as file:
-            return [json.loads(line)["text"].encode() for _, line in zip(range(count), file)]
+            return [json.loads(line)["text"].encode() for line in itertools.islice(file, count)]
+
+
+@dataclass
+class Requests:
+    """What wrk sends: the lines of a file, or documents that it makes of pieces in a file and that get new ids."""
+
+    path: str
+    tail: list[str | int | Path]
+
+    @classmethod
+    def of_text(cls, text: str, file: Path) -> "Requests":
+        """Checks of one text."""
+        file.write_text(json.dumps({"text": text}).ljust(LINE_BYTES - 1) + "\n")
+        return cls(f"{DOCUMENTS}/check", ["lines", file, LINE_BYTES])
 
 
 @dataclass
 class Load:
     """What wrk measured."""
 
+    good: int
     rate: float
     p50_ms: float
     p99_ms: float
@@ -86,6 +104,9 @@ class Hapax:
     def documents(self) -> int:
         return json.loads(self.call("GET", DOCUMENTS))["documents"]
 
+    def check(self, text: str) -> dict:
+        return json.loads(self.call("POST", f"{DOCUMENTS}/check", json.dumps({"text": text}).encode()))
+
     def bulk(self, lines: list[bytes]) -> None:
         """Inserts documents by one bulk request. All must be new."""
         body = b"\n".join(lines)
@@ -100,7 +121,7 @@ class Hapax:
         before = f"https://example.org/{self.sent:07}/".ljust(id_bytes - 12, "-")
         ids = (f"{before}{number:012}" for number in range(count))
         made = texts.documents(f"bulk {self.sent}", count)
-        return [b'{"id":"%s","text":"%s"}' % (id.encode(), text) for id, text in zip(ids, made)]
+        return [b'{"id":"%s","text":"%s"}' % (id.encode(), text) for id, text in zip(ids, made, strict=True)]
 
     def load(self, texts: Texts, count: int, id_bytes: int = 50) -> None:
         """Stores documents as fast as possible."""
@@ -111,23 +132,26 @@ class Hapax:
     def insert(self, texts: Texts, connections: int, seconds: float) -> Load:
         self.sent += 1
         before = self.documents()
-        tail = ["pieces", texts.pieces_file, PIECE_BYTES, f"https://example.org/w{self.sent:06}/".ljust(38, "-")]
-        load, answers = self.wrk(f"{DOCUMENTS}/documents", tail, connections, seconds)
-        self.wait_until_stored(before + answers)
+        prefix = f"https://example.org/w{self.sent:06}/".ljust(38, "-")
+        requests = Requests(f"{DOCUMENTS}/documents", ["pieces", texts.pieces_file, PIECE_BYTES, prefix])
+        load = self.send(requests, connections, seconds)
+        self.wait_until_stored(before + load.good)
         return load
 
-    def check(self, texts: Texts, connections: int, seconds: float) -> Load:
-        return self.wrk(f"{DOCUMENTS}/check", ["lines", texts.checks_file, LINE_BYTES], connections, seconds)[0]
-
-    def wrk(self, path: str, tail: list, connections: int, seconds: float) -> tuple[Load, int]:
+    def send(self, requests: Requests, connections: int, seconds: float, pause_ms: float | None = None) -> Load:
+        """Sends requests on several connections. With a pause, a connection waits so long on average before each."""
         command = ["wrk", "-t1", "--latency", "--timeout", "30s", f"-c{connections}", f"-d{seconds}s", "-s", SEND]
-        command += [f"http://{self.address}", "--", path, *tail]
-        out = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True).stdout
-        if "Socket errors" in out or "Non-2xx" in out:
-            sys.exit(f"{path} had errors:\n{out}")
-        requests, taken, unit = re.search(r"(\d+) requests in ([\d.]+)(s|m)", out).groups()
-        rate = int(requests) / (float(taken) * (60 if unit == "m" else 1))
-        return Load(rate, latency_ms(out, "50"), latency_ms(out, "99")), int(requests)
+        command += [f"http://{self.address}", "--", requests.path, *requests.tail]
+        environment = {**os.environ, **({"HAPAX_PAUSE_MS": str(pause_ms)} if pause_ms else {})}
+        run = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True, env=environment)
+        sent, taken, unit = re.search(r"(\d+) requests in ([\d.]+)(s|m)", run.stdout).groups()
+        refused = re.search(r"Non-2xx or 3xx responses: (\d+)", run.stdout)
+        # An overloaded server refuses some requests. Only good answers count.
+        good = int(sent) - (int(refused[1]) if refused else 0)
+        if "Socket errors" in run.stdout or good < 0.95 * int(sent):
+            sys.exit(f"{requests.path} had errors:\n{run.stdout}")
+        rate = good / (float(taken) * (60 if unit == "m" else 1))
+        return Load(good, rate, latency_ms(run.stdout, "50"), latency_ms(run.stdout, "99"))
 
     def wait_until_stored(self, count: int) -> None:
         """Waits until the server has counted all good answers. It counts in the background."""

@@ -124,6 +124,6 @@ class Sketches:
         return self.each(clients, "insert", time.monotonic() + 0.1, seconds)
 
     def stop(self) -> None:
-        for connection, process in zip(self.connections, self.processes):
+        for connection, process in zip(self.connections, self.processes, strict=True):
             connection.send(None)
             process.join(60)

@@ -45,8 +45,10 @@ class Side:
         if row == BULK:
             rate = self.bulk()
         else:
-            send = self.hapax.insert if row in (INSERTS, ONE_INSERT) else self.hapax.check
-            load = send(self.texts, connections, self.seconds)
+            if row in (INSERTS, ONE_INSERT):
+                load = self.hapax.insert(self.texts, connections, self.seconds)
+            else:
+                load = self.hapax.send(self.texts.to_check, connections, self.seconds)
             self.loads.setdefault(row, []).append(load)
             rate = load.rate
         self.rates.setdefault(row, []).append(rate)
@@ -61,8 +63,8 @@ class Side:
         return count / (time.monotonic() - begun)
 
     def latency(self, row: str) -> str:
-        loads = self.loads[row]
-        return f"{statistics.median(load.p50_ms for load in loads):.2f}, {statistics.median(load.p99_ms for load in loads):.2f}"
+        medians = (statistics.median(getattr(load, name) for load in self.loads[row]) for name in ("p50_ms", "p99_ms"))
+        return ", ".join(f"{median:.2f}" for median in medians)
 
 
 class Rival:
@@ -142,13 +144,14 @@ def results(sides: list[Side], rival: Rival) -> str:
 
 
 def ratios(over: list[float], under: list[float]) -> list[float]:
-    return [one / other for one, other in zip(over, under)]
+    return [one / other for one, other in zip(over, under, strict=True)]
 
 
 def verdicts(sides: list[Side], rival: Rival) -> list[Bar]:
     first = sides[0].rates
     made = [
-        Bar(f"{row}: hapax over datasketch", ratios(first[row], rival.best(row)[1]), least=TIMES) for row in (INSERTS, CHECKS)
+        Bar(f"{row}: hapax over datasketch", ratios(first[row], rival.best(row)[1]), least=TIMES)
+        for row in (INSERTS, CHECKS)
     ]
     made.append(Bar("a bulk request over 64 clients", ratios(first[BULK], first[INSERTS]), least=1))
     for side in sides[1:]:
