@@ -207,7 +207,7 @@ bench-http: pgo ## compare requests a second with those of a bare server, and of
 	python3 loadtest/compare/run.py --hapax target/pgo/hapax --plain target/release/hapax --loadtest target/release/hapax-loadtest \
 		--peers target/compare/release --python $(COMPARE_PYTHON) $(COMPARE_OPTIONS)
 
-# By hand: make bench-redis REDIS_OPTIONS='speed --documents 3000 --seconds 1'
+# By hand: make bench-redis REDIS_OPTIONS='speed --large 1000000'
 REDIS_OPTIONS ?=
 REDIS_PYTHON = target/tools-bench-redis/bin/python
 bench-redis: $(VALKEY) ## compare hapax on a Redis Cluster with datasketch on one Redis, and measure memory and long keys

@@ -29,7 +29,7 @@ def main() -> None:
     )
     parser.add_argument("--documents", type=int, default=100_000, help="stored documents [default: 100000]")
     parser.add_argument("--valkey", help="a valkey-server, to measure memory with it, too [default: leave it out]")
-    parser.add_argument("--million", action="store_true", help="measure with a million documents, too; this takes long")
+    parser.add_argument("--large", type=int, metavar="N", help="also with N stored documents; a million takes long")
     parser.add_argument("--seconds", type=int, default=4, help="seconds of each measurement [default: 4]")
     parser.add_argument("--rounds", type=int, default=3, help="[default: 3]")
     options = parser.parse_args()

@@ -26,7 +26,6 @@ PIPELINE = 10_000
 # pauses of a connection.
 OTHERS, OTHERS_PAUSE_MS = 16, 32
 SAME, SAME_PAUSE_MS = 4, 80
-COLUMNS = (("rate", ",.0f"), ("p50_ms", ".2f"), ("p99_ms", ".2f"))
 # p99 may be so many times as long.
 TIMES = 2
 
@@ -135,11 +134,11 @@ def results(p99: dict[tuple[bool, bool], list[Load]]) -> list[Bar]:
     for (long, asked), loads in sorted(p99.items()):
         what = f"{POSTINGS:,} postings" if long else "a few postings"
         of = "of others and of the document" if asked else "of others"
-        cells = [median_and_spread([getattr(load, name) for load in loads], form) for name, form in COLUMNS]
-        rows.append([what, of, *cells])
+        times = [median_and_spread([load.ms[percent] for load in loads], ".2f") for percent in (50, 99)]
+        rows.append([what, of, median_and_spread([load.rate for load in loads]), *times])
     for asked, what in ((False, "only others are checked"), (True, "the document is checked, too")):
         pairs = zip(p99[True, asked], p99[False, asked], strict=True)
-        ratios = [long.p99_ms / short.p99_ms for long, short in pairs]
+        ratios = [long.ms[99] / short.ms[99] for long, short in pairs]
         made.append(Bar(f"p99 of checks with a long key, {what}", ratios, most=TIMES))
     head = ["the key has", "checks", "checks of others a second", "p50 (ms)", "p99 (ms)"]
     print(f"{table(head, rows, words=2)}\n\n{bars(made)}\n", flush=True)

@@ -9,7 +9,6 @@ from nodes import Cluster
 from report import Bar, bars, table
 from server import Hapax, Texts
 
-MILLION = 1_000_000
 # As in src/redis/keys.rs.
 GROUP = 48
 # The default of Redis and Valkey.
@@ -53,7 +52,7 @@ def measure(options: argparse.Namespace, texts: Texts) -> list[Bar]:
     rows, made = [], []
     for server in filter(None, (options.server, options.valkey)):
         runs = [(case, options.documents) for case in CASES]
-        runs += [(case, MILLION) for case in AS_EXPECTED] if options.million else []
+        runs += [(case, options.large) for case in AS_EXPECTED] if options.large else []
         for case, documents in runs:
             expected = int(documents / case.stored)
             taken = load(options, texts, server, case, documents)
