@@ -1,6 +1,6 @@
-"""Measures hapax in front of a Redis Cluster: speed beside datasketch, memory, and the effect of a long key.
+"""Measures hapax in front of a Redis Cluster: speed compared with datasketch, memory, and the effect of a long key.
 
-All servers and clients run on the same two processors. `make bench-redis` installs what this needs.
+All servers and clients run on the same two processors. `make bench-redis` installs the libraries that this needs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> None:
             sys.exit(f"{program} is missing; install it with the system's packages")
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
-    # What this program starts inherits the processors.
+    # The programs that this one starts inherit the processors.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:PROCESSORS])
     options.work = Path(tempfile.mkdtemp(prefix="hapax-redis-", dir=os.environ.get("HAPAX_BENCH_DIR")))
     try:

@@ -1,4 +1,4 @@
-"""The Redis and Valkey nodes of a benchmark, and when they have come to rest."""
+"""The Redis and Valkey nodes of a benchmark, and a wait until they have no work left."""
 
 import socket
 import subprocess
@@ -11,8 +11,8 @@ import redis
 CONTRIB = Path(__file__).resolve().parents[2] / "contrib" / "redis-cluster"
 # A busy node must not be taken for a dead one.
 NODE_TIMEOUT_MS = 15_000
-# How long nodes may need to come to rest.
-REST_MAX_S = 300
+# Nodes may need so long to finish their work.
+SETTLE_MAX_S = 300
 
 
 class Nodes:
@@ -26,7 +26,7 @@ class Nodes:
     def wait_until_settled(self) -> None:
         """Waits until all nodes and replicas have the same writes, and no node writes a file."""
         before = None
-        for _ in range(REST_MAX_S * 2):
+        for _ in range(SETTLE_MAX_S * 2):
             infos = [node.info("everything") for node in self.all]
             offsets = [info["master_repl_offset"] for info in infos]
             calm = all(is_calm(info) for info in infos) and offsets == before
@@ -34,7 +34,7 @@ class Nodes:
                 return
             before = offsets
             time.sleep(0.5)
-        sys.exit(f"the nodes have not come to rest in {REST_MAX_S} s")
+        sys.exit(f"the nodes have not finished their work in {SETTLE_MAX_S} s")
 
     def used_memory(self) -> int:
         return sum(node.info("memory")["used_memory"] for node in self.primaries)

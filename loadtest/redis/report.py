@@ -1,4 +1,4 @@
-"""What a benchmark prints: tables, and ratios with their bars."""
+"""The output of a benchmark: tables, and figures with their bars."""
 
 import statistics
 from dataclasses import dataclass

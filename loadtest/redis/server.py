@@ -49,7 +49,7 @@ class Texts:
 
 @dataclass
 class Requests:
-    """What wrk sends: the lines of a file, or documents that it makes of pieces in a file and that get new ids."""
+    """The requests that wrk sends: the lines of a file, or documents that it makes of pieces in a file and that get new ids."""
 
     path: str
     tail: list[str | int | Path]

@@ -24,7 +24,7 @@ def shingles(text: bytes) -> list[bytes]:
 
 @dataclass
 class Client:
-    """What a process has."""
+    """The state of one process."""
 
     number: int
     port: int
@@ -107,7 +107,7 @@ class Sketches:
             self.connections.append(ours)
 
     def each(self, clients: int, name: str, *arguments: object) -> float:
-        """Lets some processes do the same, and returns the sum of what they return."""
+        """Lets some processes do the same, and returns the sum of their results."""
         for connection in self.connections[:clients]:
             connection.send((name, arguments))
         return sum(connection.recv() for connection in self.connections[:clients])

@@ -26,7 +26,7 @@ SLOWER = 1.5
 
 
 class Side:
-    """A hapax with a cluster of its own, and what was measured with it."""
+    """A hapax with a cluster of its own, and its figures."""
 
     def __init__(self, stack: ExitStack, options: argparse.Namespace, texts: Texts, documents: int) -> None:
         self.texts, self.seconds = texts, options.seconds
@@ -87,7 +87,7 @@ def node_s(node: redis.Redis) -> float:
 
 
 class Rival:
-    """datasketch, and what was measured with each number of processes."""
+    """datasketch, and its figures for each number of processes."""
 
     def __init__(self, stack: ExitStack, options: argparse.Namespace, texts: Texts) -> None:
         self.seconds = options.seconds
