@@ -6,6 +6,7 @@ All servers and clients run on the same two processors. `make bench-redis` insta
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -38,6 +39,8 @@ def main() -> None:
             sys.exit(f"{program} is missing; install it with the system's packages")
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(unknown)}; the parts are {', '.join(PARTS)}")
+    # So that SIGTERM also ends the nodes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     # The programs that this one starts inherit the processors.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:PROCESSORS])
     options.work = Path(tempfile.mkdtemp(prefix="hapax-redis-", dir=os.environ.get("HAPAX_BENCH_DIR")))
