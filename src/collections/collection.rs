@@ -10,15 +10,19 @@ use super::{
     Description, DocumentsPage, GoldenReport, HotBucket, InsertOptions, ListedJob, PrepareOptions, Prepared, Purpose,
     Result, Settings, TextSigner,
 };
-use crate::cpu::WhenFull;
+use crate::cpu::{self, WhenFull};
 use crate::engine::LocalCollection;
 use crate::extract::Page;
-use crate::redis::RedisCollection;
+use crate::redis::{self, AT_ONCE, RedisCollection};
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Merge,
     OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, Verdict,
 };
 use hapax_core::IllFormed;
+
+/// The order of the documents of one request, which are inserted or deleted one after another. In a cluster, documents
+/// that have nothing in common are worked on at once.
+pub struct Turns(Option<redis::Turns>);
 
 /// An open collection. Cloning is cheap.
 #[derive(Clone)]
@@ -30,6 +34,14 @@ pub enum Collection {
 }
 
 impl Collection {
+    /// Begins a request with several documents.
+    pub fn turns(&self) -> Turns {
+        match self {
+            Self::Local(_) => Turns(None),
+            Self::Redis(_) => Turns(Some(redis::Turns::new())),
+        }
+    }
+
     pub fn name(&self) -> &CollectionName {
         match self {
             Self::Local(collection) => collection.name(),
@@ -161,11 +173,59 @@ impl Collection {
         }
     }
 
+    /// Does the same as [`insert_within`](Self::insert_within) for the next document of a request with several. In a
+    /// cluster, the decision may be made later, after those of all earlier documents of the request that share a band or
+    /// the id.
+    pub async fn insert_in_turn(
+        &self,
+        turns: &Turns,
+        id: DocId,
+        attached: Attached,
+        prepared: Prepared,
+        options: InsertOptions,
+        bytes_max: usize,
+    ) -> Result<Pending<Verdict>> {
+        match (self, &turns.0) {
+            (Self::Redis(collection), Some(turns)) => {
+                let task = collection.insert_in_turn(turns, id, attached, prepared, options, bytes_max);
+                Ok(Pending::in_turn(task, bytes_max))
+            }
+            _ => self.insert_within(id, attached, prepared, options, bytes_max).await,
+        }
+    }
+
     /// Deletes an id. The answer says whether the id was stored.
     pub async fn delete(&self, id: DocId) -> Result<Pending<bool>> {
         match self {
             Self::Local(collection) => collection.delete(id).await.map(Pending::from),
             Self::Redis(collection) => collection.delete(id).await.map(Pending::durable),
+        }
+    }
+
+    /// Does the same as [`delete`](Self::delete) for the next id of a request with several; see
+    /// [`insert_in_turn`](Self::insert_in_turn).
+    pub async fn delete_in_turn(&self, turns: &Turns, id: DocId) -> Result<Pending<bool>> {
+        match (self, &turns.0) {
+            (Self::Redis(collection), Some(turns)) => Ok(Pending::in_turn(collection.delete_in_turn(turns, id), 0)),
+            _ => self.delete(id).await,
+        }
+    }
+
+    /// Returns how many documents of one request are inserted or deleted at once; `None`: one after another.
+    pub fn writes_at_once(&self) -> Option<usize> {
+        match self {
+            Self::Local(_) => None,
+            Self::Redis(_) => Some(AT_ONCE),
+        }
+    }
+
+    /// Returns how many documents of one request should be looked up at once.
+    pub fn lookups_at_once(&self) -> usize {
+        match self {
+            // Enough to keep all cores busy, even if the first lookup takes long.
+            Self::Local(_) => 2 * cpu::cores(),
+            // Each lookup waits for the network.
+            Self::Redis(_) => AT_ONCE,
         }
     }
 

@@ -1,23 +1,35 @@
-//! A decision that is not durable yet.
+//! A decision that is not durable yet, or has not even been made.
 
 use std::borrow::Borrow;
 
-use super::Result;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{CollectionError, Result};
 use crate::engine::Ticket;
 use crate::types::{LookupTimes, Verdict};
 
-/// An answer whose decision is made. It is returned when everything that it depends on is durable.
+/// An answer that is on its way. It is returned when everything that it depends on is durable.
 pub struct Pending<T>(PendingKind<T>);
 
 enum PendingKind<T> {
     Local(Ticket<T>),
     /// The decision is durable already.
     Durable(T),
+    /// A task makes the decision, in its turn. It ends with this value, unless it has begun to store something.
+    InTurn {
+        task: AbortOnDropHandle<Result<T>>,
+        /// The largest possible size of the answer as JSON, in bytes.
+        json_bytes_max: usize,
+    },
 }
 
 impl<T> Pending<T> {
     pub(super) fn durable(answer: T) -> Self {
         Self(PendingKind::Durable(answer))
+    }
+
+    pub(super) fn in_turn(task: AbortOnDropHandle<Result<T>>, json_bytes_max: usize) -> Self {
+        Self(PendingKind::InTurn { task, json_bytes_max })
     }
 
     /// Waits until everything that the answer depends on is durable. An error means that the decision was undone or may
@@ -26,6 +38,7 @@ impl<T> Pending<T> {
         match self.0 {
             PendingKind::Local(ticket) => ticket.wait().await,
             PendingKind::Durable(answer) => Ok(answer),
+            PendingKind::InTurn { task, .. } => task.await.unwrap_or_else(|_| Err(CollectionError::closed())),
         }
     }
 
@@ -37,6 +50,7 @@ impl<T> Pending<T> {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.json_bytes(),
             PendingKind::Durable(answer) => answer.borrow().bytes(),
+            PendingKind::InTurn { json_bytes_max, .. } => *json_bytes_max,
         }
     }
 
@@ -48,6 +62,7 @@ impl<T> Pending<T> {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.value().borrow().times,
             PendingKind::Durable(answer) => answer.borrow().times,
+            PendingKind::InTurn { .. } => LookupTimes::default(),
         }
     }
 
@@ -57,7 +72,7 @@ impl<T> Pending<T> {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.at().0,
             // A Redis cluster has no common order of commits.
-            PendingKind::Durable(_) => 0,
+            PendingKind::Durable(_) | PendingKind::InTurn { .. } => 0,
         }
     }
 }

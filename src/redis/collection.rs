@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::call::call;
 use super::cluster::Cluster;
 use super::drive::Driver;
-use super::keys::Keys;
+use super::keys::{Keys, Posting};
 use super::protocol::{Checked, Inserted, Ref, Reply, Step, rest_of};
 use super::record::{FirstVerdict, Judged, Stored, candidates, ranked};
+use super::turns::{Turn, Turns};
 use super::wire::Wire;
 use crate::cpu::WhenFull;
 use crate::extract::Page;
@@ -29,6 +32,8 @@ use crate::verdicts::{
 };
 use hapax_core::{IllFormed, tuning};
 
+/// The number of documents of streams that a collection inserts or deletes at once, and of lookups of one stream.
+pub const AT_ONCE: usize = 128;
 /// How often an insertion begins again with another number before it is refused.
 const ATTEMPTS: usize = 8;
 /// The number of document numbers that a server reserves at a time.
@@ -51,6 +56,8 @@ pub struct RedisCollection {
     numbers: Mutex<VecDeque<u64>>,
     /// The number of documents, as the cluster counted them last.
     documents: AtomicU64,
+    /// The places for documents of streams.
+    places: Arc<Semaphore>,
 }
 
 /// What a collection needs of its store.
@@ -71,7 +78,8 @@ impl RedisCollection {
         recorder::admit(label::COLLECTION, name.as_str());
         let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
         let (numbers, documents) = Default::default();
-        Self { name, created, settings, terms, preparer, cluster, keys, limits, acks, numbers, documents }
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        Self { name, created, settings, terms, preparer, cluster, keys, limits, acks, numbers, documents, places }
     }
 
     pub fn name(&self) -> &CollectionName {
@@ -118,12 +126,14 @@ impl RedisCollection {
         refuse(options.payload_digest.is_some(), "payload digests")?;
         let threshold = options.threshold.unwrap_or(self.settings.threshold);
         let (made, shingles) = prepared.into_parts();
-        let held = match &id {
-            Some(id) => self.find(id).await?,
-            None => None,
+        let holder = async {
+            match &id {
+                Some(id) => self.find(id).await,
+                None => Ok(None),
+            }
         };
         let Some(made) = made else {
-            let replaced = held.map(|held| held.stored.first_seen);
+            let replaced = holder.await?.map(|held| held.stored.first_seen);
             let verdict = empty_verdict(id, Outcome::Checked, threshold, replaced);
             self.count("check", &verdict);
             return Ok(verdict);
@@ -133,7 +143,8 @@ impl RedisCollection {
             ..self.judged(&made, None)
         };
         let mut driver = Driver::new(self.cluster.clone(), self.wire(&query, None));
-        let checked = driver.check(query.clone()).await.map_err(|failure| failure.told(false))?;
+        let lookup = async { driver.check(query.clone()).await.map_err(|failure| failure.told(false)) };
+        let (held, checked) = tokio::try_join!(holder, lookup)?;
         let asked =
             Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata: false, threshold };
         let mut verdict = self.verdict(&query, (checked, driver.unread()), id, asked, shingles, held.as_ref());
@@ -175,6 +186,51 @@ impl RedisCollection {
         self.count("insert", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
+    }
+
+    /// Inserts the next document of a request with several, in a task. It waits for earlier documents of the request that
+    /// share a band or the id. It ends with the task, unless it has begun.
+    pub fn insert_in_turn(
+        self: &Arc<Self>,
+        turns: &Turns,
+        id: DocId,
+        attached: Attached,
+        prepared: Prepared,
+        options: InsertOptions,
+        bytes_max: usize,
+    ) -> AbortOnDropHandle<Result<Verdict>> {
+        let shares = prepared.made().map(|made| self.postings(made)).unwrap_or_default();
+        let keys = shares.into_iter().map(|Posting { key, score, .. }| (key, score));
+        let turn = turns.take(keys.chain([self.key_of_turn(&id)]));
+        let this = Arc::clone(self);
+        self.in_turn(turn, async move { this.insert_within(id, attached, prepared, options, bytes_max).await })
+    }
+
+    /// Deletes the next id of a request with several, in a task; see [`insert_in_turn`](Self::insert_in_turn).
+    pub fn delete_in_turn(self: &Arc<Self>, turns: &Turns, id: DocId) -> AbortOnDropHandle<Result<bool>> {
+        let turn = turns.take([self.key_of_turn(&id)].into_iter());
+        let this = Arc::clone(self);
+        self.in_turn(turn, async move { this.delete(id).await })
+    }
+
+    fn key_of_turn(&self, id: &DocId) -> (Vec<u8>, u32) {
+        let (key, field) = self.keys.id(id);
+        ([&key[..], &field].concat(), 0)
+    }
+
+    fn in_turn<T: Send + 'static>(
+        &self,
+        turn: Turn,
+        operation: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> AbortOnDropHandle<Result<T>> {
+        let places = Arc::clone(&self.places);
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            turn.comes().await;
+            let _place = places.acquire_owned().await;
+            let done = operation.await;
+            drop(turn);
+            done
+        }))
     }
 
     async fn insert(&self, id: DocId, body: Judged, asked: Asked, options: InsertOptions) -> Result<Verdict> {
@@ -378,6 +434,10 @@ impl RedisCollection {
             verdict: None,
         };
         Judged { stored: Arc::new(stored), terms: self.terms, shape: self.preparer.shape(), limit }
+    }
+
+    fn postings(&self, made: &Made) -> Vec<Posting> {
+        self.keys.postings((self.settings.banding, self.preparer.shape()), &made.signature, made.content)
     }
 
     fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {

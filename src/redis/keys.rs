@@ -4,6 +4,7 @@
 use hapax_core::{Banding, ContentHash, SignatureShape};
 use sha2::{Digest, Sha256};
 
+use super::cluster::Cluster;
 use super::protocol::Ref;
 use crate::types::DocId;
 
@@ -26,6 +27,7 @@ pub(super) struct Keys {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Posting {
     pub key: Vec<u8>,
+    pub slot: u16,
     pub score: u32,
 }
 
@@ -72,7 +74,8 @@ impl Keys {
 
     fn posting(&self, kind: &str, key: u64) -> Posting {
         let score = (key << self.group_bits >> (u64::BITS - SCORE_BITS)) as u32;
-        Posting { key: format!("{}:{kind}.{:x}", self.prefix, self.group(key)).into_bytes(), score }
+        let key = format!("{}:{kind}.{:x}", self.prefix, self.group(key)).into_bytes();
+        Posting { slot: Cluster::slot_of(&key), key, score }
     }
 
     fn group(&self, key: u64) -> u64 {

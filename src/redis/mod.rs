@@ -16,7 +16,9 @@ mod keys;
 mod protocol;
 mod record;
 mod store;
+mod turns;
 mod wire;
 
-pub use collection::RedisCollection;
+pub use collection::{AT_ONCE, RedisCollection};
 pub use store::RedisStore;
+pub use turns::Turns;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use hapax_core::SignatureShape;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::cluster::{Call, Cluster, Request, Response, Script};
 use super::failure::Failure;
@@ -103,19 +103,12 @@ impl Wire {
 
     /// Returns the request for the newest postings of a band that has more than are read, and for their number.
     pub(super) fn rest_of_band(&self, band: Band) -> Request {
-        let Posting { key, score } = self.posting(band);
-        let mut newest = redis::cmd("ZRANGE");
-        newest
-            .arg(key)
-            .arg(*score)
-            .arg(*score)
-            .arg("BYSCORE")
-            .arg("REV")
-            .arg("LIMIT")
-            .arg(0)
-            .arg(self.postings_max / 2);
-        let count = redis::cmd("ZCOUNT").arg(key).arg(*score).arg(*score).to_owned();
-        Request { slot: Cluster::slot_of(key), calls: vec![Call::Plain(newest), Call::Plain(count)], waits: false }
+        let Posting { key, slot, score } = self.posting(band);
+        let mut newest = command("ZRANGE", key, 8);
+        newest.arg(*score).arg(*score).arg("BYSCORE").arg("REV").arg("LIMIT").arg(0).arg(self.postings_max / 2);
+        let mut count = command("ZCOUNT", key, 2);
+        count.arg(*score).arg(*score);
+        Request { slot: *slot, calls: vec![Call::Plain(newest), Call::Plain(count)], waits: false }
     }
 
     /// Replaces the newer half of `found`, which has too many postings, with the newest ones. Returns how many postings
@@ -132,12 +125,39 @@ impl Wire {
 
     /// Returns the request for a step.
     pub(super) fn request(&self, step: &Step<Judged>) -> Request {
-        let (key, calls) = match &step.command {
+        let waits = step.waits && self.acks > 0;
+        let (slot, calls) = match &step.command {
+            Command::Probe { band } => {
+                let posting = self.posting(*band);
+                (posting.slot, vec![self.read(posting)])
+            }
+            Command::Post { band, at, again } => {
+                let posting = self.posting(*band);
+                (posting.slot, vec![post(posting, *at, *again), self.read(posting)])
+            }
+            Command::Unpost { band, at } => {
+                let Posting { key, slot, .. } = self.posting(*band);
+                let mut remove = command("ZREM", key, 1);
+                remove.arg(at.0);
+                (*slot, vec![Call::Plain(remove)])
+            }
+            other => {
+                let (key, call) = self.request_of_one(other);
+                (Cluster::slot_of(&key), vec![call])
+            }
+        };
+        Request { slot, calls, waits }
+    }
+
+    /// Returns the key and the call of a command on a record or an id.
+    fn request_of_one(&self, step: &Command<Judged>) -> (Vec<u8>, Call) {
+        match step {
             Command::Create { at, head, body } => {
                 let value = [&head_bytes(*head)[..], &body.stored.to_bytes()].concat();
                 let key = self.keys.record(*at);
-                let set = redis::cmd("SET").arg(&key).arg(value).arg("NX").arg("GET").to_owned();
-                (key, vec![Call::Plain(set)])
+                let mut set = Cmd::with_capacity(5, 16 + key.len() + value.len());
+                set.arg("SET").arg(&key).arg(value).arg("NX").arg("GET");
+                (key, Call::Plain(set))
             }
             Command::Swap { at, from, to } => {
                 let from = from.map(head_bytes);
@@ -147,7 +167,11 @@ impl Wire {
             Command::Keep { at, from, to, tail } => {
                 scripted(&KEEP, self.keys.record(*at), &[&head_bytes(*from), &head_bytes(*to), tail])
             }
-            Command::Read { at } => plain("GET", self.keys.record(*at)),
+            Command::Read { at } => {
+                let key = self.keys.record(*at);
+                let get = command("GET", &key, 0);
+                (key, Call::Plain(get))
+            }
             Command::Remove { at, head } => scripted(&REMOVE, self.keys.record(*at), &[&head_bytes(*head)]),
             Command::Claim { from, to } => {
                 let (key, field) = self.id.clone().expect("only a document with an id claims it");
@@ -159,39 +183,23 @@ impl Wire {
             }
             Command::Holder => {
                 let (key, field) = self.id.clone().expect("only a document with an id is looked for by it");
-                let get = redis::cmd("HGET").arg(&key).arg(&field).to_owned();
-                (key, vec![Call::Plain(get)])
+                let mut get = command("HGET", &key, 1);
+                get.arg(&field);
+                (key, Call::Plain(get))
             }
-            Command::Probe { band } => {
-                let posting = self.posting(*band);
-                (posting.key.clone(), vec![self.read(posting)])
+            Command::Probe { .. } | Command::Post { .. } | Command::Unpost { .. } => {
+                unreachable!("postings have requests of their own")
             }
-            Command::Post { band, at, again } => {
-                let Posting { key, score } = self.posting(*band);
-                let write = if *again {
-                    let args = vec![score.to_string().into(), at.0.to_string().into()];
-                    Call::Script { script: &POST_AGAIN, key: key.clone(), args }
-                } else {
-                    Call::Plain(redis::cmd("ZADD").arg(key).arg(*score).arg(at.0).to_owned())
-                };
-                (key.clone(), vec![write, self.read(self.posting(*band))])
-            }
-            Command::Unpost { band, at } => {
-                let key = self.posting(*band).key.clone();
-                let remove = redis::cmd("ZREM").arg(&key).arg(at.0).to_owned();
-                (key, vec![Call::Plain(remove)])
-            }
-        };
-        Request { slot: Cluster::slot_of(&key), calls, waits: step.waits && self.acks > 0 }
+        }
     }
 
     fn posting(&self, band: Band) -> &Posting {
         &self.postings[usize::from(band.0)]
     }
 
-    fn read(&self, Posting { key, score }: &Posting) -> Call {
-        let mut range = redis::cmd("ZRANGE");
-        range.arg(key).arg(*score).arg(*score).arg("BYSCORE").arg("LIMIT").arg(0).arg(self.postings_max + 1);
+    fn read(&self, Posting { key, score, .. }: &Posting) -> Call {
+        let mut range = command("ZRANGE", key, 6);
+        range.arg(*score).arg(*score).arg("BYSCORE").arg("LIMIT").arg(0).arg(self.postings_max + 1);
         Call::Plain(range)
     }
 
@@ -250,14 +258,27 @@ impl Wire {
     }
 }
 
-fn plain(name: &str, key: Vec<u8>) -> (Vec<u8>, Vec<Call>) {
-    let command = redis::cmd(name).arg(&key).to_owned();
-    (key, vec![Call::Plain(command)])
+/// Begins a command on a key. It will have as many more arguments.
+fn command(name: &str, key: &[u8], more: usize) -> Cmd {
+    // A number of postings or a score has at most ten digits.
+    let mut cmd = Cmd::with_capacity(2 + more, name.len() + key.len() + 10 * more);
+    cmd.arg(name).arg(key);
+    cmd
 }
 
-fn scripted(script: &'static Script, key: Vec<u8>, arguments: &[&[u8]]) -> (Vec<u8>, Vec<Call>) {
+fn post(Posting { key, score, .. }: &Posting, at: Ref, again: bool) -> Call {
+    if again {
+        let args = vec![score.to_string().into(), at.0.to_string().into()];
+        return Call::Script { script: &POST_AGAIN, key: key.clone(), args };
+    }
+    let mut add = command("ZADD", key, 2);
+    add.arg(*score).arg(at.0);
+    Call::Plain(add)
+}
+
+fn scripted(script: &'static Script, key: Vec<u8>, arguments: &[&[u8]]) -> (Vec<u8>, Call) {
     let args = arguments.iter().map(|argument| argument.to_vec()).collect();
-    (key.clone(), vec![Call::Script { script, key, args }])
+    (key.clone(), Call::Script { script, key, args })
 }
 
 fn head_bytes(Head { state, token }: Head) -> [u8; HEAD_BYTES] {

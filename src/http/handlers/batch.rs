@@ -14,7 +14,7 @@ use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::{VerdictBody, text};
 use crate::http::error::{Problem, ProblemBody};
 use crate::http::json::{self, Object};
-use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
+use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation};
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
@@ -60,12 +60,11 @@ pub async fn batch(
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, asked.as_ref(), bytes))?;
     // Reserves memory for the answers. They may repeat ids and field names as the client sent them.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max(asked.as_ref()))?;
-    let checks = matches!(op, Operation::Check(_));
     let work = DocumentWork::of_request(&state, caller, collection.clone(), op, invalid, room.json_bytes_max());
     let work = work.asking(&state, asked);
-    // Checks run concurrently, and their answers are counted only later, one after another. So each of the concurrent
-    // checks gets an equal part of the limit.
-    let beside = if checks { ahead().min(documents.len()).max(1) } else { 1 };
+    // The answers of concurrent documents are counted only later, one after another. So each of these documents gets an
+    // equal part of the limit.
+    let beside = work.at_once().min(documents.len()).max(1);
     let answer_bytes_max = room.json_bytes_max() / beside;
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
     let inputs = documents.into_iter().map(input);

@@ -18,4 +18,4 @@ mod writer;
 pub(super) use bulk::{Bulk, start};
 pub(super) use operation::Operation;
 pub(super) use states::{DocumentAnswer, Input};
-pub(super) use work::{DocumentWork, ahead};
+pub(super) use work::DocumentWork;

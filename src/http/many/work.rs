@@ -1,6 +1,7 @@
 //! Documents -> their answers, in the same order.
 //! Documents are parsed and signed ahead of their turn, concurrently. They are decided one after another, so that each
-//! document sees the documents before it, even a document with the same id. They are answered once they are on disk.
+//! document sees the documents before it, even a document with the same id. They are answered once they are durable. In
+//! a cluster, only documents that have a band or the id in common are decided one after another: see [`Turns`].
 //! Knows nothing of lines or of the JSON of answers.
 
 use std::future::Future;
@@ -17,10 +18,12 @@ use tokio_util::task::AbortOnDropHandle;
 use super::operation::Operation;
 use super::parsed::Parsed;
 use super::several::Several;
-use super::states::{DecidedInTurn, DocumentAnswer, Input, Insert, Ready, ReadyDocument, deleted_bytes, failed};
+use super::states::{
+    BytesLeft, DecidedInTurn, DocumentAnswer, Input, Insert, Ready, ReadyDocument, deleted_bytes, failed,
+};
 use crate::collections::{
     AskedCollections, CheckOptions, Collection, CollectionError, InsertOptions, JointVerdict, PrepareOptions, Prepared,
-    Purpose,
+    Purpose, Turns,
 };
 use crate::cpu::{self, CpuPool, WhenFull};
 use crate::http::admission::{Class, Places};
@@ -44,6 +47,7 @@ pub(crate) struct DocumentWork {
     collection: Collection,
     /// Present if the request asks other collections too.
     several: Option<Several>,
+    turns: Arc<Turns>,
     audited: Audited,
     /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
@@ -52,11 +56,11 @@ pub(crate) struct DocumentWork {
     op: Operation,
     invalid: Invalid,
     extra: Extra,
-    /// The most decisions that may wait for the disk at once.
+    /// The most decisions that may wait for the disk or the cluster at once.
     open_max: usize,
     /// The bytes of JSON that all answers together may still take. Earlier documents are served first. `None`: no
     /// limit.
-    answers_left: Option<Arc<AtomicUsize>>,
+    answers_left: Option<BytesLeft>,
     gates: Gates,
 }
 
@@ -84,11 +88,13 @@ impl DocumentWork {
         op: Operation,
         invalid: Invalid,
     ) -> Self {
+        let open_max = collection.writes_at_once().unwrap_or(usize::MAX).min(state.limits().bulk_open_max);
         let (cpu, threads) = (state.cpu().clone(), state.stream_threads().handle().clone());
         let places = Some(Arc::clone(state.admission().of(Class::Bulk)));
         let gates = Gates { places, sources: state.sources().clone() };
         Self {
             audited: Audited::of(state, &caller, &collection),
+            turns: Arc::new(collection.turns()),
             caller,
             collection,
             several: None,
@@ -97,7 +103,7 @@ impl DocumentWork {
             op,
             invalid,
             extra: Extra::Refuse,
-            open_max: state.limits().bulk_open_max,
+            open_max,
             answers_left: None,
             gates,
         }
@@ -142,6 +148,14 @@ impl DocumentWork {
         self.caller.scores()
     }
 
+    /// Returns how many documents may be decided at once.
+    pub(crate) fn at_once(&self) -> usize {
+        match self.op {
+            Operation::Check(_) => self.collection.lookups_at_once(),
+            Operation::Insert(_) | Operation::Delete => self.collection.writes_at_once().unwrap_or(1),
+        }
+    }
+
     /// Returns the number of collections in which each document is looked up.
     pub(super) fn lookups(&self) -> usize {
         1 + self.asked().map_or(0, |asked| asked.others().len())
@@ -167,7 +181,7 @@ impl DocumentWork {
         self,
         inputs: impl Stream<Item = Input<T>> + Send,
     ) -> impl Stream<Item = (T, DocumentAnswer, Option<LineRoom>)> + Send {
-        let (open_max, ahead, work) = (self.open_max, ahead(), Arc::new(self));
+        let (open_max, ahead, work) = (self.open_max, self.collection.lookups_at_once(), Arc::new(self));
         let preparing = Arc::clone(&work);
         let ready = inputs.map(move |input| Arc::clone(&preparing).spawn_prepare(input)).buffered(ahead);
         let decided = ready.then(move |ReadyDocument { tag, ready, room, answer_bytes_max, mut answer }| {
@@ -207,11 +221,10 @@ impl DocumentWork {
             }
             ready => self.decide_here_or_apart(ready, room, bytes_max).await,
         };
-        if let Some(left) = left {
-            // Documents come here one after another, so no update is lost between the load and the store.
-            left.store(left.load(Ordering::Relaxed).saturating_sub(decided.json_bytes), Ordering::Relaxed);
+        match left {
+            Some(left) => decided.taking(left),
+            None => decided,
         }
-        decided
     }
 
     /// Counts a document against the rate limit of its source. If the limit is reached, a stream waits, and any other
@@ -349,7 +362,7 @@ impl DocumentWork {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(*answer),
             Ready::Insert(insert) => self.insert(*insert, bytes_max).await,
-            Ready::Delete(id) => match self.collection.delete(id.clone()).await {
+            Ready::Delete(id) => match self.collection.delete_in_turn(&self.turns, id.clone()).await {
                 Ok(ticket) => {
                     let json_bytes = deleted_bytes(&id);
                     let answer = self.audited.deleted(ticket, &id).map(|answer| match answer {
@@ -371,7 +384,9 @@ impl DocumentWork {
         // `places` is set only if the documents come from a stream. So inserts of streams are patient, and other
         // inserts are not.
         let options = InsertOptions { patient: self.gates.places.is_some(), ..asked.options() };
-        let ticket = match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
+        let inserted =
+            self.collection.insert_in_turn(&self.turns, id.clone(), attached, prepared, options, bytes_max).await;
+        let ticket = match inserted {
             Ok(ticket) => ticket,
             Err(error) => {
                 return DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() });
@@ -405,10 +420,4 @@ fn stored(id: DocId, answer: Result<JointVerdict, CollectionError>) -> DocumentA
 
 fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
     page.as_ref().map_or(0, |page| page.json_bytes())
-}
-
-/// Returns how many documents are worked on at once: enough to keep all cores busy even if the first document takes
-/// long.
-pub(crate) fn ahead() -> usize {
-    2 * cpu::cores()
 }

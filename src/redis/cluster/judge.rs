@@ -1,5 +1,7 @@
 //! The answers of a node -> what they mean for the request.
 
+use std::sync::Arc;
+
 use redis::{ServerError, Value};
 
 use super::address::NodeAddress;
@@ -10,11 +12,31 @@ use super::request::{Request, Response};
 #[derive(Debug)]
 pub(super) struct Raw {
     /// The error of a `SCRIPT LOAD`, if one was sent and failed.
-    pub load: Option<ServerError>,
+    pub load: Option<Box<ServerError>>,
     /// One value for each call.
     pub values: Vec<Value>,
-    /// The answer to the `WAIT`, if one was sent.
-    pub wait: Option<Value>,
+    pub wait: Wait,
+}
+
+/// The answer to a `WAIT`.
+#[derive(Clone, Debug)]
+pub(super) enum Wait {
+    /// No `WAIT` was sent.
+    None,
+    Replicas(usize),
+    Refused(Arc<ServerError>),
+    /// Something else.
+    Strange,
+}
+
+impl Wait {
+    pub(super) fn of(value: Value) -> Self {
+        match value {
+            Value::Int(replicas) => Self::Replicas(replicas.try_into().unwrap_or(0)),
+            Value::ServerError(error) => Self::Refused(Arc::new(error)),
+            _ => Self::Strange,
+        }
+    }
 }
 
 /// The result of sending a request once.
@@ -51,16 +73,16 @@ pub(super) fn judge(raw: Raw, request: &Request, node: &NodeAddress) -> Outcome 
         }
     }
     let acknowledged = match raw.wait {
-        None => request.waits.then_some(0),
-        Some(Value::Int(replicas)) => Some(replicas.try_into().unwrap_or(0)),
+        Wait::None => request.waits.then_some(0),
+        Wait::Replicas(replicas) => Some(replicas),
         // The node has become a replica meanwhile, so nothing is certain about the writes.
-        Some(Value::ServerError(error)) => {
+        Wait::Refused(error) => {
             return match judge_error(&error, "WAIT", node) {
                 Outcome::Failed(ClusterError::Other { .. }) => not_ready(&error, node),
                 outcome => outcome,
             };
         }
-        Some(_) => {
+        Wait::Strange => {
             let (command, text) = ("WAIT".to_owned(), "the answer is not a number".to_owned());
             return Outcome::Failed(ClusterError::Other { node: node.clone(), command, text });
         }
@@ -127,7 +149,7 @@ mod tests {
     fn judged(values: Vec<Value>, wait: Option<Value>) -> Outcome {
         let calls = values.iter().map(|_| Call::Plain(redis::cmd("GET").arg("a").clone())).collect();
         let request = Request { slot: 1, calls, waits: wait.is_some() };
-        judge(Raw { load: None, values, wait }, &request, &node())
+        judge(Raw { load: None, values, wait: wait.map_or(Wait::None, Wait::of) }, &request, &node())
     }
 
     #[test]

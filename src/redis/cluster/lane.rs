@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::{Pipeline, Value};
+use redis::{Cmd, Pipeline, Value};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::dial::{Connection, Dial};
 use super::error::ClusterError;
-use super::judge::Raw;
-use super::request::Request;
+use super::judge::{Raw, Wait};
+use super::request::Asks;
 
 /// Jobs in the queue of one lane. If it is full, jobs fail.
 const QUEUE_MAX: usize = 1024;
@@ -35,7 +35,7 @@ pub(super) struct Lane {
 /// Requests that are sent in one pipeline.
 #[derive(Debug)]
 pub(super) struct Job {
-    asks: Vec<Ask>,
+    asks: Asks,
     /// No answer is needed after this time.
     deadline: Instant,
     reply: oneshot::Sender<Reply>,
@@ -43,16 +43,6 @@ pub(super) struct Job {
 
 /// One [`Raw`] for each request, or an error for all of them.
 pub(super) type Reply = Result<Vec<Raw>, ClusterError>;
-
-/// A request, and how it must be sent.
-#[derive(Clone, Debug)]
-pub(super) struct Ask {
-    pub request: Arc<Request>,
-    /// Whether `ASKING` is sent before each call.
-    pub asking: bool,
-    /// Whether the scripts are loaded first.
-    pub load: bool,
-}
 
 impl Lane {
     /// Starts a lane. It ends when it is dropped. `waits` says whether each pipeline ends with a `WAIT`.
@@ -65,7 +55,7 @@ impl Lane {
     }
 
     /// Puts requests into the queue. Returns `None` if the queue is full.
-    pub(super) fn submit(&self, asks: Vec<Ask>, deadline: Instant) -> Option<oneshot::Receiver<Reply>> {
+    pub(super) fn submit(&self, asks: Asks, deadline: Instant) -> Option<oneshot::Receiver<Reply>> {
         let (reply, receiver) = oneshot::channel();
         self.jobs.try_send(Job { asks, deadline, reply }).ok()?;
         Some(receiver)
@@ -110,78 +100,62 @@ impl Batch {
     /// Adds a job, unless its sender has given up.
     fn add(&mut self, job: Job) {
         if !job.reply.is_closed() {
-            self.requests += job.asks.len();
+            self.requests += job.asks.asks.len();
             self.jobs.push(job);
         }
     }
 
     fn refuse(self, error: &ClusterError) {
         for job in self.jobs {
-            // The sender may have given up meanwhile. This is no error, here and below.
             let _ = job.reply.send(Err(error.clone()));
         }
     }
 
-    /// Gives each job its answers.
-    fn answer(self, commands: &Commands, values: Vec<Value>) {
-        let mut raws: Vec<_> = (0..self.requests).map(|_| Raw { load: None, values: Vec::new(), wait: None }).collect();
-        for (role, value) in commands.roles.iter().zip(values) {
-            match (role, value) {
-                (Role::Load(at), Value::ServerError(error)) => raws[*at].load = Some(error),
-                (Role::Load(_), _) => {}
-                (Role::Asking(at), Value::ServerError(error)) => raws[*at].values.push(Value::ServerError(error)),
-                (Role::Asking(_), _) => {}
-                (Role::Call(at), value) => raws[*at].values.push(value),
-                (Role::Wait, value) => raws.iter_mut().for_each(|raw| raw.wait = Some(value.clone())),
+    /// Returns the commands of all jobs, in their order.
+    fn commands(&self) -> Pipeline {
+        let calls: usize =
+            self.jobs.iter().flat_map(|job| job.asks.iter()).map(|(_, request)| request.calls.len()).sum();
+        let mut pipeline = Pipeline::with_capacity(calls + 1);
+        for (ask, request) in self.jobs.iter().flat_map(|job| job.asks.iter()) {
+            for script in request.calls.iter().filter_map(|call| call.script()).filter(|_| ask.load) {
+                pipeline.add_command(script.load());
             }
-        }
-        let mut raws = raws.into_iter();
-        for job in self.jobs {
-            let _ = job.reply.send(Ok(raws.by_ref().take(job.asks.len()).collect()));
-        }
-    }
-}
-
-/// The commands of a pipeline.
-struct Commands {
-    pipeline: Pipeline,
-    roles: Vec<Role>,
-}
-
-/// The purpose of a command, and the number of its request.
-enum Role {
-    Load(usize),
-    Asking(usize),
-    Call(usize),
-    Wait,
-}
-
-impl Commands {
-    fn of(batch: &Batch) -> Self {
-        let mut commands = Self { pipeline: Pipeline::new(), roles: Vec::new() };
-        for (at, ask) in batch.jobs.iter().flat_map(|job| &job.asks).enumerate() {
-            for script in ask.request.calls.iter().filter_map(|call| call.script()).filter(|_| ask.load) {
-                commands.add(script.load(), Role::Load(at));
-            }
-            for call in &ask.request.calls {
+            for call in &request.calls {
                 if ask.asking {
-                    commands.add(redis::cmd("ASKING"), Role::Asking(at));
+                    pipeline.add_command(redis::cmd("ASKING"));
                 }
-                commands.add(call.cmd(), Role::Call(at));
+                pipeline.add_command(call.cmd());
             }
         }
-        commands
+        pipeline
     }
 
-    fn add(&mut self, command: redis::Cmd, role: Role) {
-        self.pipeline.add_command(command);
-        self.roles.push(role);
-    }
-
-    fn add_wait(&mut self, acks: usize, limit: Duration) {
-        // 0 would mean without a limit.
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
-        self.add(redis::cmd("WAIT").arg(acks).arg(limit_ms).take(), Role::Wait);
+    /// Gives each job its answers. `values` are the answers to [`commands`](Self::commands), and to the `WAIT` behind
+    /// them.
+    fn answer(self, values: Vec<Value>, waits: bool) {
+        let mut values = values.into_iter();
+        let wait = if waits { values.next_back().map_or(Wait::None, Wait::of) } else { Wait::None };
+        let refused = |value: Option<Value>| match value {
+            Some(Value::ServerError(error)) => Some(error),
+            _ => None,
+        };
+        for job in self.jobs {
+            let mut raws = Vec::with_capacity(job.asks.asks.len());
+            for (ask, request) in job.asks.iter() {
+                let mut raw = Raw { load: None, values: Vec::with_capacity(request.calls.len()), wait: wait.clone() };
+                for _ in request.calls.iter().filter_map(|call| call.script()).filter(|_| ask.load) {
+                    raw.load = refused(values.next()).map(Box::new).or(raw.load);
+                }
+                for _ in &request.calls {
+                    let asking = if ask.asking { refused(values.next()) } else { None };
+                    let value = values.next();
+                    raw.values.extend(asking.map(Value::ServerError).or(value));
+                }
+                raws.push(raw);
+            }
+            // The sender may have given up meanwhile. This is no error, here and above.
+            let _ = job.reply.send(Ok(raws));
+        }
     }
 }
 
@@ -217,12 +191,12 @@ impl Line {
 
     async fn send(&self, number: u64, mut connection: Connection, batch: Batch) {
         let timeout = self.dial.config().timeout;
-        let mut commands = Commands::of(&batch);
+        let mut commands = batch.commands();
         if self.waits {
-            commands.add_wait(self.dial.config().acks, wait_limit(&batch, timeout));
+            commands.add_command(wait(self.dial.config().acks, wait_limit(&batch, timeout)));
         }
-        match tokio::time::timeout(timeout, connection.send(&commands.pipeline)).await {
-            Ok(Ok(values)) => batch.answer(&commands, values),
+        match tokio::time::timeout(timeout, connection.send(&commands)).await {
+            Ok(Ok(values)) => batch.answer(values, self.waits),
             Ok(Err(error)) => {
                 self.close(number);
                 batch.refuse(&self.dial.broken(&error));
@@ -233,6 +207,12 @@ impl Line {
             }
         }
     }
+}
+
+fn wait(acks: usize, limit: Duration) -> Cmd {
+    // 0 would mean without a limit.
+    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
+    redis::cmd("WAIT").arg(acks).arg(limit_ms).take()
 }
 
 /// Returns the time limit of the `WAIT` behind these jobs. It is less than half of the whole time: so jobs that

@@ -10,7 +10,8 @@ use super::address::NodeAddress;
 use super::config::ClusterConfig;
 use super::dial::Dial;
 use super::error::ClusterError;
-use super::lane::{Ask, Lane, Reply};
+use super::lane::{Lane, Reply};
+use super::request::Asks;
 
 /// Connections for requests that wait for replicas. They are more, because a `WAIT` stops all commands behind it.
 const WAITING_LANES: usize = 4;
@@ -51,7 +52,7 @@ impl Node {
     pub(super) fn submit(
         &self,
         waits: bool,
-        asks: Vec<Ask>,
+        asks: Asks,
         deadline: Instant,
     ) -> Result<oneshot::Receiver<Reply>, ClusterError> {
         let lanes = if waits { &self.waiting } else { &self.plain };

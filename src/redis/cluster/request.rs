@@ -1,5 +1,7 @@
 //! Requests and responses.
 
+use std::sync::Arc;
+
 use redis::{Arg, Cmd, Value};
 
 /// Commands on one key, sent in this order on one connection. If the key moves to another node meanwhile, all of them
@@ -11,6 +13,31 @@ pub(crate) struct Request {
     pub calls: Vec<Call>,
     /// Whether a `WAIT` follows on the same connection, and asks how many replicas have the writes.
     pub waits: bool,
+}
+
+/// One of the requests of a run, and how it must be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ask {
+    /// Its number in the run.
+    pub number: usize,
+    /// Whether `ASKING` is sent before each call.
+    pub asking: bool,
+    /// Whether the scripts are loaded first.
+    pub load: bool,
+}
+
+/// Requests that are sent to one node together.
+#[derive(Clone, Debug)]
+pub(super) struct Asks {
+    /// All requests of the run.
+    pub requests: Arc<[Request]>,
+    pub asks: Vec<Ask>,
+}
+
+impl Asks {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Ask, &Request)> {
+        self.asks.iter().map(|ask| (ask, &self.requests[ask.number]))
+    }
 }
 
 /// One command.
@@ -60,8 +87,9 @@ impl Call {
         match self {
             Self::Plain(cmd) => cmd.clone(),
             Self::Script { script, key, args } => {
-                let mut cmd = redis::cmd("EVALSHA");
-                cmd.arg(&script.sha).arg(1).arg(key).arg(args);
+                let bytes = args.iter().map(Vec::len).sum::<usize>();
+                let mut cmd = Cmd::with_capacity(4 + args.len(), 16 + script.sha.len() + key.len() + bytes);
+                cmd.arg("EVALSHA").arg(&script.sha).arg(1).arg(key).arg(args);
                 cmd
             }
         }

@@ -5,7 +5,6 @@
 //! of the request are sent again, until the time is over. So commands are executed *at least once*: a command may have
 //! been executed before the connection broke, and also if the request failed in the end.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +19,8 @@ use super::address::NodeAddress;
 use super::config::ClusterConfig;
 use super::error::ClusterError;
 use super::judge::{Again, Outcome, judge};
-use super::lane::Ask;
-use super::node::Node;
-use super::request::{Request, Response};
+use super::lane::Reply;
+use super::request::{Ask, Asks, Request, Response};
 use super::slots::slot_of;
 use super::topology::{Topology, ask};
 
@@ -80,7 +78,7 @@ impl Cluster {
         while let Ok(Some(event)) = tokio::time::timeout_at(run.deadline, run.events.next()).await {
             match event {
                 Event::Due(attempts) => run.send(attempts),
-                Event::Answered(answered) => run.settle(answered),
+                Event::Answered(group, reply) => run.settle(group, reply),
             }
         }
         run.end()
@@ -91,16 +89,16 @@ impl Cluster {
 struct Run<'a> {
     topology: &'a Topology,
     deadline: Instant,
-    results: Vec<Result<Response, Open>>,
+    requests: Arc<[Request]>,
+    /// `Err(None)`: nothing has been heard until now.
+    results: Vec<Result<Response, Option<Box<Open>>>>,
     events: FuturesUnordered<BoxFuture<'a, Event>>,
 }
 
-/// A request without an answer.
+/// A request that a node has not executed, as far as it is known.
 struct Open {
     /// The error of the request if it stays without an answer.
     error: ClusterError,
-    /// Whether a node has given the error. Otherwise, nothing has been heard until now.
-    heard: bool,
     /// Whether the request can still get an answer.
     waits: bool,
 }
@@ -109,13 +107,11 @@ struct Open {
 enum Event {
     /// These requests must be sent now.
     Due(Vec<Attempt>),
-    Answered(Vec<(Attempt, Outcome)>),
+    Answered(Group, Reply),
 }
 
 /// A request that is sent, perhaps for the second time.
 struct Attempt {
-    /// Its number in the run.
-    number: usize,
     ask: Ask,
     /// The node that the slot is moving to, if the key is already there.
     at: Option<NodeAddress>,
@@ -123,64 +119,84 @@ struct Attempt {
     tries: u32,
 }
 
+/// Requests that are sent to one node together.
+struct Group {
+    node: NodeAddress,
+    /// Whether they wait for replicas.
+    waits: bool,
+    attempts: Vec<Attempt>,
+}
+
 impl<'a> Run<'a> {
     fn new(topology: &'a Topology, requests: Vec<Request>) -> Self {
         let deadline = Instant::now() + topology.config().timeout;
-        let open = |request: &Request| {
-            Err(Open { error: ClusterError::NoOwner { slot: request.slot }, heard: false, waits: true })
-        };
-        let results = requests.iter().map(open).collect();
-        let mut run = Self { topology, deadline, results, events: FuturesUnordered::new() };
-        let attempt = |(number, request)| {
-            let ask = Ask { request: Arc::new(request), asking: false, load: false };
-            Attempt { number, ask, at: None, tries: 0 }
-        };
-        run.send(requests.into_iter().enumerate().map(attempt).collect());
+        let results = requests.iter().map(|_| Err(None)).collect();
+        let attempt = |number| Attempt { ask: Ask { number, ..Ask::default() }, at: None, tries: 0 };
+        let attempts = (0..requests.len()).map(attempt).collect();
+        let mut run = Self { topology, deadline, requests: requests.into(), results, events: FuturesUnordered::new() };
+        run.send(attempts);
         run
     }
 
-    /// Sends requests to their nodes. Those that wait for replicas are sent on other connections than the rest.
+    /// Sends requests, those for one node together.
     fn send(&mut self, attempts: Vec<Attempt>) {
-        let mut groups: HashMap<_, Vec<_>> = HashMap::new();
-        let mut again = Vec::new();
+        let (mut groups, mut homeless) = (Vec::<Group>::new(), Vec::new());
+        let slots = self.topology.slots();
         for attempt in attempts {
-            let slot = attempt.ask.request.slot;
-            let waits = attempt.ask.request.waits && self.topology.config().acks > 0;
-            match attempt.at.clone().or_else(|| self.topology.owner(slot)) {
-                Some(node) => groups.entry((node, waits)).or_default().push(attempt),
-                None => {
-                    self.topology.want_round();
-                    again.push(self.later(attempt, ClusterError::NoOwner { slot }));
-                }
+            let request = &self.requests[attempt.ask.number];
+            let waits = request.waits && self.topology.config().acks > 0;
+            let Some(node) = attempt.at.as_ref().or_else(|| slots.owner(request.slot)) else {
+                homeless.push(attempt);
+                continue;
+            };
+            match groups.iter_mut().find(|group| group.waits == waits && group.node == *node) {
+                Some(group) => group.attempts.push(attempt),
+                None => groups.push(Group { node: node.clone(), waits, attempts: vec![attempt] }),
             }
         }
-        self.send_later(again);
-        for ((address, waits), group) in groups {
-            let node = self.topology.node(&address);
-            for attempt in &group {
-                if let Err(open) = &mut self.results[attempt.number]
-                    && !open.heard
-                {
-                    open.error = node.timed_out();
-                }
-            }
-            self.events.push(send(node, waits, group, self.deadline).boxed());
+        drop(slots);
+        for group in groups {
+            self.events.push(send(self.topology, self.requests.clone(), group, self.deadline).boxed());
+        }
+        if !homeless.is_empty() {
+            self.topology.want_round();
+            let later = homeless.into_iter().map(|attempt| {
+                let slot = self.requests[attempt.ask.number].slot;
+                self.later(attempt, ClusterError::NoOwner { slot })
+            });
+            let later = later.collect();
+            self.send_later(later);
         }
     }
 
-    /// Takes answers. Requests that must be sent again are sent together.
-    fn settle(&mut self, answered: Vec<(Attempt, Outcome)>) {
+    /// Takes the answers of a node. Requests that must be sent again are sent together.
+    fn settle(&mut self, group: Group, reply: Reply) {
         let mut again = Vec::new();
-        for (attempt, outcome) in answered {
-            match outcome {
-                Outcome::Done(response) => self.results[attempt.number] = Ok(response),
-                Outcome::Failed(error) => {
-                    self.results[attempt.number] = Err(Open { error, heard: true, waits: false });
+        match reply {
+            Ok(raws) => {
+                for (raw, attempt) in raws.into_iter().zip(group.attempts) {
+                    let number = attempt.ask.number;
+                    match judge(raw, &self.requests[number], &group.node) {
+                        Outcome::Done(response) => self.results[number] = Ok(response),
+                        Outcome::Failed(error) => self.fail(number, error),
+                        Outcome::Again(how) => again.push(self.again(attempt, how)),
+                    }
                 }
-                Outcome::Again(how) => again.push(self.again(attempt, how)),
+            }
+            // The next attempt would be refused too.
+            Err(error @ (ClusterError::Login { .. } | ClusterError::QueueFull { .. })) => {
+                group.attempts.iter().for_each(|attempt| self.fail(attempt.ask.number, error.clone()));
+            }
+            Err(error) => {
+                let later = |attempt| self.again(attempt, Again::Later(error.clone()));
+                again.extend(group.attempts.into_iter().map(later));
             }
         }
         self.send_later(again);
+    }
+
+    fn fail(&mut self, number: usize, error: ClusterError) {
+        self.results[number] = Err(Some(Box::new(Open { error, waits: false })));
     }
 
     /// Prepares a request to be sent again.
@@ -190,7 +206,7 @@ impl<'a> Run<'a> {
         attempt.ask.asking = false;
         let asked = attempt.at.take();
         match how {
-            Again::Moved(node) => self.topology.moved(attempt.ask.request.slot, node),
+            Again::Moved(node) => self.topology.moved(self.requests[attempt.ask.number].slot, node),
             Again::Ask(node) => {
                 attempt.ask.asking = true;
                 attempt.at = Some(node);
@@ -210,7 +226,7 @@ impl<'a> Run<'a> {
 
     /// Notes why a request was not executed. It is sent again after a pause.
     fn later(&mut self, mut attempt: Attempt, error: ClusterError) -> Attempt {
-        self.results[attempt.number] = Err(Open { error, heard: true, waits: true });
+        self.results[attempt.ask.number] = Err(Some(Box::new(Open { error, waits: true })));
         attempt.tries = attempt.tries.max(REDIRECTS_AT_ONCE) + 1;
         attempt
     }
@@ -230,41 +246,34 @@ impl<'a> Run<'a> {
 
     /// Returns the results. Requests without an answer fail.
     fn end(self) -> Vec<Result<Response, ClusterError>> {
-        let waits = |result: &Result<_, Open>| result.as_ref().is_err_and(|open| open.waits);
+        let waits = |result: &Result<_, Option<Box<Open>>>| {
+            result.as_ref().is_err_and(|open| open.as_ref().is_none_or(|open| open.waits))
+        };
         if self.results.iter().any(waits) {
             // The node may be paused, and another one may have its slots.
             self.topology.want_round();
         }
-        self.results.into_iter().map(|result| result.map_err(|open| open.error)).collect()
+        let (topology, requests) = (self.topology, self.requests);
+        let error = |number: usize, open: Option<Box<Open>>| match open {
+            Some(open) => open.error,
+            None => topology.unanswered(requests[number].slot),
+        };
+        let results = self.results.into_iter().enumerate();
+        results.map(|(number, result)| result.map_err(|open| error(number, open))).collect()
     }
 }
 
 /// Sends requests to one node, once.
-async fn send(node: Arc<Node>, waits: bool, group: Vec<Attempt>, deadline: Instant) -> Event {
-    let asks = group.iter().map(|attempt| attempt.ask.clone()).collect();
-    let outcomes: Vec<_> = match node.submit(waits, asks, deadline) {
-        Err(error) => group.iter().map(|_| Outcome::Failed(error.clone())).collect(),
-        Ok(reply) => match reply.await {
-            Ok(Ok(raws)) => {
-                let judged = |(raw, attempt): (_, &Attempt)| judge(raw, &attempt.ask.request, node.address());
-                raws.into_iter().zip(&group).map(judged).collect()
-            }
-            Ok(Err(error)) => group.iter().map(|_| failed(error.clone())).collect(),
-            // The lane has ended, because the node has left the cluster.
-            Err(_) => {
-                let reason = "it has left the cluster".to_owned();
-                let error = ClusterError::NotReady { node: node.address().clone(), reason };
-                group.iter().map(|_| failed(error.clone())).collect()
-            }
-        },
+async fn send(topology: &Topology, requests: Arc<[Request]>, group: Group, deadline: Instant) -> Event {
+    let node = topology.node(&group.node);
+    let asks = group.attempts.iter().map(|attempt| attempt.ask).collect();
+    let reply = match node.submit(group.waits, Asks { requests, asks }, deadline) {
+        Err(error) => Err(error),
+        Ok(reply) => reply.await.unwrap_or_else(|_| {
+            // The lane has ended.
+            let reason = "it has left the cluster".to_owned();
+            Err(ClusterError::NotReady { node: node.address().clone(), reason })
+        }),
     };
-    Event::Answered(group.into_iter().zip(outcomes).collect())
-}
-
-/// Judges a connection that has failed. Only a refused login is final: the next attempt would be refused too.
-fn failed(error: ClusterError) -> Outcome {
-    match error {
-        ClusterError::Login { .. } => Outcome::Failed(error),
-        error => Outcome::Again(Again::Later(error)),
-    }
+    Event::Answered(group, reply)
 }

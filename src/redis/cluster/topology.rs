@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use redis::{Cmd, Value};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -18,9 +18,8 @@ use super::address::NodeAddress;
 use super::config::ClusterConfig;
 use super::error::ClusterError;
 use super::judge::{Again, Outcome, judge};
-use super::lane::Ask;
 use super::node::Node;
-use super::request::{Call, Request};
+use super::request::{Ask, Asks, Call, Request};
 use super::slots::{SlotMap, View};
 
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
@@ -67,9 +66,17 @@ impl Topology {
         self.map.read().primaries()
     }
 
-    /// Returns the node that has a slot.
-    pub(super) fn owner(&self, slot: u16) -> Option<NodeAddress> {
-        self.map.read().owner(slot).cloned()
+    /// Returns the owners of all slots, as far as they are known.
+    pub(super) fn slots(&self) -> RwLockReadGuard<'_, SlotMap> {
+        self.map.read()
+    }
+
+    /// Returns the error of a request that got no answer.
+    pub(super) fn unanswered(&self, slot: u16) -> ClusterError {
+        match self.slots().owner(slot) {
+            Some(address) => self.node(address).timed_out(),
+            None => ClusterError::NoOwner { slot },
+        }
     }
 
     pub(super) fn node(&self, address: &NodeAddress) -> Arc<Node> {
@@ -154,12 +161,12 @@ async fn view(node: &Node, deadline: Instant) -> Result<View, ClusterError> {
 /// Sends commands without keys to one node, once.
 pub(super) async fn ask(node: &Node, commands: Vec<Cmd>, deadline: Instant) -> Result<Vec<Value>, ClusterError> {
     let calls = commands.into_iter().map(Call::Plain).collect();
-    let request = Arc::new(Request { slot: 0, calls, waits: false });
-    let asks = vec![Ask { request: request.clone(), asking: false, load: false }];
+    let requests: Arc<[Request]> = [Request { slot: 0, calls, waits: false }].into();
+    let asks = Asks { requests: requests.clone(), asks: vec![Ask::default()] };
     let answered = tokio::time::timeout_at(deadline, node.submit(false, asks, deadline)?).await;
     let Ok(Ok(reply)) = answered else { return Err(node.timed_out()) };
     let raw = reply?.pop().expect("there is one answer for each request");
-    match judge(raw, &request, node.address()) {
+    match judge(raw, &requests[0], node.address()) {
         Outcome::Done(response) => Ok(response.values),
         Outcome::Failed(error) | Outcome::Again(Again::Later(error)) => Err(error),
         Outcome::Again(_) => {

@@ -107,6 +107,11 @@ impl Prepared {
         (self.made, self.shingles)
     }
 
+    /// Returns its data, or `None` for an empty document.
+    pub(crate) fn made(&self) -> Option<&Made> {
+        self.made.as_ref()
+    }
+
     /// Returns the packed slots, or `None` for an empty document.
     pub fn signature(&self) -> Option<&[u8]> {
         self.made.as_ref().map(|made| &made.signature[..])
