@@ -9,14 +9,13 @@ use crate::verdicts::Result;
 
 /// Returns whether a field of a hash still has a value, and enough replicas have it.
 pub(super) async fn confirm(cluster: &Cluster, key: &[u8], field: &str, value: &str, acks: usize) -> Result<bool> {
-    let args = [field, value, value].map(|text| text.as_bytes().to_vec()).to_vec();
-    let same = Call::Script { script: &CLAIM, key: key.to_vec(), args };
+    let same = Call::script_on(&CLAIM, key, &[field, value, value].map(str::as_bytes));
     Ok(matches!(send(cluster, key, same, Some(acks)).await?, Value::Int(_)))
 }
 
 /// Runs a command on one key. With `acks`, fails if fewer replicas have the write.
 pub(super) async fn call(cluster: &Cluster, key: &[u8], command: Cmd, acks: Option<usize>) -> Result<Value> {
-    send(cluster, key, Call::Plain(command), acks).await
+    send(cluster, key, Call::plain(command), acks).await
 }
 
 async fn send(cluster: &Cluster, key: &[u8], call: Call, acks: Option<usize>) -> Result<Value> {

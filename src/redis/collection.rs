@@ -443,7 +443,8 @@ impl RedisCollection {
     fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
         let how = (self.settings.banding, self.preparer.shape());
         let postings = self.keys.postings(how, &body.stored.signature, body.stored.content);
-        Wire { postings, id: id.map(|id| self.keys.id(id)), terms: body.terms, ..self.bare_wire() }
+        let (id, body_bytes) = (id.map(|id| self.keys.id(id)), body.stored.bytes());
+        Wire { postings, body_bytes, id, terms: body.terms, ..self.bare_wire() }
     }
 
     fn wire_of_id(&self, id: &DocId) -> Wire {
@@ -454,6 +455,7 @@ impl RedisCollection {
         Wire {
             keys: self.keys.clone(),
             postings: Vec::new(),
+            body_bytes: 0,
             id: None,
             terms: self.terms,
             shape: self.preparer.shape(),

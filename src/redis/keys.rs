@@ -10,7 +10,7 @@ use crate::types::DocId;
 
 /// The number of entries that a group should have.
 const GROUP: u64 = 48;
-/// The number of bits of a key that order the postings of a group.
+/// The number of bits of a score, which distinguishes the keys of a group.
 const SCORE_BITS: u32 = 24;
 
 /// The keys of one collection.
@@ -19,8 +19,8 @@ pub(super) struct Keys {
     /// The prefix of all keys, with the number of the collection. A collection of the same name that is created later
     /// has another number.
     prefix: String,
-    /// The number of bits that choose the group.
-    group_bits: u32,
+    /// The number of groups of each band.
+    groups: u64,
 }
 
 /// A set of postings: the key of its group, and the score of the postings in it.
@@ -34,8 +34,7 @@ pub(super) struct Posting {
 impl Keys {
     /// `documents_expected` decides how many groups there are.
     pub(super) fn new(prefix: &str, collection: u64, documents_expected: u64) -> Self {
-        let groups = (documents_expected / GROUP).max(1).next_power_of_two();
-        Self { prefix: format!("{prefix}:{collection}"), group_bits: groups.ilog2().min(32) }
+        Self { prefix: format!("{prefix}:{collection}"), groups: (documents_expected / GROUP).clamp(1, 1 << 32) }
     }
 
     pub(super) fn record(&self, at: Ref) -> Vec<u8> {
@@ -56,7 +55,8 @@ impl Keys {
     pub(super) fn id(&self, id: &DocId) -> (Vec<u8>, [u8; 16]) {
         let digest = Sha256::digest(id.as_str().as_bytes());
         let (group, field) = (u64::from_be_bytes(first(&digest[16..])), first(&digest));
-        (format!("{}:i{:x}", self.prefix, self.group(group)).into_bytes(), field)
+        let (group, _) = self.group_and_score(group);
+        (format!("{}:i{group:x}", self.prefix).into_bytes(), field)
     }
 
     /// Returns the postings of a document: one for each band, and one for its content.
@@ -73,13 +73,15 @@ impl Keys {
     }
 
     fn posting(&self, kind: &str, key: u64) -> Posting {
-        let score = (key << self.group_bits >> (u64::BITS - SCORE_BITS)) as u32;
-        let key = format!("{}:{kind}.{:x}", self.prefix, self.group(key)).into_bytes();
+        let (group, score) = self.group_and_score(key);
+        let key = format!("{}:{kind}.{group:x}", self.prefix).into_bytes();
         Posting { slot: Cluster::slot_of(&key), key, score }
     }
 
-    fn group(&self, key: u64) -> u64 {
-        key.checked_shr(u64::BITS - self.group_bits).unwrap_or(0)
+    /// Divides all keys into groups of equal size, in their order. The score is the place in the group.
+    fn group_and_score(&self, key: u64) -> (u64, u32) {
+        let product = u128::from(key) * u128::from(self.groups);
+        ((product >> u64::BITS) as u64, (product as u64 >> (u64::BITS - SCORE_BITS)) as u32)
     }
 }
 
@@ -92,11 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn group_and_score_are_successive_bits_of_a_key() {
+    fn group_and_score_are_successive_parts_of_a_key() {
         let keys = Keys::new("hapax", 7, 48 * 256);
         let posting = keys.posting("b3", 0xAB12_3456_789A_BCDE);
         assert_eq!((&posting.key[..], posting.score), (&b"hapax:7:b3.ab"[..], 0x12_3456));
         let alone = Keys::new("hapax", 7, 0).posting("b3", 0xAB12_3456_789A_BCDE);
         assert_eq!((&alone.key[..], alone.score), (&b"hapax:7:b3.0"[..], 0xAB_1234));
+        let third = Keys::new("hapax", 7, 48 * 3);
+        assert_eq!(third.group_and_score(u64::MAX), (2, 0xFF_FFFF));
+        assert_eq!(third.group_and_score(u64::MAX / 3 + 1), (1, 0));
     }
 }

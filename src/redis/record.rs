@@ -126,6 +126,10 @@ pub(super) fn candidates<'a>(met: impl Iterator<Item = &'a Judged>) -> u32 {
 }
 
 impl FirstVerdict {
+    /// The bytes of the verdict of a document that shares no band with another one. They are written with the record, so
+    /// most records keep their length.
+    pub(super) const ROOM: [u8; 3] = [0, 0, 0];
+
     fn to_bytes(&self) -> Vec<u8> {
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == self.kind).expect("a kind is in the list");
         let mut bytes = vec![kind as u8];
@@ -154,7 +158,12 @@ impl FirstVerdict {
 }
 
 impl Stored {
-    /// Returns the bytes that follow the head, before the document is stored.
+    /// Returns the number of the bytes that follow the head, without the verdict.
+    pub(super) fn bytes(&self) -> usize {
+        self.to_bytes().len()
+    }
+
+    /// Returns the bytes that follow the head, without the verdict.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64 + self.signature.len() + self.id.as_str().len());
         let flag = |is_there: bool, bit: u8| if is_there { bit } else { 0 };

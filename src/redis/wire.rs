@@ -3,13 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use hapax_core::SignatureShape;
-use redis::{Cmd, Value};
+use redis::Value;
 
-use super::cluster::{Call, Cluster, Request, Response, Script};
+use super::cluster::{Call, Cluster, Packed, Request, Response, Script};
 use super::failure::Failure;
 use super::keys::{Keys, Posting};
 use super::protocol::{Answer, Band, Bounds, Command, Found, Head, Ref, Reply, State, Step, Token};
-use super::record::{Judged, Stored};
+use super::record::{FirstVerdict, Judged, Stored};
 use crate::verdicts::Terms;
 
 /// The bytes of a head: the state and the token.
@@ -26,14 +26,19 @@ redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
 return 1",
     )
 });
-/// Does the same as [`SWAP`], and appends bytes.
+/// Does the same as [`SWAP`], and writes the last part of the record, from the byte `ARGV[3]` on. A record whose length
+/// changes is written as a whole: if bytes were appended, the server would reserve twice the memory.
 static KEEP: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "#!lua flags=allow-oom
 local head = redis.call('GETRANGE', KEYS[1], 0, 8)
 if head ~= ARGV[1] then return head end
-redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
-redis.call('APPEND', KEYS[1], ARGV[3])
+if redis.call('STRLEN', KEYS[1]) == ARGV[3] + #ARGV[4] then
+  redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
+  redis.call('SETRANGE', KEYS[1], ARGV[3], ARGV[4])
+else
+  redis.call('SET', KEYS[1], ARGV[2] .. redis.call('GETRANGE', KEYS[1], 9, ARGV[3] - 1) .. ARGV[4])
+end
 return 1",
     )
 });
@@ -79,6 +84,8 @@ return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])",
 pub(super) struct Wire {
     pub keys: Keys,
     pub postings: Vec<Posting>,
+    /// The bytes of its record between the head and the verdict.
+    pub body_bytes: usize,
     /// The hash and the field of the id, if the document has one.
     pub id: Option<(Vec<u8>, [u8; 16])>,
     /// By what other documents are compared.
@@ -104,11 +111,12 @@ impl Wire {
     /// Returns the request for the newest postings of a band that has more than are read, and for their number.
     pub(super) fn rest_of_band(&self, band: Band) -> Request {
         let Posting { key, slot, score } = self.posting(band);
-        let mut newest = command("ZRANGE", key, 8);
-        newest.arg(*score).arg(*score).arg("BYSCORE").arg("REV").arg("LIMIT").arg(0).arg(self.postings_max / 2);
-        let mut count = command("ZCOUNT", key, 2);
-        count.arg(*score).arg(*score);
-        Request { slot: *slot, calls: vec![Call::Plain(newest), Call::Plain(count)], waits: false }
+        let score = u64::from(*score);
+        let newest =
+            Packed::new("ZRANGE", 8, key.len()).arg(key).number(score).number(score).arg(b"BYSCORE").arg(b"REV");
+        let newest = newest.arg(b"LIMIT").number(0).number(self.postings_max as u64 / 2);
+        let count = Packed::new("ZCOUNT", 3, key.len()).arg(key).number(score).number(score);
+        Request { slot: *slot, calls: [newest, count].map(Call::plain).into(), waits: false }
     }
 
     /// Replaces the newer half of `found`, which has too many postings, with the newest ones. Returns how many postings
@@ -137,9 +145,7 @@ impl Wire {
             }
             Command::Unpost { band, at } => {
                 let Posting { key, slot, .. } = self.posting(*band);
-                let mut remove = command("ZREM", key, 1);
-                remove.arg(at.0);
-                (*slot, vec![Call::Plain(remove)])
+                (*slot, vec![Call::plain(Packed::new("ZREM", 2, key.len()).arg(key).number(at.0))])
             }
             other => {
                 let (key, call) = self.request_of_one(other);
@@ -153,11 +159,10 @@ impl Wire {
     fn request_of_one(&self, step: &Command<Judged>) -> (Vec<u8>, Call) {
         match step {
             Command::Create { at, head, body } => {
-                let value = [&head_bytes(*head)[..], &body.stored.to_bytes()].concat();
+                let value = [&head_bytes(*head)[..], &body.stored.to_bytes(), &FirstVerdict::ROOM].concat();
                 let key = self.keys.record(*at);
-                let mut set = Cmd::with_capacity(5, 16 + key.len() + value.len());
-                set.arg("SET").arg(&key).arg(value).arg("NX").arg("GET");
-                (key, Call::Plain(set))
+                let set = Packed::new("SET", 4, key.len() + value.len()).arg(&key).arg(&value).arg(b"NX").arg(b"GET");
+                (key, Call::plain(set))
             }
             Command::Swap { at, from, to } => {
                 let from = from.map(head_bytes);
@@ -165,12 +170,14 @@ impl Wire {
                 scripted(&SWAP, self.keys.record(*at), &[from, &head_bytes(*to)])
             }
             Command::Keep { at, from, to, tail } => {
-                scripted(&KEEP, self.keys.record(*at), &[&head_bytes(*from), &head_bytes(*to), tail])
+                let tail_at = (HEAD_BYTES + self.body_bytes).to_string();
+                let args = [&head_bytes(*from)[..], &head_bytes(*to), tail_at.as_bytes(), tail];
+                scripted(&KEEP, self.keys.record(*at), &args)
             }
             Command::Read { at } => {
                 let key = self.keys.record(*at);
-                let get = command("GET", &key, 0);
-                (key, Call::Plain(get))
+                let get = Packed::new("GET", 1, key.len()).arg(&key);
+                (key, Call::plain(get))
             }
             Command::Remove { at, head } => scripted(&REMOVE, self.keys.record(*at), &[&head_bytes(*head)]),
             Command::Claim { from, to } => {
@@ -183,9 +190,8 @@ impl Wire {
             }
             Command::Holder => {
                 let (key, field) = self.id.clone().expect("only a document with an id is looked for by it");
-                let mut get = command("HGET", &key, 1);
-                get.arg(&field);
-                (key, Call::Plain(get))
+                let get = Packed::new("HGET", 2, key.len()).arg(&key).arg(&field);
+                (key, Call::plain(get))
             }
             Command::Probe { .. } | Command::Post { .. } | Command::Unpost { .. } => {
                 unreachable!("postings have requests of their own")
@@ -198,9 +204,9 @@ impl Wire {
     }
 
     fn read(&self, Posting { key, score, .. }: &Posting) -> Call {
-        let mut range = command("ZRANGE", key, 6);
-        range.arg(*score).arg(*score).arg("BYSCORE").arg("LIMIT").arg(0).arg(self.postings_max + 1);
-        Call::Plain(range)
+        let score = u64::from(*score);
+        let range = Packed::new("ZRANGE", 7, key.len()).arg(key).number(score).number(score).arg(b"BYSCORE");
+        Call::plain(range.arg(b"LIMIT").number(0).number(self.postings_max as u64 + 1))
     }
 
     /// Returns the answer to a step.
@@ -258,27 +264,17 @@ impl Wire {
     }
 }
 
-/// Begins a command on a key. It will have as many more arguments.
-fn command(name: &str, key: &[u8], more: usize) -> Cmd {
-    // A number of postings or a score has at most ten digits.
-    let mut cmd = Cmd::with_capacity(2 + more, name.len() + key.len() + 10 * more);
-    cmd.arg(name).arg(key);
-    cmd
-}
-
 fn post(Posting { key, score, .. }: &Posting, at: Ref, again: bool) -> Call {
     if again {
-        let args = vec![score.to_string().into(), at.0.to_string().into()];
-        return Call::Script { script: &POST_AGAIN, key: key.clone(), args };
+        let [score, at] = [u64::from(*score), at.0].map(|number| number.to_string());
+        return Call::script_on(&POST_AGAIN, key, &[score.as_bytes(), at.as_bytes()]);
     }
-    let mut add = command("ZADD", key, 2);
-    add.arg(*score).arg(at.0);
-    Call::Plain(add)
+    Call::plain(Packed::new("ZADD", 3, key.len()).arg(key).number(u64::from(*score)).number(at.0))
 }
 
 fn scripted(script: &'static Script, key: Vec<u8>, arguments: &[&[u8]]) -> (Vec<u8>, Call) {
-    let args = arguments.iter().map(|argument| argument.to_vec()).collect();
-    (key.clone(), Call::Script { script, key, args })
+    let call = Call::script_on(script, &key, arguments);
+    (key, call)
 }
 
 fn head_bytes(Head { state, token }: Head) -> [u8; HEAD_BYTES] {

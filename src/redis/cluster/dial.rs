@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Pipeline, RedisConnectionInfo, RedisError, RedisResult, Value};
+use redis::Value;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::address::NodeAddress;
 use super::config::ClusterConfig;
+use super::connection::Connection;
 use super::error::ClusterError;
 use super::judge::message;
 
@@ -38,27 +36,6 @@ struct Failing {
     pause: Duration,
     /// No connection is tried before.
     next: Instant,
-}
-
-/// A connection to a node. It closes with its last clone.
-#[derive(Clone)]
-pub(super) struct Connection {
-    multiplexed: MultiplexedConnection,
-    /// Reads and writes. It ends if the connection breaks.
-    driver: Arc<AbortOnDropHandle<()>>,
-}
-
-impl Connection {
-    /// Returns whether the connection has broken.
-    pub(super) fn is_broken(&self) -> bool {
-        self.driver.is_finished()
-    }
-
-    /// Sends commands, without others between them, and returns one value for each. Errors of single commands are among
-    /// the values.
-    pub(super) async fn send(&mut self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
-        self.multiplexed.send_packed_commands(commands, 0, commands.len()).await
-    }
 }
 
 impl Dial {
@@ -106,8 +83,8 @@ impl Dial {
     }
 
     /// Returns the error for a connection that cannot be opened, or has closed.
-    pub(super) fn broken(&self, reason: &RedisError) -> ClusterError {
-        self.unreachable(reason.to_string())
+    pub(super) fn broken(&self, reason: String) -> ClusterError {
+        self.unreachable(reason)
     }
 
     fn unreachable(&self, reason: String) -> ClusterError {
@@ -138,38 +115,32 @@ impl Dial {
         let unreachable = |error: io::Error| self.unreachable(error.to_string());
         let stream = TcpStream::connect((self.node.host(), self.node.port())).await.map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        let mut connection = match &self.config.tls {
-            None => self.greet(stream).await?,
+        let connection = match &self.config.tls {
+            None => Connection::of(stream),
             Some(tls) => {
                 let name = ServerName::try_from(self.node.host().to_owned())
                     .map_err(|error| self.unreachable(error.to_string()))?;
                 let stream = TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(unreachable)?;
-                self.greet(stream).await?
+                Connection::of(stream)
             }
         };
-        self.log_in(&mut connection).await?;
+        self.log_in(&connection).await?;
         Ok(connection)
     }
 
-    async fn greet<S>(&self, stream: S) -> Result<Connection, ClusterError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        // Each answer has a time limit of its own: see `Lane`.
-        let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        let opened = MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
-        let (multiplexed, driver) = opened.map_err(|error| self.broken(&error))?;
-        let driver = Arc::new(AbortOnDropHandle::new(tokio::spawn(driver)));
-        Ok(Connection { multiplexed, driver })
-    }
-
-    /// Logs in. The library could do this too, but it would not say why the node has refused.
-    async fn log_in(&self, connection: &mut Connection) -> Result<(), ClusterError> {
-        let Some(password) = &self.config.password else { return Ok(()) };
-        let mut commands = Pipeline::new();
-        commands.cmd("AUTH").arg(&self.config.username).arg(password.reveal());
-        match connection.send(&commands).await.map_err(|error| self.broken(&error))?.first() {
-            Some(Value::ServerError(error)) => {
+    /// Logs in. Without a password, only waits for an answer: whatever listens there may close the connection at once.
+    async fn log_in(&self, connection: &Connection) -> Result<(), ClusterError> {
+        let command = match &self.config.password {
+            Some(password) => {
+                let mut auth = redis::cmd("AUTH");
+                auth.arg(&self.config.username).arg(password.reveal());
+                auth
+            }
+            None => redis::cmd("PING"),
+        };
+        let answers = connection.send(command.get_packed_command(), 1).await;
+        match answers.map_err(|reason| self.broken(reason))?.first() {
+            Some(Value::ServerError(error)) if self.config.password.is_some() => {
                 Err(ClusterError::Login { node: self.node.clone(), reason: message(error) })
             }
             _ => Ok(()),
@@ -180,6 +151,7 @@ impl Dial {
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
+    use tokio_util::task::AbortOnDropHandle;
 
     use super::*;
     use crate::telemetry::LogLines;

@@ -147,7 +147,7 @@ mod tests {
     }
 
     fn judged(values: Vec<Value>, wait: Option<Value>) -> Outcome {
-        let calls = values.iter().map(|_| Call::Plain(redis::cmd("GET").arg("a").clone())).collect();
+        let calls = values.iter().map(|_| Call::plain(redis::cmd("GET").arg("a").clone())).collect();
         let request = Request { slot: 1, calls, waits: wait.is_some() };
         judge(Raw { load: None, values, wait: wait.map_or(Wait::None, Wait::of) }, &request, &node())
     }

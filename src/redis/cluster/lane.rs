@@ -10,14 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::{Cmd, Pipeline, Value};
+use redis::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::dial::{Connection, Dial};
+use super::connection::Connection;
+use super::dial::Dial;
 use super::error::ClusterError;
 use super::judge::{Raw, Wait};
-use super::request::Asks;
+use super::packed::Packed;
+use super::request::{Asks, Call};
 
 /// Jobs in the queue of one lane. If it is full, jobs fail.
 const QUEUE_MAX: usize = 1024;
@@ -111,23 +113,25 @@ impl Batch {
         }
     }
 
-    /// Returns the commands of all jobs, in their order.
-    fn commands(&self) -> Pipeline {
-        let calls: usize =
-            self.jobs.iter().flat_map(|job| job.asks.iter()).map(|(_, request)| request.calls.len()).sum();
-        let mut pipeline = Pipeline::with_capacity(calls + 1);
+    /// Returns the commands of all jobs, in their order, and their number.
+    fn commands(&self) -> (Vec<u8>, usize) {
+        let (mut bytes, mut count) = (Vec::with_capacity(128 * self.requests), 0);
+        let mut add = |command: &Packed| {
+            bytes.extend_from_slice(command.bytes());
+            count += 1;
+        };
         for (ask, request) in self.jobs.iter().flat_map(|job| job.asks.iter()) {
-            for script in request.calls.iter().filter_map(|call| call.script()).filter(|_| ask.load) {
-                pipeline.add_command(script.load());
+            for script in request.calls.iter().filter_map(Call::script).filter(|_| ask.load) {
+                add(&script.load());
             }
             for call in &request.calls {
                 if ask.asking {
-                    pipeline.add_command(redis::cmd("ASKING"));
+                    add(&Packed::new("ASKING", 0, 0));
                 }
-                pipeline.add_command(call.cmd());
+                add(call.packed());
             }
         }
-        pipeline
+        (bytes, count)
     }
 
     /// Gives each job its answers. `values` are the answers to [`commands`](Self::commands), and to the `WAIT` behind
@@ -143,7 +147,7 @@ impl Batch {
             let mut raws = Vec::with_capacity(job.asks.asks.len());
             for (ask, request) in job.asks.iter() {
                 let mut raw = Raw { load: None, values: Vec::with_capacity(request.calls.len()), wait: wait.clone() };
-                for _ in request.calls.iter().filter_map(|call| call.script()).filter(|_| ask.load) {
+                for _ in request.calls.iter().filter_map(Call::script).filter(|_| ask.load) {
                     raw.load = refused(values.next()).map(Box::new).or(raw.load);
                 }
                 for _ in &request.calls {
@@ -189,17 +193,18 @@ impl Line {
         }
     }
 
-    async fn send(&self, number: u64, mut connection: Connection, batch: Batch) {
+    async fn send(&self, number: u64, connection: Connection, batch: Batch) {
         let timeout = self.dial.config().timeout;
-        let mut commands = batch.commands();
+        let (mut commands, mut count) = batch.commands();
         if self.waits {
-            commands.add_command(wait(self.dial.config().acks, wait_limit(&batch, timeout)));
+            commands.extend_from_slice(wait(self.dial.config().acks, wait_limit(&batch, timeout)).bytes());
+            count += 1;
         }
-        match tokio::time::timeout(timeout, connection.send(&commands)).await {
+        match tokio::time::timeout(timeout, connection.send(commands, count)).await {
             Ok(Ok(values)) => batch.answer(values, self.waits),
-            Ok(Err(error)) => {
+            Ok(Err(reason)) => {
                 self.close(number);
-                batch.refuse(&self.dial.broken(&error));
+                batch.refuse(&self.dial.broken(reason));
             }
             Err(_) => {
                 self.close(number);
@@ -209,10 +214,10 @@ impl Line {
     }
 }
 
-fn wait(acks: usize, limit: Duration) -> Cmd {
+fn wait(acks: usize, limit: Duration) -> Packed {
     // 0 would mean without a limit.
     let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
-    redis::cmd("WAIT").arg(acks).arg(limit_ms).take()
+    Packed::new("WAIT", 2, 0).number(acks as u64).number(limit_ms)
 }
 
 /// Returns the time limit of the `WAIT` behind these jobs. It is less than half of the whole time: so jobs that

@@ -3,16 +3,19 @@
 //!
 //! - `run` sends requests, and sends them again if a node refers to another node or is not ready.
 //! - `topology` knows which node has which slot, and asks the nodes for changes.
-//! - `node`, `lane` and `dial` are the connections: a node has several lanes, a lane has one connection.
-//! - `judge` reads the answers of a node.
+//! - `node`, `lane`, `dial` and `connection` are the connections: a node has several lanes, a lane has one connection.
+//! - `packed` and `replies` are the bytes of commands and answers, and `judge` says what an answer means.
 
 mod address;
 mod config;
+mod connection;
 mod dial;
 mod error;
 mod judge;
 mod lane;
 mod node;
+mod packed;
+mod replies;
 mod request;
 mod run;
 mod slots;
@@ -23,5 +26,6 @@ mod topology;
 pub(crate) use address::NodeAddress;
 pub(crate) use config::ClusterConfig;
 pub(crate) use error::ClusterError;
+pub(crate) use packed::Packed;
 pub(crate) use request::{Call, Request, Response, Script};
 pub(crate) use run::Cluster;

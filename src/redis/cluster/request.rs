@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use redis::{Arg, Cmd, Value};
+use redis::Value;
+
+use super::packed::Packed;
 
 /// Commands on one key, sent in this order on one connection. If the key moves to another node meanwhile, all of them
 /// are sent again. With several keys this would be wrong: while a slot moves, its keys are on two nodes.
@@ -42,14 +44,10 @@ impl Asks {
 
 /// One command.
 #[derive(Clone, Debug)]
-pub(crate) enum Call {
-    Plain(Cmd),
-    /// A script with one key, sent as `EVALSHA`. The client loads the script into each node that does not have it.
-    Script {
-        script: &'static Script,
-        key: Vec<u8>,
-        args: Vec<Vec<u8>>,
-    },
+pub(crate) struct Call {
+    packed: Packed,
+    /// The script that it runs. The client loads it into each node that does not have it.
+    script: Option<&'static Script>,
 }
 
 /// The answers to a request.
@@ -75,41 +73,33 @@ impl Script {
     }
 
     /// Returns the command that loads the script into a node.
-    pub(super) fn load(&self) -> Cmd {
-        let mut cmd = redis::cmd("SCRIPT");
-        cmd.arg("LOAD").arg(self.text);
-        cmd
+    pub(super) fn load(&self) -> Packed {
+        Packed::new("SCRIPT", 2, self.text.len()).arg(b"LOAD").arg(self.text.as_bytes())
     }
 }
 
 impl Call {
-    pub(super) fn cmd(&self) -> Cmd {
-        match self {
-            Self::Plain(cmd) => cmd.clone(),
-            Self::Script { script, key, args } => {
-                let bytes = args.iter().map(Vec::len).sum::<usize>();
-                let mut cmd = Cmd::with_capacity(4 + args.len(), 16 + script.sha.len() + key.len() + bytes);
-                cmd.arg("EVALSHA").arg(&script.sha).arg(1).arg(key).arg(args);
-                cmd
-            }
-        }
+    pub(crate) fn plain(command: impl Into<Packed>) -> Self {
+        Self { packed: command.into(), script: None }
+    }
+
+    /// Runs a script with one key, as `EVALSHA`.
+    pub(crate) fn script_on(script: &'static Script, key: &[u8], args: &[&[u8]]) -> Self {
+        let bytes = script.sha.len() + key.len() + args.iter().map(|arg| arg.len()).sum::<usize>();
+        let packed = Packed::new("EVALSHA", 3 + args.len(), bytes).arg(script.sha.as_bytes()).number(1).arg(key);
+        Self { packed: args.iter().fold(packed, |packed, arg| packed.arg(arg)), script: Some(script) }
+    }
+
+    pub(super) fn packed(&self) -> &Packed {
+        &self.packed
     }
 
     /// Returns the name of the command, for messages.
     pub(super) fn name(&self) -> String {
-        match self {
-            Self::Plain(cmd) => match cmd.args_iter().next() {
-                Some(Arg::Simple(name)) => String::from_utf8_lossy(name).into_owned(),
-                _ => "a command".to_owned(),
-            },
-            Self::Script { .. } => "EVALSHA".to_owned(),
-        }
+        self.packed.name()
     }
 
     pub(super) fn script(&self) -> Option<&'static Script> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Script { script, .. } => Some(script),
-        }
+        self.script
     }
 }

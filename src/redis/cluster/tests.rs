@@ -19,11 +19,11 @@ static COUNT: LazyLock<Script> =
     LazyLock::new(|| Script::new("#!lua flags=allow-oom\nreturn redis.call('INCR', KEYS[1])"));
 
 fn plain(key: &str, words: &str, waits: bool) -> Request {
-    Request { slot: Cluster::slot_of(key.as_bytes()), calls: vec![Call::Plain(command(words))], waits }
+    Request { slot: Cluster::slot_of(key.as_bytes()), calls: vec![Call::plain(command(words))], waits }
 }
 
 fn count(key: &str, waits: bool) -> Request {
-    let call = Call::Script { script: &COUNT, key: key.into(), args: Vec::new() };
+    let call = Call::script_on(&COUNT, key.as_bytes(), &[]);
     Request { slot: Cluster::slot_of(key.as_bytes()), calls: vec![call], waits }
 }
 
@@ -62,7 +62,7 @@ async fn answers_have_the_order_of_the_requests(cluster: &Cluster) {
     let two = |number: usize| {
         let key = format!("order-{number}");
         let mut request = plain(&key, &format!("SET {key} {number}"), number.is_multiple_of(3));
-        request.calls.push(Call::Plain(command(&format!("GET {key}"))));
+        request.calls.push(Call::plain(command(&format!("GET {key}"))));
         request
     };
     let answers = cluster.run((0..1000).map(two).collect()).await;

@@ -160,7 +160,7 @@ async fn view(node: &Node, deadline: Instant) -> Result<View, ClusterError> {
 
 /// Sends commands without keys to one node, once.
 pub(super) async fn ask(node: &Node, commands: Vec<Cmd>, deadline: Instant) -> Result<Vec<Value>, ClusterError> {
-    let calls = commands.into_iter().map(Call::Plain).collect();
+    let calls = commands.into_iter().map(Call::plain).collect();
     let requests: Arc<[Request]> = [Request { slot: 0, calls, waits: false }].into();
     let asks = Asks { requests: requests.clone(), asks: vec![Ask::default()] };
     let answered = tokio::time::timeout_at(deadline, node.submit(false, asks, deadline)?).await;
