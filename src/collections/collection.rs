@@ -13,7 +13,7 @@ use super::{
 use crate::cpu::{self, WhenFull};
 use crate::engine::LocalCollection;
 use crate::extract::Page;
-use crate::redis::{self, AT_ONCE, RedisCollection};
+use crate::redis::{AT_ONCE, LineOrder, RedisCollection, delete_in_turn, insert_in_turn};
 use crate::types::{
     ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Merge,
     OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, Verdict,
@@ -22,7 +22,7 @@ use hapax_core::IllFormed;
 
 /// The order of the documents of one request, which are inserted or deleted one after another. In a cluster, documents
 /// that have nothing in common are worked on at once.
-pub struct Turns(Option<redis::Turns>);
+pub struct RequestOrder(Option<LineOrder>);
 
 /// An open collection. Cloning is cheap.
 #[derive(Clone)]
@@ -35,10 +35,10 @@ pub enum Collection {
 
 impl Collection {
     /// Begins a request with several documents.
-    pub fn turns(&self) -> Turns {
+    pub fn begin_request(&self) -> RequestOrder {
         match self {
-            Self::Local(_) => Turns(None),
-            Self::Redis(_) => Turns(Some(redis::Turns::new())),
+            Self::Local(_) => RequestOrder(None),
+            Self::Redis(_) => RequestOrder(Some(LineOrder::default())),
         }
     }
 
@@ -178,16 +178,16 @@ impl Collection {
     /// the id.
     pub async fn insert_in_turn(
         &self,
-        turns: &Turns,
+        order: &RequestOrder,
         id: DocId,
         attached: Attached,
         prepared: Prepared,
         options: InsertOptions,
         bytes_max: usize,
     ) -> Result<Pending<Verdict>> {
-        match (self, &turns.0) {
-            (Self::Redis(collection), Some(turns)) => {
-                let task = collection.insert_in_turn(turns, id, attached, prepared, options, bytes_max);
+        match (self, &order.0) {
+            (Self::Redis(collection), Some(order)) => {
+                let task = insert_in_turn(collection, order, id, attached, prepared, options, bytes_max);
                 Ok(Pending::in_turn(task, bytes_max))
             }
             _ => self.insert_within(id, attached, prepared, options, bytes_max).await,
@@ -204,9 +204,9 @@ impl Collection {
 
     /// Does the same as [`delete`](Self::delete) for the next id of a request with several; see
     /// [`insert_in_turn`](Self::insert_in_turn).
-    pub async fn delete_in_turn(&self, turns: &Turns, id: DocId) -> Result<Pending<bool>> {
-        match (self, &turns.0) {
-            (Self::Redis(collection), Some(turns)) => Ok(Pending::in_turn(collection.delete_in_turn(turns, id), 0)),
+    pub async fn delete_in_turn(&self, order: &RequestOrder, id: DocId) -> Result<Pending<bool>> {
+        match (self, &order.0) {
+            (Self::Redis(collection), Some(order)) => Ok(Pending::in_turn(delete_in_turn(collection, order, id), 0)),
             _ => self.delete(id).await,
         }
     }

@@ -11,7 +11,7 @@ mod pending;
 mod several;
 
 pub use all::Collections;
-pub use collection::{Collection, Turns};
+pub use collection::{Collection, RequestOrder};
 pub use local::LoadPlace;
 pub use opening::Opening;
 pub use pending::Pending;

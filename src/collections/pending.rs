@@ -2,9 +2,9 @@
 
 use std::borrow::Borrow;
 
-use tokio_util::task::AbortOnDropHandle;
+use futures::future::BoxFuture;
 
-use super::{CollectionError, Result};
+use super::Result;
 use crate::engine::Ticket;
 use crate::types::{LookupTimes, Verdict};
 
@@ -15,9 +15,9 @@ enum PendingKind<T> {
     Local(Ticket<T>),
     /// The decision is durable already.
     Durable(T),
-    /// A task makes the decision, in its turn. It ends with this value, unless it has begun to store something.
+    /// The decision is made in its turn. If this is dropped before, it is not made.
     InTurn {
-        task: AbortOnDropHandle<Result<T>>,
+        decision: BoxFuture<'static, Result<T>>,
         /// The largest possible size of the answer as JSON, in bytes.
         json_bytes_max: usize,
     },
@@ -28,8 +28,8 @@ impl<T> Pending<T> {
         Self(PendingKind::Durable(answer))
     }
 
-    pub(super) fn in_turn(task: AbortOnDropHandle<Result<T>>, json_bytes_max: usize) -> Self {
-        Self(PendingKind::InTurn { task, json_bytes_max })
+    pub(super) fn in_turn(decision: BoxFuture<'static, Result<T>>, json_bytes_max: usize) -> Self {
+        Self(PendingKind::InTurn { decision, json_bytes_max })
     }
 
     /// Waits until everything that the answer depends on is durable. An error means that the decision was undone or may
@@ -38,7 +38,7 @@ impl<T> Pending<T> {
         match self.0 {
             PendingKind::Local(ticket) => ticket.wait().await,
             PendingKind::Durable(answer) => Ok(answer),
-            PendingKind::InTurn { task, .. } => task.await.unwrap_or_else(|_| Err(CollectionError::closed())),
+            PendingKind::InTurn { decision, .. } => decision.await,
         }
     }
 

@@ -7,15 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tokio_util::task::AbortOnDropHandle;
 
+use super::asked::{Asked, refuse, to_its_end};
 use super::call::call;
 use super::cluster::Cluster;
 use super::drive::Driver;
 use super::keys::{Keys, Posting};
 use super::protocol::{Checked, Inserted, Ref, Reply, Step, rest_of};
 use super::record::{FirstVerdict, Judged, Stored, candidates, ranked};
-use super::turns::{Turn, Turns};
 use super::wire::Wire;
 use crate::cpu::WhenFull;
 use crate::extract::Page;
@@ -186,51 +185,6 @@ impl RedisCollection {
         self.count("insert", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
-    }
-
-    /// Inserts the next document of a request with several, in a task. It waits for earlier documents of the request that
-    /// share a band or the id. It ends with the task, unless it has begun.
-    pub fn insert_in_turn(
-        self: &Arc<Self>,
-        turns: &Turns,
-        id: DocId,
-        attached: Attached,
-        prepared: Prepared,
-        options: InsertOptions,
-        bytes_max: usize,
-    ) -> AbortOnDropHandle<Result<Verdict>> {
-        let shares = prepared.made().map(|made| self.postings(made)).unwrap_or_default();
-        let keys = shares.into_iter().map(|Posting { key, score, .. }| (key, score));
-        let turn = turns.take(keys.chain([self.key_of_turn(&id)]));
-        let this = Arc::clone(self);
-        self.in_turn(turn, async move { this.insert_within(id, attached, prepared, options, bytes_max).await })
-    }
-
-    /// Deletes the next id of a request with several, in a task; see [`insert_in_turn`](Self::insert_in_turn).
-    pub fn delete_in_turn(self: &Arc<Self>, turns: &Turns, id: DocId) -> AbortOnDropHandle<Result<bool>> {
-        let turn = turns.take([self.key_of_turn(&id)].into_iter());
-        let this = Arc::clone(self);
-        self.in_turn(turn, async move { this.delete(id).await })
-    }
-
-    fn key_of_turn(&self, id: &DocId) -> (Vec<u8>, u32) {
-        let (key, field) = self.keys.id(id);
-        ([&key[..], &field].concat(), 0)
-    }
-
-    fn in_turn<T: Send + 'static>(
-        &self,
-        turn: Turn,
-        operation: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> AbortOnDropHandle<Result<T>> {
-        let places = Arc::clone(&self.places);
-        AbortOnDropHandle::new(tokio::spawn(async move {
-            turn.comes().await;
-            let _place = places.acquire_owned().await;
-            let done = operation.await;
-            drop(turn);
-            done
-        }))
     }
 
     async fn insert(&self, id: DocId, body: Judged, asked: Asked, options: InsertOptions) -> Result<Verdict> {
@@ -436,7 +390,16 @@ impl RedisCollection {
         Judged { stored: Arc::new(stored), terms: self.terms, shape: self.preparer.shape(), limit }
     }
 
-    fn postings(&self, made: &Made) -> Vec<Posting> {
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Returns the places for documents of streams.
+    pub(super) fn places(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.places)
+    }
+
+    pub(super) fn postings(&self, made: &Made) -> Vec<Posting> {
         self.keys.postings((self.settings.banding, self.preparer.shape()), &made.signature, made.content)
     }
 
@@ -517,44 +480,4 @@ impl RedisCollection {
         let documents = self.documents.load(Ordering::Relaxed);
         metrics::gauge!(names::DOCUMENTS, label::COLLECTION => self.name.to_string()).set(documents as f64);
     }
-}
-
-/// Runs an operation in a task of its own, so that it ends although the client leaves.
-async fn to_its_end<T: Send + 'static>(operation: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
-    match tokio::spawn(operation).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(CollectionError::closed()),
-        },
-    }
-}
-
-/// What a client asks of an answer.
-#[derive(Clone, Copy)]
-struct Asked {
-    limit: usize,
-    with_metadata: bool,
-    /// Whether the request has metadata, if only `{}`.
-    sends_metadata: bool,
-    threshold: f64,
-}
-
-impl Asked {
-    fn cited(self, found: &Judged, matching: u32, same_content: bool) -> Cited {
-        Cited {
-            id: found.stored.id.clone(),
-            first_seen: found.stored.first_seen,
-            matching,
-            same_content,
-            overlap: None,
-            metadata: found.stored.metadata.clone().filter(|_| self.with_metadata),
-            metadata_omitted: false,
-        }
-    }
-}
-
-/// Refuses what this kind of store cannot do.
-pub(super) fn refuse(is_asked: bool, what: &'static str) -> Result<()> {
-    if is_asked { Err(CollectionError::NotInThisStore { what }) } else { Ok(()) }
 }

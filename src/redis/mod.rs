@@ -6,19 +6,22 @@
 //! - `cluster` is the client of the cluster.
 //! - `store` and `collection` are the operations that the facade calls.
 
+mod asked;
 mod call;
 mod cluster;
 mod collection;
 mod drive;
 mod failure;
 mod fitness;
+mod in_turn;
 mod keys;
+mod line_order;
 mod protocol;
 mod record;
 mod store;
-mod turns;
 mod wire;
 
 pub use collection::{AT_ONCE, RedisCollection};
+pub use in_turn::{delete_in_turn, insert_in_turn};
+pub use line_order::LineOrder;
 pub use store::RedisStore;
-pub use turns::Turns;

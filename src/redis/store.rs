@@ -10,9 +10,10 @@ use redis::{Cmd, Value};
 use serde::{Deserialize, Serialize};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::asked::refuse;
 use super::call::{call, confirm};
 use super::cluster::{Cluster, ClusterConfig};
-use super::collection::{Parts, RedisCollection, refuse};
+use super::collection::{Parts, RedisCollection};
 use super::fitness::check_fitness;
 use super::keys::Keys;
 use crate::cpu::CpuPool;

@@ -1,10 +1,7 @@
 //! The states of a document of a bulk or batch request: received, prepared, decided, answered.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::BoxFuture;
 
 use crate::collections::{Attached, JointVerdict, Prepared};
 use crate::http::answer::LineRoom;
@@ -77,29 +74,14 @@ pub(super) struct DecidedInTurn {
     pub(super) waiting: BoxFuture<'static, DocumentAnswer>,
 }
 
-/// The bytes of JSON that the answers of a request may still take.
-pub(super) type BytesLeft = Arc<AtomicUsize>;
-
 impl DecidedInTurn {
     pub(super) fn now(answer: DocumentAnswer) -> Self {
         Self { json_bytes: answer.json_bytes(), waiting: Box::pin(futures::future::ready(answer)) }
     }
-
-    /// Takes the bytes of the answer from those that are left. Gives back what the answer does not need.
-    pub(super) fn taking(self, left: BytesLeft) -> Self {
-        let Self { json_bytes, waiting } = self;
-        let taken = json_bytes.min(left.load(Ordering::Relaxed));
-        // Only this takes bytes, for one document after another.
-        left.fetch_sub(taken, Ordering::Relaxed);
-        let waiting = waiting.inspect(move |answer| {
-            left.fetch_add(taken.saturating_sub(answer.json_bytes()), Ordering::Relaxed);
-        });
-        Self { json_bytes, waiting: waiting.boxed() }
-    }
 }
 
 impl DocumentAnswer {
-    fn json_bytes(&self) -> usize {
+    pub(super) fn json_bytes(&self) -> usize {
         match self {
             Self::Verdict(verdict) => verdict.bytes(),
             Self::Deleted { id, .. } => deleted_bytes(id),

@@ -1,7 +1,7 @@
 //! Documents -> their answers, in the same order.
 //! Documents are parsed and signed ahead of their turn, concurrently. They are decided one after another, so that each
 //! document sees the documents before it, even a document with the same id. They are answered once they are durable. In
-//! a cluster, only documents that have a band or the id in common are decided one after another: see [`Turns`].
+//! a cluster, only documents that have a band or the id in common are decided one after another: see [`RequestOrder`].
 //! Knows nothing of lines or of the JSON of answers.
 
 use std::future::Future;
@@ -18,12 +18,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::operation::Operation;
 use super::parsed::Parsed;
 use super::several::Several;
-use super::states::{
-    BytesLeft, DecidedInTurn, DocumentAnswer, Input, Insert, Ready, ReadyDocument, deleted_bytes, failed,
-};
+use super::states::{DecidedInTurn, DocumentAnswer, Input, Insert, Ready, ReadyDocument, deleted_bytes, failed};
 use crate::collections::{
     AskedCollections, CheckOptions, Collection, CollectionError, InsertOptions, JointVerdict, PrepareOptions, Prepared,
-    Purpose, Turns,
+    Purpose, RequestOrder,
 };
 use crate::cpu::{self, CpuPool, WhenFull};
 use crate::http::admission::{Class, Places};
@@ -47,7 +45,6 @@ pub(crate) struct DocumentWork {
     collection: Collection,
     /// Present if the request asks other collections too.
     several: Option<Several>,
-    turns: Arc<Turns>,
     audited: Audited,
     /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
@@ -71,7 +68,12 @@ struct Gates {
     places: Option<Arc<Places>>,
     /// The rate limits of sources.
     sources: Sources,
+    /// The order of the documents.
+    order: Arc<RequestOrder>,
 }
+
+/// The bytes of JSON that the answers of a request may still take.
+type BytesLeft = Arc<AtomicUsize>;
 
 /// Returns options with which a line waits for a free thread. During the wait no more lines are read, so the client is
 /// slowed down instead of refused.
@@ -91,10 +93,10 @@ impl DocumentWork {
         let open_max = collection.writes_at_once().unwrap_or(usize::MAX).min(state.limits().bulk_open_max);
         let (cpu, threads) = (state.cpu().clone(), state.stream_threads().handle().clone());
         let places = Some(Arc::clone(state.admission().of(Class::Bulk)));
-        let gates = Gates { places, sources: state.sources().clone() };
+        let order = Arc::new(collection.begin_request());
+        let gates = Gates { places, sources: state.sources().clone(), order };
         Self {
             audited: Audited::of(state, &caller, &collection),
-            turns: Arc::new(collection.turns()),
             caller,
             collection,
             several: None,
@@ -120,8 +122,9 @@ impl DocumentWork {
         answers_bytes_max: usize,
     ) -> Self {
         let answers_left = Some(Arc::new(AtomicUsize::new(answers_bytes_max)));
-        let gates = Gates { places: None, sources: state.sources().clone() };
-        Self { answers_left, gates, ..Self::of_stream(state, caller, collection, op, invalid) }
+        let stream = Self::of_stream(state, caller, collection, op, invalid);
+        let gates = Gates { places: None, ..stream.gates };
+        Self { answers_left, gates, ..stream }
     }
 
     /// Returns the same work with this treatment of unknown fields.
@@ -222,7 +225,7 @@ impl DocumentWork {
             ready => self.decide_here_or_apart(ready, room, bytes_max).await,
         };
         match left {
-            Some(left) => decided.taking(left),
+            Some(left) => taking(decided, left),
             None => decided,
         }
     }
@@ -232,7 +235,7 @@ impl DocumentWork {
     async fn with_source(&self, ready: Ready) -> Ready {
         let Ready::Insert(insert) = &ready else { return ready };
         let source = insert.attached.labels.as_ref().and_then(|labels| labels.get(SOURCE));
-        let Gates { places, sources } = &self.gates;
+        let Gates { places, sources, .. } = &self.gates;
         if places.is_some() {
             sources.due(self.collection.name(), source).await;
             return ready;
@@ -362,7 +365,7 @@ impl DocumentWork {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(*answer),
             Ready::Insert(insert) => self.insert(*insert, bytes_max).await,
-            Ready::Delete(id) => match self.collection.delete_in_turn(&self.turns, id.clone()).await {
+            Ready::Delete(id) => match self.collection.delete_in_turn(&self.gates.order, id.clone()).await {
                 Ok(ticket) => {
                     let json_bytes = deleted_bytes(&id);
                     let answer = self.audited.deleted(ticket, &id).map(|answer| match answer {
@@ -385,7 +388,7 @@ impl DocumentWork {
         // inserts are not.
         let options = InsertOptions { patient: self.gates.places.is_some(), ..asked.options() };
         let inserted =
-            self.collection.insert_in_turn(&self.turns, id.clone(), attached, prepared, options, bytes_max).await;
+            self.collection.insert_in_turn(&self.gates.order, id.clone(), attached, prepared, options, bytes_max).await;
         let ticket = match inserted {
             Ok(ticket) => ticket,
             Err(error) => {
@@ -408,6 +411,17 @@ impl DocumentWork {
         });
         DecidedInTurn { json_bytes, waiting: answer.boxed() }
     }
+}
+
+/// Takes the bytes of an answer from those that are left. Gives back what the answer does not need.
+fn taking(DecidedInTurn { json_bytes, waiting }: DecidedInTurn, left: BytesLeft) -> DecidedInTurn {
+    let taken = json_bytes.min(left.load(Ordering::Relaxed));
+    // Documents come here one after another, and nothing else takes bytes.
+    left.fetch_sub(taken, Ordering::Relaxed);
+    let waiting = waiting.inspect(move |answer| {
+        left.fetch_add(taken.saturating_sub(answer.json_bytes()), Ordering::Relaxed);
+    });
+    DecidedInTurn { json_bytes, waiting: waiting.boxed() }
 }
 
 /// Returns the answer to an insertion.

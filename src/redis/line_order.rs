@@ -7,18 +7,21 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Ended turns are forgotten when there are so many keys, and again whenever their number has doubled since.
+/// Ended turns are forgotten when there are more keys, and again whenever the number of keys has doubled since.
 const KEYS_MIN: usize = 16_384;
 
-/// The turns of one stream.
-pub struct Turns {
+/// The order of the documents of one stream.
+#[derive(Default)]
+pub struct LineOrder {
     hasher: RandomState,
     last: Mutex<Last>,
 }
 
 /// The last turn of each key. Keys are hashed. If two of them have the same hash, a document waits without need.
+#[derive(Default)]
 struct Last {
     turns: HashMap<u64, CancellationToken>,
+    /// Ended turns are forgotten if there are more keys.
     keys_max: usize,
 }
 
@@ -29,12 +32,7 @@ pub(super) struct Turn {
     _ended: DropGuard,
 }
 
-impl Turns {
-    pub fn new() -> Self {
-        let last = Mutex::new(Last { turns: HashMap::new(), keys_max: KEYS_MIN });
-        Self { hasher: RandomState::new(), last }
-    }
-
+impl LineOrder {
     /// Takes the next turn, for a document with these keys.
     pub(super) fn take<K: Hash>(&self, keys: impl Iterator<Item = K>) -> Turn {
         let mut keys: Vec<_> = keys.map(|key| self.hasher.hash_one(key)).collect();
@@ -45,9 +43,9 @@ impl Turns {
         let mut last = self.last.lock();
         let before = keys.into_iter().filter_map(|key| last.turns.insert(key, ended.clone()));
         let earlier = before.filter(|turn| !turn.is_cancelled()).collect();
-        if last.turns.len() > last.keys_max {
+        if last.turns.len() > last.keys_max.max(KEYS_MIN) {
             last.turns.retain(|_, turn| !turn.is_cancelled());
-            last.keys_max = KEYS_MIN.max(2 * last.turns.len());
+            last.keys_max = 2 * last.turns.len();
         }
         Turn { earlier, _ended: ended.drop_guard() }
     }
@@ -70,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_turn_waits_for_all_earlier_ones_with_a_common_key() {
-        let turns = Turns::new();
+        let turns = LineOrder::default();
         let first = turns.take(["a", "b", "a"].into_iter());
         let other = turns.take(["c"].into_iter());
         let second = turns.take(["b", "c"].into_iter());
@@ -87,7 +85,7 @@ mod tests {
 
     #[test]
     fn ended_turns_are_forgotten() {
-        let turns = Turns::new();
+        let turns = LineOrder::default();
         let open = turns.take([u64::MAX].into_iter());
         for key in 0..100_000_u64 {
             drop(turns.take([key].into_iter()));

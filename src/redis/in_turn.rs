@@ -1,0 +1,64 @@
+//! The documents of a request with several: many of them are inserted or deleted at once, and yet each sees those before
+//! it.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::collection::RedisCollection;
+use super::keys::Posting;
+use super::line_order::{LineOrder, Turn};
+use crate::types::{DocId, Verdict};
+use crate::verdicts::{Attached, CollectionError, InsertOptions, Prepared, Result};
+
+/// Inserts the next document of a request with several. It waits for earlier documents of the request that share a
+/// band or the id. If the future is dropped before its turn, nothing happens.
+pub fn insert_in_turn(
+    collection: &Arc<RedisCollection>,
+    order: &LineOrder,
+    id: DocId,
+    attached: Attached,
+    prepared: Prepared,
+    options: InsertOptions,
+    bytes_max: usize,
+) -> BoxFuture<'static, Result<Verdict>> {
+    let shares = prepared.made().map(|made| collection.postings(made)).unwrap_or_default();
+    let keys = shares.into_iter().map(|Posting { key, score, .. }| (key, score));
+    let turn = order.take(keys.chain([key_of_turn(collection, &id)]));
+    let this = Arc::clone(collection);
+    in_turn(collection, turn, async move { this.insert_within(id, attached, prepared, options, bytes_max).await })
+}
+
+/// Deletes the next id of a request with several; see [`insert_in_turn`].
+pub fn delete_in_turn(
+    collection: &Arc<RedisCollection>,
+    order: &LineOrder,
+    id: DocId,
+) -> BoxFuture<'static, Result<bool>> {
+    let turn = order.take([key_of_turn(collection, &id)].into_iter());
+    let this = Arc::clone(collection);
+    in_turn(collection, turn, async move { this.delete(id).await })
+}
+
+fn key_of_turn(collection: &RedisCollection, id: &DocId) -> (Vec<u8>, u32) {
+    let (key, field) = collection.keys().id(id);
+    ([&key[..], &field].concat(), 0)
+}
+
+fn in_turn<T: Send + 'static>(
+    collection: &RedisCollection,
+    turn: Turn,
+    operation: impl Future<Output = Result<T>> + Send + 'static,
+) -> BoxFuture<'static, Result<T>> {
+    let places = collection.places();
+    // In a task of its own: a stream is not polled while its client reads nothing, and others may wait for its place.
+    let task = AbortOnDropHandle::new(tokio::spawn(async move {
+        turn.comes().await;
+        let _place = places.acquire_owned().await;
+        let done = operation.await;
+        drop(turn);
+        done
+    }));
+    task.map(|ended| ended.unwrap_or_else(|_| Err(CollectionError::closed()))).boxed()
+}
