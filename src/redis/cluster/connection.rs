@@ -15,6 +15,8 @@ use super::replies;
 
 /// Pipelines that wait to be written. A lane sends fewer at once.
 const QUEUE: usize = 32;
+/// There is room for so many bytes of answers before each read.
+const READ_MIN: usize = 16 << 10;
 /// The buffer for answers keeps no more memory than this while it is empty.
 const BUFFER_KEPT: usize = 1 << 20;
 
@@ -79,6 +81,7 @@ async fn serve(
     let reading = async {
         let mut buffer = BytesMut::new();
         loop {
+            buffer.reserve(READ_MIN);
             if reader.read_buf(&mut buffer).await? == 0 {
                 return Err(io::Error::other("the node has closed the connection"));
             }
