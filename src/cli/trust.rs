@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::{CertificateError, Error as RustlsError};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject as _;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::tls::{authorities_in, authorities_of_the_system};
 
 /// The authorities whose certificates are accepted.
 #[derive(Clone, Debug)]
@@ -41,33 +41,15 @@ impl Trust {
         let settings = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
         let authorities = match self {
             Self::Anyone => return Ok(settings.disable_verification(true).build()),
-            Self::System => of_the_system()?,
-            Self::File(path) => in_file(path).map_err(|detail| TrustError::File { path: path.clone(), detail })?,
+            Self::System => authorities_of_the_system().map_err(|detail| TrustError::NoAuthorities { detail })?,
+            Self::File(path) => {
+                authorities_in(path).map_err(|detail| TrustError::File { path: path.clone(), detail })?
+            }
         };
         let authorities: Vec<_> =
             authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
         Ok(settings.root_certs(RootCerts::Specific(Arc::new(authorities))).build())
     }
-}
-
-fn of_the_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let found = rustls_native_certs::load_native_certs();
-    if found.certs.is_empty() {
-        let detail = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-        return Err(TrustError::NoAuthorities { detail });
-    }
-    Ok(found.certs)
-}
-
-fn in_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
-    let found: Vec<_> =
-        CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let mut store = rustls::RootCertStore::empty();
-    for certificate in &found {
-        store.add(certificate.clone()).map_err(|error| error.to_string())?;
-    }
-    if found.is_empty() { Err("the file has no certificate".to_owned()) } else { Ok(found) }
 }
 
 /// Returns the error of a handshake, if `error` is one.

@@ -13,17 +13,18 @@ use super::error::ConfigError;
 use super::http_limits::HttpLimits;
 use super::memory;
 use super::ranges::{count, impossible, milliseconds, optional, within, word, zero_or_within};
-use super::raw::{Raw, RawAudit, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawRedis, RawScrub};
+use super::raw::{Raw, RawAudit, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawScrub};
+use super::redis::redis;
 use super::secrets::{keys_file, secret};
 use super::server::Server;
 use super::tls::Tls;
 use crate::audit::AuditSettings;
-use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, MemoryConfig, RedisSettings, ScrubConfig};
+use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, MemoryConfig, ScrubConfig};
 use crate::cpu::{self, CpuConfig};
 use crate::keys::KeysFile;
 use crate::telemetry::logs;
 use crate::telemetry::memory::Bound;
-use crate::types::{LabelLimits, Password};
+use crate::types::LabelLimits;
 
 /// All settings of `hapax serve`.
 #[derive(Clone, Debug)]
@@ -143,27 +144,6 @@ enum Store {
     Disk,
     Memory,
     Redis,
-}
-
-fn redis(raw: RawRedis) -> Result<RedisSettings, ConfigError> {
-    if raw.nodes.is_empty() {
-        return Err(impossible("redis.nodes", "[]", "must name a node, such as \"127.0.0.1:7000\"".into()));
-    }
-    if raw.prefix.is_empty() || raw.prefix.len() > 64 || raw.prefix.contains(['{', '}']) {
-        let allowed = "must have 1 to 64 bytes and no braces, because all keys would be on one node".into();
-        return Err(impossible("redis.prefix", format!("{:?}", raw.prefix), allowed));
-    }
-    let password =
-        secret("redis.password", "redis.password_file", None, raw.password_file, |text| Ok(Password::new(text)))?;
-    Ok(RedisSettings {
-        nodes: raw.nodes,
-        username: Some(raw.username).filter(|name| !name.is_empty()),
-        password,
-        timeout: milliseconds("redis.timeout_ms", raw.timeout_ms, 10..=60_000)?,
-        acks: count("redis.acks", raw.acks, 0..=5)?,
-        prefix: raw.prefix,
-        documents_expected: within("redis.documents_expected", raw.documents_expected, 1..=1 << 40)?,
-    })
 }
 
 fn memory_config(raw: &RawMemory, limits: &RawLimits) -> Result<MemoryConfig, ConfigError> {

@@ -69,6 +69,9 @@ pub enum ConfigError {
     /// The files of the certificate cannot be used.
     #[error("[tls]: {0}")]
     Tls(CertificateError),
+    /// The certificate that the cluster asks for cannot be used.
+    #[error("redis.cert_file and redis.key_file: {0}")]
+    RedisTls(CertificateError),
     /// The server would be open to other machines without a key.
     #[error(
         "refusing to listen on {listen} without an API key, because other machines may reach it. Set a key \

@@ -12,6 +12,7 @@ mod load;
 mod memory;
 mod ranges;
 mod raw;
+mod redis;
 mod secrets;
 mod server;
 mod show;

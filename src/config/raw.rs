@@ -108,10 +108,15 @@ pub struct RawRedis {
     pub nodes: Vec<String>,
     pub username: String,
     pub password_file: Option<PathBuf>,
+    pub tls: bool,
+    pub ca_file: Option<PathBuf>,
+    pub cert_file: Option<PathBuf>,
+    pub key_file: Option<PathBuf>,
     pub timeout_ms: u64,
     pub acks: u64,
     pub prefix: String,
     pub documents_expected: u64,
+    pub check_interval_s: u64,
 }
 
 #[derive(Debug, Deserialize)]

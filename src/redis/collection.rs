@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -15,6 +14,8 @@ use super::drive::Driver;
 use super::keys::{Keys, Posting};
 use super::protocol::{Checked, Inserted, Ref, Reply, Step, rest_of};
 use super::record::{FirstVerdict, Judged, Stored, candidates, ranked};
+use super::size::Size;
+use super::watch::Gate;
 use super::wire::Wire;
 use crate::cpu::WhenFull;
 use crate::extract::Page;
@@ -50,11 +51,10 @@ pub struct RedisCollection {
     cluster: Cluster,
     keys: Keys,
     limits: Limits,
-    acks: usize,
+    gate: Arc<Gate>,
     /// The numbers that this server has reserved and not used.
     numbers: Mutex<VecDeque<u64>>,
-    /// The number of documents, as the cluster counted them last.
-    documents: AtomicU64,
+    size: Size,
     /// The places for documents of streams.
     places: Arc<Semaphore>,
 }
@@ -68,17 +68,17 @@ pub(super) struct Parts {
     pub cluster: Cluster,
     pub keys: Keys,
     pub limits: Limits,
-    pub acks: usize,
+    pub gate: Arc<Gate>,
 }
 
 impl RedisCollection {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { name, created, settings, preparer, cluster, keys, limits, acks } = parts;
+        let Parts { name, created, settings, preparer, cluster, keys, limits, gate } = parts;
         recorder::admit(label::COLLECTION, name.as_str());
         let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
-        let (numbers, documents) = Default::default();
+        let (numbers, size) = (Mutex::default(), Size::new(keys.groups()));
         let places = Arc::new(Semaphore::new(AT_ONCE));
-        Self { name, created, settings, terms, preparer, cluster, keys, limits, acks, numbers, documents, places }
+        Self { name, created, settings, terms, preparer, cluster, keys, limits, gate, numbers, size, places }
     }
 
     pub fn name(&self) -> &CollectionName {
@@ -91,8 +91,7 @@ impl RedisCollection {
 
     /// Returns the settings and the number of documents, as the cluster counted them last.
     pub fn describe(&self) -> Description {
-        let documents = self.documents.load(Ordering::Relaxed);
-        Description::new(self.name.clone(), self.settings(), self.created, documents, Some(0))
+        Description::new(self.name.clone(), self.settings(), self.created, self.size.documents(), Some(0))
     }
 
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
@@ -191,6 +190,7 @@ impl RedisCollection {
         let mut driver = Driver::new(self.cluster.clone(), self.wire(&body, Some(&id)));
         let beside = options.on_duplicate == OnDuplicate::Store;
         let shingles = body.stored.shingles;
+        self.gate.check()?;
         for _ in 0..ATTEMPTS {
             let at = self.number().await?;
             let inserted = driver.insert(at, body.clone(), beside).await.map_err(|failure| failure.told(true))?;
@@ -323,6 +323,7 @@ impl RedisCollection {
     }
 
     async fn delete_now(&self, id: DocId) -> Result<bool> {
+        self.gate.check()?;
         let mut driver = Driver::new(self.cluster.clone(), self.wire_of_id(&id));
         let Some((at, head, body)) = driver.delete().await.map_err(|failure| failure.told(true))? else {
             return Ok(false);
@@ -424,7 +425,7 @@ impl RedisCollection {
             shape: self.preparer.shape(),
             postings_max: self.limits.bucket_read_max,
             candidates_max: self.limits.candidates_max,
-            acks: self.acks,
+            acks: self.cluster.acks(),
         }
     }
 
@@ -435,7 +436,7 @@ impl RedisCollection {
         }
         let key = self.keys.counter();
         let add = redis::cmd("INCRBY").arg(&key).arg(BLOCK).to_owned();
-        let redis::Value::Int(last) = call(&self.cluster, &key, add, Some(self.acks)).await? else {
+        let redis::Value::Int(last) = call(&self.cluster, &key, add, Some(self.cluster.acks())).await? else {
             return Err(CollectionError::Store("the counter of documents in the cluster is not a number".into()));
         };
         let Some(last) = u64::try_from(last).ok().filter(|last| (BLOCK..u64::MAX >> 1).contains(last)) else {
@@ -461,7 +462,7 @@ impl RedisCollection {
         let get = redis::cmd("GET").arg(&key).to_owned();
         let counted = call(&self.cluster, &key, get, None).await.ok();
         if let Some(Ok(counted)) = counted.map(redis::from_redis_value::<Option<i64>>) {
-            self.documents.store(counted.unwrap_or(0).max(0) as u64, Ordering::Relaxed);
+            self.size.set(counted.unwrap_or(0).max(0) as u64, &self.name);
         }
     }
 
@@ -477,7 +478,6 @@ impl RedisCollection {
 
     /// Sets the gauges of the collection.
     pub fn observe(&self) {
-        let documents = self.documents.load(Ordering::Relaxed);
-        metrics::gauge!(names::DOCUMENTS, label::COLLECTION => self.name.to_string()).set(documents as f64);
+        self.size.observe(&self.name);
     }
 }

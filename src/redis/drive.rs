@@ -11,6 +11,7 @@ use super::protocol::{
 };
 use super::record::Judged;
 use super::wire::Wire;
+use crate::telemetry::names::{self, label, value};
 
 /// A server that has not finished an insertion for so long has probably ended.
 const LEASE: Duration = Duration::from_secs(2);
@@ -113,6 +114,7 @@ impl Driver {
         for (step, response) in steps.iter().zip(responses) {
             answers.push(self.wire.answer(step, response?)?);
         }
+        count_conflicts(steps, &answers);
         self.refuse_to_go_on_without_replicas(steps, &answers)?;
         for (step, answer) in steps.iter().zip(&mut answers) {
             if let (Command::Probe { band } | Command::Post { band, .. }, Reply::Postings(found)) =
@@ -144,6 +146,7 @@ impl Driver {
             self.short = None;
             return Ok(());
         }
+        metrics::counter!(names::REDIS_SHORT_ACKNOWLEDGEMENTS).increment(1);
         let since = *self.short.get_or_insert_with(Instant::now);
         if since.elapsed() < SHORT { Ok(()) } else { Err(Failure::TooFewReplicas { acks: self.wire.acks }) }
     }
@@ -162,6 +165,7 @@ impl Driver {
         }
         if self.awaited.replace(at) != Some(at) {
             self.pause = LOOK[0];
+            metrics::counter!(names::REDIS_CONFLICTS, label::KIND => value::CONFLICT_WAIT).increment(1);
         }
         tokio::time::sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LOOK[1]);
@@ -213,6 +217,21 @@ fn again(step: &Step<Judged>, answer: &Answer<Judged>) -> Option<Step<Judged>> {
             Some(Step::now(Command::Swap { at: *at, from: Some(*head), to: *to }))
         }
         _ => None,
+    }
+}
+
+/// Counts the documents of others that were wounded or aborted. Only their heads are waited for: an insertion that gives
+/// up aborts its own document without.
+fn count_conflicts(steps: &[Step<Judged>], answers: &[Answer<Judged>]) {
+    for (step, answer) in steps.iter().zip(answers) {
+        let Command::Swap { from: Some(from), to, .. } = &step.command else { continue };
+        let is_done = step.waits && matches!(answer.reply, Reply::Swapped(Ok(())));
+        let kind = match (from.state, to.state) {
+            (State::Pending, State::Pending) if is_done && from != to => value::CONFLICT_WOUND,
+            (State::Pending, State::Aborted) if is_done => value::CONFLICT_ABORT,
+            _ => continue,
+        };
+        metrics::counter!(names::REDIS_CONFLICTS, label::KIND => kind).increment(1);
     }
 }
 

@@ -1,43 +1,155 @@
-//! Checks at the start whether a cluster is fit for documents that must not be lost. Each error names the node, the
-//! setting and the remedy.
+//! Looks whether a cluster is fit for documents that must not be lost. Each problem names the node, the setting and the
+//! remedy.
 
-use redis::{Cmd, Value};
+use redis::Value;
 
-use super::cluster::{Cluster, NodeAddress};
+use super::cluster::{Cluster, ClusterError, NodeAddress};
+use super::permissions::{forbidden, trials};
+use crate::verdicts::RedisSettings;
 
 /// The oldest version of Redis whose scripts may run on a full node.
 const OLDEST: [u32; 2] = [7, 0];
+/// Where a cut-off node answers reads.
+const READS_WHEN_DOWN: &str = "cluster-allow-reads-when-down";
 
-/// Returns an error if the cluster is not fit.
-pub(super) async fn check_fitness(cluster: &Cluster, acks: usize) -> Result<(), String> {
-    let mut info = redis::cmd("INFO");
-    info.arg("everything");
-    for (node, text) in ask(cluster, &info).await? {
-        check_info(&node, &text, acks)?;
-    }
-    let mut state = redis::cmd("CLUSTER");
-    state.arg("INFO");
-    for (node, text) in ask(cluster, &state).await? {
-        let assigned = field(&text, "cluster_slots_assigned").unwrap_or("0");
-        if assigned != "16384" {
-            return Err(format!(
-                "the Redis node {node} knows nodes for only {assigned} of 16384 slots; assign all slots"
-            ));
-        }
-    }
-    Ok(())
+/// What a look at some nodes has found.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// The reasons why the cluster is not fit.
+    problems: Vec<String>,
+    silent: Option<ClusterError>,
+    /// What the log says at the start.
+    warnings: Vec<Warning>,
 }
 
-async fn ask(cluster: &Cluster, command: &Cmd) -> Result<Vec<(NodeAddress, String)>, String> {
-    let mut texts = Vec::new();
-    for (node, answer) in cluster.on_primaries(command).await {
-        match answer.map_err(|error| error.to_string())? {
-            Value::BulkString(bytes) => texts.push((node, String::from_utf8_lossy(&bytes).into_owned())),
-            Value::VerbatimString { text, .. } => texts.push((node, text)),
-            other => return Err(format!("the Redis node {node} answered {other:?}; is it Redis or Valkey?")),
+#[derive(Debug)]
+enum Warning {
+    /// The node has more replicas than must acknowledge a write.
+    ManyReplicas(NodeAddress, usize),
+    /// The node does not tell its settings.
+    SettingsHidden(NodeAddress),
+}
+
+impl Look {
+    /// Looks at these nodes.
+    pub(super) async fn at(nodes: Vec<NodeAddress>, cluster: &Cluster, settings: &RedisSettings) -> Self {
+        let looks = [
+            redis::cmd("INFO"),
+            redis::cmd("CLUSTER").arg("INFO").take(),
+            redis::cmd("CLUSTER").arg("NODES").take(),
+            redis::cmd("CONFIG").arg("GET").arg(READS_WHEN_DOWN).take(),
+        ];
+        let commands: Vec<_> = looks.into_iter().chain(trials(&settings.prefix)).collect();
+        let mut look = Self::default();
+        for (node, answers) in cluster.on_nodes(nodes, &commands).await {
+            match answers {
+                Ok(answers) => look.judge(&node, &answers, settings),
+                Err(error) => look.silent = Some(error),
+            }
+        }
+        look
+    }
+
+    /// Returns a reason why the cluster is not fit.
+    pub(super) fn problem(&self) -> Option<&String> {
+        self.problems.first()
+    }
+
+    /// Returns the error of a node that did not answer, so that nothing is known about it.
+    pub(super) fn silent(&self) -> Option<&ClusterError> {
+        self.silent.as_ref()
+    }
+
+    fn judge(&mut self, node: &NodeAddress, answers: &[Result<Value, ClusterError>], settings: &RedisSettings) {
+        let [info, state, nodes, reads_when_down, tried @ ..] = answers else {
+            unreachable!("an answer for each command")
+        };
+        let forbidden = forbidden(tried);
+        if !forbidden.is_empty() {
+            return self.problems.push(not_permitted(node, &forbidden, settings));
+        }
+        match (text(info), text(state), text(nodes)) {
+            (Ok(info), Ok(state), Ok(nodes)) => {
+                let replicas = Replicas::of(&nodes);
+                let problems = [
+                    check_info(node, &info, settings.acks),
+                    check_slots(node, &state),
+                    check_replicas(node, replicas, settings.acks),
+                ];
+                self.problems.extend(problems.into_iter().filter_map(Result::err));
+                if replicas.own > settings.acks {
+                    self.warnings.push(Warning::ManyReplicas(node.clone(), replicas.own));
+                }
+            }
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => self.silent = Some(error),
+        }
+        let named: Option<Vec<_>> =
+            reads_when_down.as_ref().ok().and_then(|value| redis::from_redis_value_ref(value).ok());
+        match named {
+            Some(pairs) => self.problems.extend(check_reads(node, &pairs).err()),
+            None => self.warnings.push(Warning::SettingsHidden(node.clone())),
         }
     }
-    Ok(texts)
+
+    /// Writes what is no error to the log.
+    pub(super) fn warn(self, acks: usize) {
+        for warning in self.warnings {
+            match warning {
+                Warning::ManyReplicas(node, replicas) => tracing::warn!(
+                    %node,
+                    replicas,
+                    acks,
+                    "a primary of the Redis cluster has more replicas than redis.acks, so a failover may choose one \
+                     without an acknowledged write; set redis.acks to the number of replicas"
+                ),
+                Warning::SettingsHidden(node) => tracing::warn!(
+                    %node,
+                    "the Redis node does not tell whether cluster-allow-reads-when-down is yes, because it does not \
+                     permit CONFIG GET; make sure that the setting is no"
+                ),
+            }
+        }
+    }
+}
+
+/// How many replicas a primary has, as the cluster lists them. Dead ones count: they come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Replicas {
+    own: usize,
+    /// Other primaries without slots. After a failover, the old primary is one until it comes back as a replica.
+    idle: usize,
+}
+
+impl Replicas {
+    /// Reads the answer of a primary to `CLUSTER NODES`. A line is
+    /// `id address flags primary ping pong epoch link slots...`.
+    fn of(nodes: &str) -> Self {
+        let lines: Vec<Vec<_>> = nodes.lines().map(|line| line.split(' ').collect()).collect();
+        let has = |line: &[&str], flag| line.get(2).is_some_and(|flags| flags.split(',').any(|found| found == flag));
+        let own = lines.iter().find(|line| has(line, "myself")).and_then(|line| line.first().copied());
+        let is_own = |line: &&Vec<&str>| has(line, "slave") && line.get(3).copied() == own;
+        let is_idle = |line: &&Vec<&str>| has(line, "master") && !has(line, "myself") && line.len() <= 8;
+        Self { own: lines.iter().filter(is_own).count(), idle: lines.iter().filter(is_idle).count() }
+    }
+}
+
+fn text(answer: &Result<Value, ClusterError>) -> Result<String, ClusterError> {
+    match answer {
+        Ok(Value::VerbatimString { text, .. }) => Ok(text.clone()),
+        Ok(Value::BulkString(bytes)) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        Ok(_) => Ok(String::new()),
+        Err(error) => Err(error.clone()),
+    }
+}
+
+fn not_permitted(node: &NodeAddress, forbidden: &[&str], settings: &RedisSettings) -> String {
+    let names: Vec<_> = forbidden.iter().map(|name| name.replace('|', " ").to_uppercase()).collect();
+    let (names, rules, prefix) = (names.join(", "), forbidden.join(" +"), &settings.prefix);
+    let user = settings.username.as_deref().unwrap_or("default");
+    format!(
+        "the Redis node {node} does not permit the user {user} (redis.username) to use these commands on keys that begin \
+         with {prefix}: {names}; permit them on every node with ACL SETUSER {user} ~{prefix}:* +{rules}"
+    )
 }
 
 fn check_info(node: &NodeAddress, info: &str, acks: usize) -> Result<(), String> {
@@ -61,24 +173,37 @@ fn check_info(node: &NodeAddress, info: &str, acks: usize) -> Result<(), String>
              and its replica would follow it; set appendonly yes, or redis.acks = 0"
         ));
     }
-    let replicas = field(info, "connected_slaves").and_then(|text| text.parse().ok()).unwrap_or(0);
-    if replicas > acks {
-        tracing::warn!(
-            %node,
-            replicas,
-            acks,
-            "a primary of the Redis cluster has more replicas than redis.acks, so a failover may choose one without an \
-             acknowledged write; set redis.acks to the number of replicas"
-        );
-    }
-    if replicas < acks {
-        let ending = if replicas == 1 { "" } else { "s" };
-        return Err(format!(
-            "the Redis node {node} has {replicas} replica{ending}, and redis.acks is {acks}; add replicas, or set redis.acks \
-             lower"
-        ));
-    }
     Ok(())
+}
+
+fn check_slots(node: &NodeAddress, state: &str) -> Result<(), String> {
+    let assigned = field(state, "cluster_slots_assigned").unwrap_or("0");
+    if assigned == "16384" {
+        return Ok(());
+    }
+    Err(format!("the Redis node {node} knows nodes for only {assigned} of 16384 slots; assign all slots"))
+}
+
+fn check_replicas(node: &NodeAddress, replicas: Replicas, acks: usize) -> Result<(), String> {
+    let Replicas { own, idle } = replicas;
+    if own + idle >= acks {
+        return Ok(());
+    }
+    let ending = if own == 1 { "" } else { "s" };
+    Err(format!(
+        "the Redis node {node} has {own} replica{ending}, dead ones included, and redis.acks is {acks}; add replicas, or \
+         set redis.acks lower"
+    ))
+}
+
+fn check_reads(node: &NodeAddress, settings: &[(String, String)]) -> Result<(), String> {
+    if settings.iter().all(|(_, value)| value != "yes") {
+        return Ok(());
+    }
+    Err(format!(
+        "the Redis node {node} has {READS_WHEN_DOWN} yes, so it would answer with old data while it is cut off; set it \
+         to no"
+    ))
 }
 
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -89,22 +214,37 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n\
-                        connected_slaves:1\r\n";
+    const GOOD: &str = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n";
+
+    fn node() -> NodeAddress {
+        NodeAddress::parse("127.0.0.1:7000").unwrap()
+    }
 
     #[test]
     fn what_a_node_lacks_is_named() {
-        let node = NodeAddress::parse("127.0.0.1:7000").unwrap();
-        assert_eq!(check_info(&node, GOOD, 1), Ok(()));
+        assert_eq!(check_info(&node(), GOOD, 1), Ok(()));
         for (from, to, said) in [
             ("7.0.15", "6.2.1", "version 6.2.1"),
             ("noeviction", "allkeys-lru", "maxmemory-policy allkeys-lru"),
             ("aof_enabled:1", "aof_enabled:0", "appendonly no"),
-            ("connected_slaves:1", "connected_slaves:0", "has 0 replicas, and redis.acks is 1"),
         ] {
-            let told = check_info(&node, &GOOD.replace(from, to), 1).unwrap_err();
+            let told = check_info(&node(), &GOOD.replace(from, to), 1).unwrap_err();
             assert!(told.contains("127.0.0.1:7000") && told.contains(said), "{told}");
         }
-        assert_eq!(check_info(&node, &GOOD.replace("aof_enabled:1", "aof_enabled:0"), 0), Ok(()));
+        assert_eq!(check_info(&node(), &GOOD.replace("aof_enabled:1", "aof_enabled:0"), 0), Ok(()));
+    }
+
+    #[test]
+    fn dead_replicas_and_old_primaries_count() {
+        let nodes = "a 127.0.0.1:1@11 myself,master - 0 0 1 connected 0-5460\n\
+                     b 127.0.0.1:2@12 master - 0 0 2 connected 5461-16383\n\
+                     c 127.0.0.1:3@13 slave a 0 0 1 connected\n\
+                     d 127.0.0.1:4@14 slave,fail a 0 0 1 disconnected\n\
+                     e 127.0.0.1:5@15 slave b 0 0 2 connected\n\
+                     f 127.0.0.1:6@16 master,fail - 0 0 0 disconnected\n";
+        assert_eq!(Replicas::of(nodes), Replicas { own: 2, idle: 1 });
+        let told = check_replicas(&node(), Replicas { own: 1, idle: 0 }, 2).unwrap_err();
+        assert!(told.contains("127.0.0.1:7000 has 1 replica, dead ones included, and redis.acks is 2"), "{told}");
+        assert_eq!(check_replicas(&node(), Replicas { own: 1, idle: 1 }, 2), Ok(()));
     }
 }

@@ -37,6 +37,11 @@ impl Keys {
         Self { prefix: format!("{prefix}:{collection}"), groups: (documents_expected / GROUP).clamp(1, 1 << 32) }
     }
 
+    /// Returns how many groups the postings of one band have.
+    pub(super) fn groups(&self) -> u64 {
+        self.groups
+    }
+
     pub(super) fn record(&self, at: Ref) -> Vec<u8> {
         format!("{}:r{}", self.prefix, at.0).into_bytes()
     }

@@ -4,6 +4,8 @@
 //! - `protocol` says which commands to send, and is checked by a model.
 //! - `wire` writes these commands for Redis, with the keys of `keys` and the records of `record`. `drive` sends them.
 //! - `cluster` is the client of the cluster.
+//! - `start` connects to the cluster if it is fit: `fitness` looks at its nodes, `permissions` at the user, and `format`
+//!   at the keys. `watch` looks again while the server runs.
 //! - `store` and `collection` are the operations that the facade calls.
 
 mod asked;
@@ -13,12 +15,17 @@ mod collection;
 mod drive;
 mod failure;
 mod fitness;
+mod format;
 mod in_turn;
 mod keys;
 mod line_order;
+mod permissions;
 mod protocol;
 mod record;
+mod size;
+mod start;
 mod store;
+mod watch;
 mod wire;
 
 pub use collection::{AT_ONCE, RedisCollection};

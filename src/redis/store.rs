@@ -12,10 +12,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::asked::refuse;
 use super::call::{call, confirm};
-use super::cluster::{Cluster, ClusterConfig};
+use super::cluster::Cluster;
 use super::collection::{Parts, RedisCollection};
-use super::fitness::check_fitness;
 use super::keys::Keys;
+use super::start::{compare_default, connect};
+use super::watch::{Gate, watch};
 use crate::cpu::CpuPool;
 use crate::types::{CollectionName, Extract, Keep, TimestampMs, Verify};
 use crate::verdicts::{
@@ -34,8 +35,12 @@ pub struct RedisStore {
     cpu: CpuPool,
     collections_max: usize,
     open: Arc<Mutex<Opened>>,
+    /// Whether writes are accepted.
+    gate: Arc<Gate>,
     /// Reads the counts of the open collections again and again. It ends with the store.
     _refresher: AbortOnDropHandle<()>,
+    /// Looks at the cluster again and again. It ends with the store.
+    _watcher: AbortOnDropHandle<()>,
 }
 
 /// The collections that this server has used.
@@ -58,26 +63,23 @@ struct Listed {
 }
 
 impl RedisStore {
-    /// Connects to the cluster, and opens or creates `default`.
+    /// Connects to the cluster, opens or creates `default`, and opens the other collections.
     pub async fn open(config: CollectionsConfig, settings: RedisSettings, cpu: CpuPool) -> Result<Self> {
-        let cluster = ClusterConfig {
-            nodes: settings.nodes.clone(),
-            username: settings.username.clone(),
-            password: settings.password.clone(),
-            tls: None,
-            timeout: settings.timeout,
-            acks: settings.acks,
-        };
-        let cluster = Cluster::connect(cluster).await.map_err(|error| CollectionError::Store(error.to_string()))?;
-        check_fitness(&cluster, settings.acks).await.map_err(CollectionError::Store)?;
+        let cluster = connect(&settings).await?;
         let CollectionsConfig { secret, limits, collections_max, default_settings, .. } = config;
         let open = Arc::default();
         let _refresher = AbortOnDropHandle::new(tokio::spawn(refresh(Arc::clone(&open))));
-        let store = Self { cluster, settings, secret, limits, cpu, collections_max, open, _refresher };
+        let gate = Arc::default();
+        let watcher = tokio::spawn(watch(cluster.clone(), settings.clone(), Arc::clone(&gate)));
+        let _watcher = AbortOnDropHandle::new(watcher);
+        let store = Self { cluster, settings, secret, limits, cpu, collections_max, open, gate, _refresher, _watcher };
         let name = CollectionName::default_collection();
-        if store.find(&name).await?.is_none() {
-            store.create(name, default_settings).await?;
+        match store.find(&name).await? {
+            Some(default) => compare_default(&default.settings(), &default_settings)?,
+            None => _ = store.create(name, default_settings).await?,
         }
+        // A server with another secret must not start.
+        store.list().await?;
         Ok(store)
     }
 
@@ -96,6 +98,7 @@ impl RedisStore {
         refuse(settings.verify != Verify::Estimate, "`verify` other than `estimate`")?;
         refuse(settings.ttl.is_some(), "a `ttl`")?;
         refuse(settings.touch, "`touch`")?;
+        self.gate.check()?;
         if self.find(&name).await?.is_none() && self.list().await?.len() >= self.collections_max {
             return Err(CollectionError::TooManyCollections { max: self.collections_max });
         }
@@ -176,7 +179,7 @@ impl RedisStore {
             cluster: self.cluster.clone(),
             keys: Keys::new(&self.settings.prefix, listed.number, listed.documents_expected),
             limits: self.limits,
-            acks: self.settings.acks,
+            gate: Arc::clone(&self.gate),
         }));
         // A failover may undo the entry of a collection that was just created. Then another server may create it with
         // another number, and the documents of the two would not know each other.

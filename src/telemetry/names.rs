@@ -71,7 +71,7 @@ pub mod label {
     pub const LIMIT: &str = "limit";
     /// Labels whose values clients or operators choose. Their series appear and disappear: `recorder.rs` keeps a series
     /// only while the value of such a label is admitted.
-    pub const PASSING: [&str; 3] = [COLLECTION, SKETCH, KEY];
+    pub const PASSING: [&str; 4] = [COLLECTION, SKETCH, KEY, NODE];
     /// The version of hapax.
     pub const VERSION: &str = "version";
     /// The fingerprint of a collection's spec.
@@ -93,6 +93,8 @@ pub mod label {
     pub const VERIFY: &str = "verify";
     /// `article`, `visible` or `given_up`.
     pub const EXTRACTED: &str = "extracted";
+    /// The address of a node of a Redis Cluster.
+    pub const NODE: &str = "node";
 }
 
 /// Values of labels that are not words of the API.
@@ -190,6 +192,20 @@ pub mod value {
     pub const PART_SEEN_TIMES: &str = "seen_times";
     /// [`super::label::PART`]: the cluster of each document.
     pub const PART_CLUSTERS: &str = "clusters";
+    /// [`super::label::REASON`]: another node has the slot.
+    pub const SENT_AGAIN_MOVED: &str = "moved";
+    /// [`super::label::REASON`]: the slot is moving, and another node has the key already.
+    pub const SENT_AGAIN_ASK: &str = "ask";
+    /// [`super::label::REASON`]: the node did not know a script.
+    pub const SENT_AGAIN_NO_SCRIPT: &str = "no_script";
+    /// [`super::label::REASON`]: the node was not ready, or the connection broke.
+    pub const SENT_AGAIN_NOT_READY: &str = "not_ready";
+    /// [`super::label::KIND`]: an operation waits for a document that another one is inserting.
+    pub const CONFLICT_WAIT: &str = "wait";
+    /// [`super::label::KIND`]: the token of a younger document is replaced, so that it must read its bands again.
+    pub const CONFLICT_WOUND: &str = "wound";
+    /// [`super::label::KIND`]: a document is aborted whose server has not finished it.
+    pub const CONFLICT_ABORT: &str = "abort";
 }
 
 /// Declares one constant for each metric, and lists the metrics in [`SECTIONS`], so that every name has a description.
@@ -672,6 +688,41 @@ metrics_table! {
         "Checks of the TLS files that found them unusable. There is one check each second. A single failure is not \
          counted. The last certificate stays in use.",
         "Correct the TLS files. The log says what is wrong with them.";
+    }
+    "redis" => {
+    REDIS_ROUND_TRIPS = "hapax_redis_round_trips_total", Kind::Counter, None, [],
+        "Round trips to the cluster. The requests that are sent to several nodes at once are one round trip.",
+        "If it grows faster than the requests, see `hapax_redis_sent_again_total` and `hapax_redis_conflicts_total`.";
+    REDIS_PIPELINES = "hapax_redis_pipelines_total", Kind::Counter, None, [label::NODE],
+        "Pipelines that were sent to the node. Requests that are sent to a node at the same time share a pipeline.",
+        "Compare the nodes: a node with far fewer pipelines has fewer slots, or cannot be reached.";
+    REDIS_COMMANDS = "hapax_redis_commands_total", Kind::Counter, None, [label::NODE],
+        "Commands that were sent to the node, with each `WAIT` and each `SCRIPT LOAD`.",
+        "If one node gets far more than the others, see whether it has more slots.";
+    REDIS_SENT_AGAIN = "hapax_redis_sent_again_total", Kind::Counter, None, [label::REASON],
+        "Requests that were sent again. `reason` is `moved` (another node has the slot), `ask` (the slot is moving, and \
+         another node has the key already), `no_script` (the node did not know a script) or `not_ready` (the node was \
+         not ready, or the connection broke).",
+        "If `not_ready` grows, read the log, and see `CLUSTER INFO` of the nodes. `moved` and `ask` grow while slots \
+         move, and after a failover.";
+    REDIS_SHORT_ACKNOWLEDGEMENTS = "hapax_redis_short_acknowledgements_total", Kind::Counter, None, [],
+        "Round trips with a write that fewer than `redis.acks` replicas had in time. The write is sent again.",
+        "If it grows, a replica is missing or slow: see `INFO replication` of the primaries.";
+    REDIS_UNFIT = "hapax_redis_unfit", Kind::Gauge, None, [],
+        "1 while writes are refused, because the cluster does not meet the [requirements](redis.md#requirements).",
+        "The log names the node, the setting and the remedy.";
+    REDIS_POSTINGS_PER_GROUP = "hapax_redis_postings_per_group", Kind::Gauge, None, [label::COLLECTION],
+        "Documents of the collection, divided by the number of groups of each band: the mean number of postings in a \
+         sorted set.",
+        "If it nears 96, see [the runbook](runbook.md#hapaxredisgroupslarge). If it stays below 10 after all documents \
+         are stored, each document takes several times the memory: next time, create the collection with a lower \
+         `redis.documents_expected`.";
+    REDIS_CONFLICTS = "hapax_redis_conflicts_total", Kind::Counter, None, [label::KIND],
+        "Conflicts with another operation, which is inserting a similar document, or one with the same id. `kind` is \
+         `wait` (this operation waited), `wound` (it made the other one read its bands again) or `abort` (it aborted \
+         the other one, whose server has not finished it within the lease).",
+        "If `abort` grows, servers were killed, or are very slow. If `wait` grows, clients send the same documents at \
+         the same time.";
     }
 }
 

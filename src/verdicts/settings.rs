@@ -13,6 +13,7 @@ use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
 use crate::telemetry::memory::Bound;
+use crate::tls::ClientSettings;
 use crate::types::{CollectionName, Extract, Keep, LabelLimits, Password, TimestampMs, Verify};
 
 /// The allowed range of a `ttl`: up to a hundred years.
@@ -77,6 +78,8 @@ pub struct RedisSettings {
     /// `None`: the user `default`.
     pub username: Option<String>,
     pub password: Option<Password>,
+    /// `None`: connections without TLS.
+    pub tls: Option<ClientSettings>,
     /// How long a request to the cluster may take.
     pub timeout: Duration,
     /// The number of replicas that must have a write before it is acknowledged.
@@ -85,6 +88,8 @@ pub struct RedisSettings {
     pub prefix: String,
     /// The number of documents that a new collection will have, approximately.
     pub documents_expected: u64,
+    /// The time between two looks whether the cluster is still fit.
+    pub check_interval: Duration,
 }
 
 /// How fast and how often records are read again.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use redis::Value;
+use rustls::CertificateError;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -15,17 +16,23 @@ use tokio_rustls::TlsConnector;
 use super::address::NodeAddress;
 use super::config::ClusterConfig;
 use super::connection::Connection;
+use super::counts::Counts;
 use super::error::ClusterError;
 use super::judge::message;
 
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// What to do if the answer is not TLS.
+const PLAIN: &str = "check that the port speaks TLS (tls-port of the node), or set redis.tls = false";
+/// What to do if a node refuses a handshake. With TLS 1.3, this is known only after the handshake.
+const REFUSED: &str = "the node refuses this client; set redis.cert_file and redis.key_file as it expects";
 
 /// Connects to one node.
 #[derive(Debug)]
 pub(super) struct Dial {
     node: NodeAddress,
     config: Arc<ClusterConfig>,
+    counts: Counts,
     failing: Mutex<Option<Failing>>,
 }
 
@@ -40,7 +47,7 @@ struct Failing {
 
 impl Dial {
     pub(super) fn new(node: NodeAddress, config: Arc<ClusterConfig>) -> Self {
-        Self { node, config, failing: Mutex::new(None) }
+        Self { counts: Counts::of(&node), node, config, failing: Mutex::new(None) }
     }
 
     pub(super) fn node(&self) -> &NodeAddress {
@@ -49,6 +56,10 @@ impl Dial {
 
     pub(super) fn config(&self) -> &ClusterConfig {
         &self.config
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Returns whether the last attempt to connect has failed.
@@ -84,11 +95,35 @@ impl Dial {
 
     /// Returns the error for a connection that cannot be opened, or has closed.
     pub(super) fn broken(&self, reason: String) -> ClusterError {
+        if reason.contains("received fatal alert") {
+            return self.tls(reason, REFUSED);
+        }
         self.unreachable(reason)
     }
 
     fn unreachable(&self, reason: String) -> ClusterError {
         ClusterError::Unreachable { node: self.node.clone(), reason }
+    }
+
+    /// Returns the error for a handshake that failed.
+    fn handshake_failed(&self, error: &io::Error) -> ClusterError {
+        let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) else {
+            return self.unreachable(error.to_string());
+        };
+        let remedy = match error {
+            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+                "set redis.ca_file to the certificate of the authority that has signed the node's"
+            }
+            rustls::Error::InvalidCertificate(_) => "correct the certificate of the node",
+            rustls::Error::AlertReceived(_) => REFUSED,
+            rustls::Error::InvalidMessage(_) => PLAIN,
+            _ => "see the log of the node",
+        };
+        self.tls(error.to_string(), remedy)
+    }
+
+    fn tls(&self, reason: String, remedy: &'static str) -> ClusterError {
+        ClusterError::Tls { node: self.node.clone(), reason, remedy }
     }
 
     fn works(&self) {
@@ -120,7 +155,12 @@ impl Dial {
             Some(tls) => {
                 let name = ServerName::try_from(self.node.host().to_owned())
                     .map_err(|error| self.unreachable(error.to_string()))?;
-                let stream = TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(unreachable)?;
+                let handshake = TlsConnector::from(tls.clone()).connect(name, stream);
+                // A port without TLS may wait for the end of a line.
+                let Ok(connected) = tokio::time::timeout(self.config.timeout * 4 / 5, handshake).await else {
+                    return Err(self.tls("the node did not answer".to_owned(), PLAIN));
+                };
+                let stream = connected.map_err(|error| self.handshake_failed(&error))?;
                 Connection::of(stream)
             }
         };

@@ -10,9 +10,12 @@ pub(crate) enum ClusterError {
     #[error("redis.nodes is empty: name at least one node of the cluster, such as 127.0.0.1:7000")]
     NoNodes,
     #[error(
-        "the Redis node {node} cannot be reached: {reason}; check that it is running, and that no firewall blocks it"
+        "the Redis node {node} cannot be reached: {reason}; check that it is running, that no firewall blocks it, and \
+         whether it needs redis.tls"
     )]
     Unreachable { node: NodeAddress, reason: String },
+    #[error("the TLS handshake with the Redis node {node} failed: {reason}; {remedy}")]
+    Tls { node: NodeAddress, reason: String, remedy: &'static str },
     #[error(
         "the Redis node {node} did not answer within {timeout_ms} ms: check its load and the network, or set \
          redis.timeout_ms higher"

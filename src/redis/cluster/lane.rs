@@ -200,6 +200,9 @@ impl Line {
             commands.extend_from_slice(wait(self.dial.config().acks, wait_limit(&batch, timeout)).bytes());
             count += 1;
         }
+        let counts = self.dial.counts();
+        counts.pipelines.increment(1);
+        counts.commands.increment(count as u64);
         match tokio::time::timeout(timeout, connection.send(commands, count)).await {
             Ok(Ok(values)) => batch.answer(values, self.waits),
             Ok(Err(reason)) => {

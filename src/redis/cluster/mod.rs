@@ -5,10 +5,12 @@
 //! - `topology` knows which node has which slot, and asks the nodes for changes.
 //! - `node`, `lane`, `dial` and `connection` are the connections: a node has several lanes, a lane has one connection.
 //! - `packed` and `replies` are the bytes of commands and answers, and `judge` says what an answer means.
+//! - `counts` has the metrics of a node.
 
 mod address;
 mod config;
 mod connection;
+mod counts;
 mod dial;
 mod error;
 mod judge;

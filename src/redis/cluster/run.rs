@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use futures::stream::FuturesUnordered;
-use redis::{Cmd, Value};
+use redis::Cmd;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -22,7 +22,8 @@ use super::judge::{Again, Outcome, judge};
 use super::lane::Reply;
 use super::request::{Ask, Asks, Request, Response};
 use super::slots::slot_of;
-use super::topology::{Topology, ask};
+use super::topology::{Answers, Topology, ask};
+use crate::telemetry::names::{self, label};
 
 /// Redirects that are followed at once. After them, each one waits a little: two nodes may each refer to the other.
 const REDIRECTS_AT_ONCE: u32 = 3;
@@ -37,13 +38,30 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Connects to the cluster. Fails if none of the configured nodes answers in time. The other nodes are connected
-    /// when they are first used.
-    pub(crate) async fn connect(config: ClusterConfig) -> Result<Self, ClusterError> {
-        let topology = Arc::new(Topology::discover(config).await?);
+    /// Makes a client that knows no node but the configured ones.
+    pub(crate) fn new(config: ClusterConfig) -> Result<Self, ClusterError> {
+        let topology = Arc::new(Topology::new(config)?);
         let followed = topology.clone();
         let follower = tokio::spawn(async move { followed.follow().await });
         Ok(Self { topology, _follower: Arc::new(AbortOnDropHandle::new(follower)) })
+    }
+
+    /// Asks the configured nodes for the others. Fails if none of them answers in time. The other nodes are connected
+    /// when they are first used.
+    pub(crate) async fn discover(&self) -> Result<(), ClusterError> {
+        self.topology.discover().await
+    }
+
+    #[cfg(test)]
+    pub(crate) async fn connect(config: ClusterConfig) -> Result<Self, ClusterError> {
+        let cluster = Self::new(config)?;
+        cluster.discover().await?;
+        Ok(cluster)
+    }
+
+    /// Returns how many replicas must have a write.
+    pub(crate) fn acks(&self) -> usize {
+        self.topology.config().acks
     }
 
     /// Returns the slot of a key.
@@ -56,13 +74,12 @@ impl Cluster {
         self.topology.primaries()
     }
 
-    /// Sends a command without a key to each primary, once. Ends in time as [`Self::run`] does.
-    pub(crate) async fn on_primaries(&self, command: &Cmd) -> Vec<(NodeAddress, Result<Value, ClusterError>)> {
+    /// Sends commands to each of these nodes, once and in one pipeline. Ends in time as [`Self::run`] does.
+    pub(crate) async fn on_nodes(&self, nodes: Vec<NodeAddress>, commands: &[Cmd]) -> Vec<(NodeAddress, Answers)> {
         let deadline = Instant::now() + self.topology.config().timeout;
-        let answers = join_all(self.primaries().into_iter().map(|address| async move {
-            let node = self.topology.node(&address);
-            let answer = ask(&node, vec![command.clone()], deadline).await;
-            (address, answer.map(|mut values| values.pop().expect("there is one value for each command")))
+        let answers = join_all(nodes.into_iter().map(|address| async move {
+            let answers = ask(&self.topology.node(&address), commands, deadline).await;
+            (address, answers)
         }));
         let answers = answers.await;
         if answers.iter().any(|(_, answer)| answer.is_err()) {
@@ -155,6 +172,7 @@ impl<'a> Run<'a> {
             }
         }
         drop(slots);
+        metrics::counter!(names::REDIS_ROUND_TRIPS).increment(u64::from(!groups.is_empty()));
         for group in groups {
             self.events.push(send(self.topology, self.requests.clone(), group, self.deadline).boxed());
         }
@@ -184,7 +202,7 @@ impl<'a> Run<'a> {
                 }
             }
             // The next attempt would be refused too.
-            Err(error @ (ClusterError::Login { .. } | ClusterError::QueueFull { .. })) => {
+            Err(error @ (ClusterError::Login { .. } | ClusterError::Tls { .. } | ClusterError::QueueFull { .. })) => {
                 group.attempts.iter().for_each(|attempt| self.fail(attempt.ask.number, error.clone()));
             }
             Err(error) => {
@@ -205,6 +223,7 @@ impl<'a> Run<'a> {
         // Only the owner knows whether the slot is still moving.
         attempt.ask.asking = false;
         let asked = attempt.at.take();
+        metrics::counter!(names::REDIS_SENT_AGAIN, label::REASON => how.reason()).increment(1);
         match how {
             Again::Moved(node) => self.topology.moved(self.requests[attempt.ask.number].slot, node),
             Again::Ask(node) => {

@@ -41,21 +41,24 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    /// Asks the configured nodes for the others.
-    pub(super) async fn discover(config: ClusterConfig) -> Result<Self, ClusterError> {
+    /// Knows no node but the configured ones.
+    pub(super) fn new(config: ClusterConfig) -> Result<Self, ClusterError> {
         let address = |text: &String| NodeAddress::parse(text).filter(|address| !address.host().is_empty());
         let parse = |text: &String| address(text).ok_or_else(|| ClusterError::Address { address: text.clone() });
         let configured = config.nodes.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-        let topology = Self {
+        Ok(Self {
             config: Arc::new(config),
             configured,
             map: RwLock::new(SlotMap::empty()),
             nodes: Mutex::new(HashMap::new()),
             wanted: Notify::new(),
             rounds: AtomicUsize::new(0),
-        };
-        topology.round(&topology.configured).await?;
-        Ok(topology)
+        })
+    }
+
+    /// Asks the configured nodes for the others.
+    pub(super) async fn discover(&self) -> Result<(), ClusterError> {
+        self.round(&self.configured).await
     }
 
     pub(super) fn config(&self) -> &ClusterConfig {
@@ -131,7 +134,7 @@ impl Topology {
                     deadline = deadline.min(Instant::now() + VIEWS_WAIT);
                 }
                 // The user must correct this one first.
-                Err(_) if matches!(failed, ClusterError::Login { .. }) => {}
+                Err(_) if matches!(failed, ClusterError::Login { .. } | ClusterError::Tls { .. }) => {}
                 Err(error) => failed = error,
             }
         }
@@ -152,22 +155,32 @@ impl Topology {
 /// Asks a node for its view of the cluster.
 async fn view(node: &Node, deadline: Instant) -> Result<View, ClusterError> {
     let commands = ["SLOTS", "NODES"].map(|part| redis::cmd("CLUSTER").arg(part).take());
-    let values = ask(node, commands.into(), deadline).await?;
+    let answers = ask(node, &commands, deadline).await?;
+    let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let [slots, nodes] = &values[..] else { unreachable!("there is one value for each command") };
     let none = || ClusterError::NotReady { node: node.address().clone(), reason: "it knows of no slots".to_owned() };
     View::read(slots, nodes, node.address()).ok_or_else(none)
 }
 
-/// Sends commands without keys to one node, once.
-pub(super) async fn ask(node: &Node, commands: Vec<Cmd>, deadline: Instant) -> Result<Vec<Value>, ClusterError> {
-    let calls = commands.into_iter().map(Call::plain).collect();
-    let requests: Arc<[Request]> = [Request { slot: 0, calls, waits: false }].into();
-    let asks = Asks { requests: requests.clone(), asks: vec![Ask::default()] };
+/// The answers of one node, one for each command. An error of all: the node did not answer.
+pub(super) type Answers = Result<Vec<Result<Value, ClusterError>>, ClusterError>;
+
+/// Sends commands to one node, once and in one pipeline.
+pub(super) async fn ask(node: &Node, commands: &[Cmd], deadline: Instant) -> Answers {
+    let request = |command: &Cmd| Request { slot: 0, calls: vec![Call::plain(command.clone())], waits: false };
+    let requests: Arc<[Request]> = commands.iter().map(request).collect();
+    let asks = (0..requests.len()).map(|number| Ask { number, ..Ask::default() }).collect();
+    let asks = Asks { requests: requests.clone(), asks };
     let answered = tokio::time::timeout_at(deadline, node.submit(false, asks, deadline)?).await;
     let Ok(Ok(reply)) = answered else { return Err(node.timed_out()) };
-    let raw = reply?.pop().expect("there is one answer for each request");
-    match judge(raw, &requests[0], node.address()) {
-        Outcome::Done(response) => Ok(response.values),
+    let judged = reply?.into_iter().zip(&*requests).map(|(raw, request)| judge(raw, request, node.address()));
+    Ok(judged.map(|outcome| only(outcome, node)).collect())
+}
+
+/// Returns the value of a request with one command.
+fn only(outcome: Outcome, node: &Node) -> Result<Value, ClusterError> {
+    match outcome {
+        Outcome::Done(mut response) => Ok(response.values.pop().expect("there is one value for each command")),
         Outcome::Failed(error) | Outcome::Again(Again::Later(error)) => Err(error),
         Outcome::Again(_) => {
             let reason = "it refers to another node".to_owned();

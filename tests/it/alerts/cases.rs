@@ -11,6 +11,18 @@ pub(super) struct Case {
 }
 
 pub(super) const CASES: &[Case] = &[
+    Case {
+        alert: "HapaxRedisUnfit",
+        fires: &[("hapax_redis_unfit", "0x2 1x10")],
+        quiet: &[("hapax_redis_unfit", "0x2 1 0x9")],
+        at: "8m",
+    },
+    Case {
+        alert: "HapaxRedisGroupsLarge",
+        fires: &[("hapax_redis_postings_per_group{collection='default'}", "90+1x40")],
+        quiet: &[("hapax_redis_postings_per_group{collection='default'}", "96x40")],
+        at: "30m",
+    },
     Case { alert: "HapaxDown", fires: &[("up{job='hapax'}", "0x10")], quiet: &[("up{job='hapax'}", "1x10")], at: "5m" },
     Case {
         alert: "HapaxErrors",

@@ -76,7 +76,10 @@ const OTHER_CRATES: [(&str, &str); 19] = [
     // Hashes of keys, random keys, a file of keys, and its changes. `keys` never waits for a client.
     ("keys", "arc_swap getrandom jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),
     ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
-    ("tls", "jiff metrics parking_lot rustls rustls_pki_types thiserror tokio tokio_rustls tracing x509_parser"),
+    (
+        "tls",
+        "jiff metrics parking_lot rustls rustls_native_certs rustls_pki_types thiserror tokio tokio_rustls tracing x509_parser",
+    ),
     ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),
     ("engine", "arc_swap futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
     ("load", "arrow_array arrow_schema bytes hapax_core parking_lot parquet serde serde_json thiserror"),
@@ -98,8 +101,8 @@ const OTHER_CRATES: [(&str, &str); 19] = [
     ),
     (
         "cli",
-        "anyhow clap flate2 glob hapax_core indicatif jiff listenfd metrics plotters rayon rustix rustls rustls_native_certs \
-         rustls_pki_types sd_notify serde serde_json signal_hook thiserror tokio tokio_util tracing ureq zstd",
+        "anyhow clap flate2 glob hapax_core indicatif jiff listenfd metrics plotters rayon rustix rustls \
+         sd_notify serde serde_json signal_hook thiserror tokio tokio_util tracing ureq zstd",
     ),
 ];
 

@@ -5,9 +5,11 @@
 
 use std::time::{Duration, Instant};
 
+use hapax::telemetry::names;
 use serde_json::json;
 
 use super::http::{agent, ask};
+use super::metrics::Scrape;
 use super::nodes::each_record;
 use super::start;
 use crate::support::client::{DOCUMENTS, words};
@@ -44,5 +46,6 @@ fn documents_of_dead_servers_are_given_up_together() {
     let answer = insert("e");
     assert_eq!((&answer.body["outcome"], &answer.body["verdict"]), (&json!("inserted"), &json!("unique")));
     assert!(begun.elapsed() < Duration::from_secs(4), "it waited {:?}", begun.elapsed());
+    assert_eq!(Scrape::of(&server).sum(names::REDIS_CONFLICTS, "kind=\"abort\""), 4.0);
     println!("leases: {:?}", begun.elapsed());
 }

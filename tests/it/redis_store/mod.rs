@@ -14,12 +14,14 @@ mod http;
 mod judge;
 mod kills;
 mod leases;
+mod metrics;
 mod nodes;
 mod notes;
 mod one_winner;
 mod operations;
 mod refusals;
 mod same_answers;
+mod tls;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -42,10 +44,14 @@ fn start(cluster: &RedisCluster, dir: &Path, name: &str) -> Starting {
 }
 
 fn start_with(settings: &str, dir: &Path, name: &str) -> Starting {
+    start_at_level("warn", settings, dir, name)
+}
+
+fn start_at_level(level: &str, settings: &str, dir: &Path, name: &str) -> Starting {
     let file = dir.join(format!("{name}.toml"));
     std::fs::write(&file, settings).expect("the settings are written");
     let file = file.to_str().expect("UTF-8");
-    Starting::spawn_with(&dir.join(name), &["--config", file, "--log-level", "warn"], &[])
+    Starting::spawn_with(&dir.join(name), &["--config", file, "--log-level", level], &[])
 }
 
 /// Reads a number from the environment.
