@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri nightly nightly-miri fuzz loom model model-of-three docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -287,11 +287,15 @@ CUT_EVERY ?= $(if $(CI),2560,512)
 corruption: ## flip FLIPS (6000) bits of a stored collection, and cut its files at every CUT_EVERY (512) bytes; CI does less
 	HAPAX_FLIPS=$(FLIPS) HAPAX_CUT_EVERY=$(CUT_EVERY) cargo test --release --locked --workspace --lib corruption -- --include-ignored --nocapture
 
-model: ## try every order of events in the protocol of the Redis store, with a crash and a failover
-	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip of_three --nocapture
+REDIS_KILLS ?= 10000
+redis-kills: $(VALKEY) ## kill servers REDIS_KILLS (10000) times before and after their commands to Redis, and as often to Valkey; CI does 200
+	HAPAX_REDIS_KILLS=$(REDIS_KILLS) cargo test --release --locked --test it redis_store::kills -- --nocapture
 
-model-of-three: ## the same with three servers at a time; it takes hours, and much memory
-	cargo test --release --locked --workspace --lib redis::protocol::model::of_three -- --include-ignored --nocapture
+model: ## try every order of events in the protocol of the Redis store, with a crash, a repeated command and a failover
+	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip by_hand --nocapture
+
+model-by-hand: ## the same with three servers at a time; it takes about two hours of one processor, and some GB of memory
+	cargo test --release --locked --workspace --lib redis::protocol::model -- by_hand --ignored --nocapture --test-threads 1
 
 docker-context: ## run the commands of `docker build` on the files that it gets, without Docker
 	.ci/docker-context

@@ -121,7 +121,7 @@ impl Collections {
     pub async fn remove(&self, name: &CollectionName) -> Result<()> {
         match self {
             Self::Local(local) => local.registry().remove(name).await,
-            Self::Redis(_) => Err(CollectionError::NotInThisStore { what: "drops of collections" }),
+            Self::Redis(redis) => redis.remove(name).await,
         }
     }
 

@@ -64,11 +64,12 @@ impl Collection {
         }
     }
 
-    /// Changes settings. The old banding serves requests until the postings of the new one are built.
+    /// Changes settings. On this machine, the old banding serves requests until the postings of the new one are built.
+    /// In a cluster, the banding does not change.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
         match self {
             Self::Local(collection) => collection.update(changes).await,
-            Self::Redis(_) => absent("changes of settings"),
+            Self::Redis(collection) => collection.update(changes).await,
         }
     }
 
@@ -334,7 +335,11 @@ impl Collection {
                 };
                 Ok(DocumentsPage::new(documents, more))
             }
-            Self::Redis(_) => absent("lists of documents"),
+            Self::Redis(_) if scope.is_some() => absent("labels"),
+            Self::Redis(collection) => {
+                let after = after.map_or(Ok(Seq(0)), |cursor| cursor.document())?;
+                collection.documents_within(after, limit, bytes_max).await
+            }
         }
     }
 
@@ -374,7 +379,7 @@ impl Collection {
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         match self {
             Self::Local(collection) => collection.buckets(limit).await,
-            Self::Redis(_) => absent("lists of buckets"),
+            Self::Redis(collection) => collection.buckets(limit).await,
         }
     }
 

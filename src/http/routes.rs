@@ -101,9 +101,9 @@ pub static ROUTES: &[Route] = &[
     route!(PATCH "/v1/collections/{collection}" Scope(Admin), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503, 507] patch(collections::update)),
     route!(DELETE "/v1/collections/{collection}" Scope(Admin), ?["confirm"]
-        -> [200, 401, 403, 404, 422, 429, 500, 501, 503] delete(collections::remove)),
+        -> [200, 401, 403, 404, 422, 429, 500, 503] delete(collections::remove)),
     route!(GET "/v1/collections/{collection}/buckets" Scope(Read), ?["limit"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(collections::buckets)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::buckets)),
     route!(GET "/v1/collections/{collection}/labels" Scope(Read), ?["name", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(documents::labels)),
     route!(GET "/v1/collections/{collection}/statistics" Scope(Read), ?["name", "limit", "cursor"]

@@ -1,8 +1,12 @@
 //! What operations have in common: what a client asks of an answer, what this kind of store refuses, and operations that
 //! go on although the client leaves.
 
-use super::record::Judged;
-use crate::verdicts::{Cited, CollectionError, Result};
+use hapax_core::Spec;
+
+use super::protocol::Checked;
+use super::record::{Judged, candidates, ranked};
+use crate::types::{DocId, LookupTimes, Outcome, Previous, Verdict};
+use crate::verdicts::{Cited, CollectionError, Findings, Result, VerdictContext, similarity};
 
 /// Runs an operation in a task of its own, so that it ends although the client leaves.
 pub(super) async fn to_its_end<T: Send + 'static>(
@@ -38,6 +42,41 @@ impl Asked {
             metadata: found.stored.metadata.clone().filter(|_| self.with_metadata),
             metadata_omitted: false,
         }
+    }
+
+    /// Makes a verdict of a lookup. The document `held`, which holds the id, is no match of its own.
+    pub(super) fn verdict(
+        self,
+        (spec, query): (&Spec, &Judged),
+        (Checked { found, met }, unread): (Checked<Judged>, u64),
+        id: Option<DocId>,
+        shingles: Option<u64>,
+        held: Option<&Judged>,
+    ) -> Verdict {
+        let is_other = |other: &Judged| held.is_none_or(|held| held.stored.id != other.stored.id);
+        let others = found.iter().filter(|(_, other)| is_other(other)).map(|(at, other)| (*at, other));
+        let ranked = ranked(query, others);
+        let cited = ranked.iter().map(|(_, other)| self.cited(other, query.matching(other), query.is_same(other)));
+        let findings = Findings::of(spec, cited, self.limit);
+        let same = held.is_some_and(|held| query.repeats(held));
+        let previous = held.filter(|_| !same).map(|held| Previous {
+            similarity: similarity(spec, query.matching(held), false, None),
+            first_seen: held.stored.first_seen,
+        });
+        findings.verdict(VerdictContext {
+            outcome: Outcome::Checked,
+            stored: same,
+            id,
+            representative: None,
+            threshold: self.threshold,
+            candidates: candidates(met.stored.iter().map(|(_, other)| other).filter(|other| is_other(other))),
+            unread: unread + met.left_out,
+            shingles,
+            previous,
+            expected_recall: None,
+            times: LookupTimes::default(),
+            explanation: None,
+        })
     }
 }
 

@@ -1,21 +1,38 @@
 //! A single command on one key, for lists and counters.
 
+use std::sync::LazyLock;
+
 use redis::{Cmd, Value};
 
-use super::cluster::{Call, Cluster, Request};
+use super::cluster::{Call, Cluster, Request, Script};
 use super::failure::Failure;
-use super::wire::CLAIM;
 use crate::verdicts::Result;
 
-/// Returns whether a field of a hash still has a value, and enough replicas have it.
-pub(super) async fn confirm(cluster: &Cluster, key: &[u8], field: &str, value: &str, acks: usize) -> Result<bool> {
-    let same = Call::script_on(&CLAIM, key, &[field, value, value].map(str::as_bytes));
-    Ok(matches!(send(cluster, key, same, Some(acks)).await?, Value::Int(_)))
+/// Adds to a counter. Works on a full node, because deletes are counted.
+static ADD: LazyLock<Script> =
+    LazyLock::new(|| Script::new("#!lua flags=allow-oom\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])"));
+
+/// Adds to a counter. Does not wait for replicas.
+pub(super) async fn add(cluster: &Cluster, key: &[u8], change: i64) -> Result<()> {
+    let call = Call::script_on(&ADD, key, &[change.to_string().as_bytes()]);
+    send(cluster, key, call, None).await.map(drop)
 }
 
 /// Runs a command on one key. With `acks`, fails if fewer replicas have the write.
 pub(super) async fn call(cluster: &Cluster, key: &[u8], command: Cmd, acks: Option<usize>) -> Result<Value> {
     send(cluster, key, Call::plain(command), acks).await
+}
+
+/// Runs a script on one key. Fails if fewer than `acks` replicas have its writes.
+pub(super) async fn call_script(
+    cluster: &Cluster,
+    key: &[u8],
+    script: &'static Script,
+    args: &[&str],
+    acks: usize,
+) -> Result<Value> {
+    let args: Vec<_> = args.iter().map(|text| text.as_bytes()).collect();
+    send(cluster, key, Call::script_on(script, key, &args), Some(acks)).await
 }
 
 async fn send(cluster: &Cluster, key: &[u8], call: Call, acks: Option<usize>) -> Result<Value> {

@@ -1,34 +1,33 @@
 //! `RedisCollection`: the operations of one collection in the cluster. Each server holds only its settings; the documents
 //! are in the cluster, where other servers change them, too.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 use super::asked::{Asked, refuse, to_its_end};
-use super::call::call;
+use super::buckets::Sampler;
 use super::cluster::Cluster;
+use super::counters::Counters;
 use super::drive::Driver;
+use super::entry::{Entry, terms_of};
 use super::keys::{Keys, Posting};
-use super::protocol::{Checked, Inserted, Ref, Reply, Step, rest_of};
-use super::record::{FirstVerdict, Judged, Stored, candidates, ranked};
-use super::size::Size;
+use super::pages::page;
+use super::protocol::{Answer, Checked, Inserted, Ref, Reply, Step, Updated, rest_of};
+use super::record::{FirstVerdict, Judged, Stored};
 use super::watch::Gate;
 use super::wire::Wire;
 use crate::cpu::WhenFull;
 use crate::extract::Page;
 use crate::telemetry::names::{self, label};
-use crate::telemetry::recorder;
 use crate::types::{
-    CollectionName, Content, DocId, Document, Extract, Html, LookupTimes, OnDuplicate, OnExisting, Outcome, Previous,
-    Seq, TimestampMs, Verdict, VerdictKind,
+    CollectionName, Content, DocId, Document, Extract, Html, LookupTimes, Metadata, OnDuplicate, OnExisting, Outcome,
+    Seq, TimestampMs, Verdict,
 };
 use crate::verdicts::{
-    Attached, CheckOptions, Cited, CollectionError, Description, Findings, InsertOptions, Limits, Made, PrepareOptions,
-    Prepared, Preparer, Purpose, Result, Settings, Terms, TextSigner, VerdictContext, check_threshold, empty_verdict,
-    similarity,
+    Attached, Changes, CheckOptions, Cited, CollectionError, Description, DocumentsPage, Findings, HotBucket,
+    InsertOptions, Limits, Made, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, Terms, TextSigner,
+    VerdictContext, check_threshold, empty_verdict, similarity,
 };
 use hapax_core::{IllFormed, tuning};
 
@@ -36,34 +35,25 @@ use hapax_core::{IllFormed, tuning};
 pub const AT_ONCE: usize = 128;
 /// How often an insertion begins again with another number before it is refused.
 const ATTEMPTS: usize = 8;
-/// The number of document numbers that a server reserves at a time.
-const BLOCK: u64 = 256;
-/// The first number. Postings of one band are in the order of their numbers as texts, so numbers have equally many digits.
-const FIRST: u64 = 1_000_000_000;
 
 /// A collection in the cluster.
 pub struct RedisCollection {
-    name: CollectionName,
-    created: TimestampMs,
-    settings: Settings,
-    terms: Terms,
+    entry: Entry,
     preparer: Preparer,
     cluster: Cluster,
     keys: Keys,
     limits: Limits,
+    counters: Counters,
+    /// Is held while buckets are counted, so that this is not done several times at once.
+    sampling: Mutex<()>,
     gate: Arc<Gate>,
-    /// The numbers that this server has reserved and not used.
-    numbers: Mutex<VecDeque<u64>>,
-    size: Size,
     /// The places for documents of streams.
     places: Arc<Semaphore>,
 }
 
 /// What a collection needs of its store.
 pub(super) struct Parts {
-    pub name: CollectionName,
-    pub created: TimestampMs,
-    pub settings: Settings,
+    pub entry: Entry,
     pub preparer: Preparer,
     pub cluster: Cluster,
     pub keys: Keys,
@@ -73,29 +63,43 @@ pub(super) struct Parts {
 
 impl RedisCollection {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { name, created, settings, preparer, cluster, keys, limits, gate } = parts;
-        recorder::admit(label::COLLECTION, name.as_str());
-        let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
-        let (numbers, size) = (Mutex::default(), Size::new(keys.groups()));
-        let places = Arc::new(Semaphore::new(AT_ONCE));
-        Self { name, created, settings, terms, preparer, cluster, keys, limits, gate, numbers, size, places }
+        let Parts { entry, preparer, cluster, keys, limits, gate } = parts;
+        let counters = Counters::new(cluster.clone(), keys.clone(), cluster.acks());
+        let (sampling, places) = (Mutex::new(()), Arc::new(Semaphore::new(AT_ONCE)));
+        Self { entry, preparer, cluster, keys, limits, counters, sampling, gate, places }
     }
 
     pub fn name(&self) -> &CollectionName {
-        &self.name
+        self.entry.name()
     }
 
     pub fn settings(&self) -> Settings {
-        self.settings.clone()
+        Settings::clone(&self.entry.settings())
+    }
+
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Returns the settings and the number of documents, as the cluster counted them last.
     pub fn describe(&self) -> Description {
-        Description::new(self.name.clone(), self.settings(), self.created, self.size.documents(), Some(0))
+        let (name, documents) = (self.name().clone(), self.counters.documents());
+        Description::new(name, self.settings(), self.entry.created(), documents, Some(0))
+    }
+
+    /// Changes settings. The other servers read them within two seconds.
+    pub async fn update(&self, changes: Changes) -> Result<Description> {
+        self.gate.check()?;
+        self.entry.change(changes).await?;
+        Ok(self.describe())
     }
 
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
-        self.preparer.prepare(content, options, self.settings.verify).await
+        self.preparer.prepare(content, options, self.entry.settings().verify).await
     }
 
     pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
@@ -103,11 +107,11 @@ impl RedisCollection {
     }
 
     pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
-        self.preparer.text_signer(ill_formed, options, self.settings.verify)
+        self.preparer.text_signer(ill_formed, options, self.entry.settings().verify)
     }
 
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
-        self.preparer.shingle_bytes(purpose, text_bytes, self.settings.verify)
+        self.preparer.shingle_bytes(purpose, text_bytes, self.entry.settings().verify)
     }
 
     /// Looks a document up. If a match is not sealed yet, this confirms it with a write.
@@ -122,7 +126,8 @@ impl RedisCollection {
         refuse(options.scope.is_some(), "checks with a scope")?;
         refuse(options.explain, "explanations")?;
         refuse(options.payload_digest.is_some(), "payload digests")?;
-        let threshold = options.threshold.unwrap_or(self.settings.threshold);
+        let settings = self.entry.settings();
+        let threshold = options.threshold.unwrap_or(settings.threshold);
         let (made, shingles) = prepared.into_parts();
         let holder = async {
             match &id {
@@ -136,18 +141,16 @@ impl RedisCollection {
             self.count("check", &verdict);
             return Ok(verdict);
         };
-        let query = Judged {
-            terms: Terms::new(self.settings.verify, threshold, &self.settings.spec),
-            ..self.judged(&made, None)
-        };
+        let query = self.judged(&made, terms_of(&settings, options.threshold), None);
         let mut driver = Driver::new(self.cluster.clone(), self.wire(&query, None));
         let lookup = async { driver.check(query.clone()).await.map_err(|failure| failure.told(false)) };
         let (held, checked) = tokio::try_join!(holder, lookup)?;
         let asked =
             Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata: false, threshold };
-        let mut verdict = self.verdict(&query, (checked, driver.unread()), id, asked, shingles, held.as_ref());
-        verdict.expected_recall = (threshold < self.settings.threshold)
-            .then(|| tuning::candidate_probability(threshold, self.settings.banding, self.preparer.shape()));
+        let spec = self.preparer.spec();
+        let mut verdict = asked.verdict((spec, &query), (checked, driver.unread()), id, shingles, held.as_ref());
+        verdict.expected_recall = (threshold < settings.threshold)
+            .then(|| tuning::candidate_probability(threshold, settings.banding, self.preparer.shape()));
         self.count("check", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
@@ -170,14 +173,16 @@ impl RedisCollection {
         refuse(!capture.is_empty(), "captures")?;
         refuse(options.explain, "explanations")?;
         let (made, shingles) = prepared.into_parts();
-        let threshold = self.settings.threshold;
+        // They hold to the end of the insertion.
+        let settings = self.entry.settings();
+        let threshold = settings.threshold;
         let Some(made) = made else {
             let verdict = empty_verdict(Some(id), Outcome::Skipped, threshold, None);
             self.count("insert", &verdict);
             return Ok(verdict);
         };
         let sends_metadata = metadata.is_some();
-        let body = self.judged(&made, Some((id.clone(), metadata, shingles, options.limit)));
+        let body = self.judged(&made, terms_of(&settings, None), Some((id.clone(), metadata, shingles, options.limit)));
         let asked = Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata, threshold };
         let this = Arc::clone(self);
         let mut verdict = to_its_end(async move { this.insert(id, body, asked, options).await }).await?;
@@ -192,7 +197,7 @@ impl RedisCollection {
         let shingles = body.stored.shingles;
         self.gate.check()?;
         for _ in 0..ATTEMPTS {
-            let at = self.number().await?;
+            let at = self.counters.number().await?;
             let inserted = driver.insert(at, body.clone(), beside).await.map_err(|failure| failure.told(true))?;
             let (found, met, outcome) = match inserted {
                 Inserted::Again => continue,
@@ -203,13 +208,18 @@ impl RedisCollection {
                 }
                 Inserted::Stored { beside, met } => (beside, met, Outcome::Inserted),
                 Inserted::Duplicate { found, met } => (found, met, Outcome::Skipped),
-                Inserted::Held { body: held, .. } => return self.held(id, body, &held, asked, options).await,
+                Inserted::Held { by, body: held } => {
+                    match self.held(id.clone(), body.clone(), (by, &held), asked, options).await? {
+                        Some(verdict) => return Ok(verdict),
+                        None => continue,
+                    }
+                }
             };
             if outcome == Outcome::Inserted {
-                self.count_documents(1);
+                self.counters.count(1);
             }
             let found = (Checked { found, met }, driver.unread());
-            let verdict = self.verdict(&body, found, Some(id), asked, shingles, None);
+            let verdict = asked.verdict((self.preparer.spec(), &body), found, Some(id), shingles, None);
             return Ok(Verdict { outcome, stored: outcome == Outcome::Inserted, ..verdict });
         }
         Err(CollectionError::StoreUnavailable {
@@ -218,21 +228,28 @@ impl RedisCollection {
         })
     }
 
-    /// Answers an insertion whose id is held.
+    /// Answers an insertion whose id is held by the document `by`. None: it was deleted meanwhile.
     async fn held(
         &self,
         id: DocId,
         body: Judged,
-        held: &Judged,
+        (by, held): (Ref, &Judged),
         asked: Asked,
         options: InsertOptions,
-    ) -> Result<Verdict> {
+    ) -> Result<Option<Verdict>> {
+        let sent = &body.stored.metadata;
         if body.repeats(held) {
-            let sent = &body.stored.metadata;
-            let differs = asked.sends_metadata && *sent != held.stored.metadata;
-            let changes = differs && options.on_existing != OnExisting::Keep;
-            refuse(changes, "changes of the metadata of a stored document")?;
-            return self.repeat(held, asked).await;
+            if !asked.sends_metadata || *sent == held.stored.metadata || options.on_existing == OnExisting::Keep {
+                return self.repeat(held, asked, Outcome::Unchanged).await.map(Some);
+            }
+            let change =
+                |stored: &Judged| (stored.stored.metadata != *sent).then(|| stored.with_metadata(sent.clone()));
+            let mut driver = Driver::new(self.cluster.clone(), self.wire(held, None));
+            return match driver.update(by, &change).await.map_err(|failure| failure.told(true))? {
+                Updated::Changed(held) => self.repeat(&held, asked, Outcome::Updated).await.map(Some),
+                Updated::Unchanged(held) => self.repeat(&held, asked, Outcome::Unchanged).await.map(Some),
+                Updated::Gone => Ok(None),
+            };
         }
         if options.on_existing == OnExisting::Conflict {
             return Err(CollectionError::IdConflict { id });
@@ -240,14 +257,14 @@ impl RedisCollection {
         let mut driver = Driver::new(self.cluster.clone(), self.wire(&body, None));
         let checked = driver.check(body.clone()).await.map_err(|failure| failure.told(false))?;
         let found = (checked, driver.unread());
-        let verdict = self.verdict(&body, found, Some(id), asked, body.stored.shingles, Some(held));
-        Ok(Verdict { outcome: Outcome::Skipped, stored: false, ..verdict })
+        let spec = self.preparer.spec();
+        let verdict = asked.verdict((spec, &body), found, Some(id), body.stored.shingles, Some(held));
+        Ok(Some(Verdict { outcome: Outcome::Skipped, stored: false, ..verdict }))
     }
 
     /// Gives the first verdict of a document again, without the matches that are no longer stored.
-    async fn repeat(&self, held: &Judged, asked: Asked) -> Result<Verdict> {
-        let none = FirstVerdict { kind: VerdictKind::Unique, duplicate_of: None, candidates: 0, matches: Vec::new() };
-        let first = held.stored.verdict.clone().unwrap_or(none);
+    async fn repeat(&self, held: &Judged, asked: Asked, outcome: Outcome) -> Result<Verdict> {
+        let first = held.stored.verdict.clone().unwrap_or_else(|| FirstVerdict::unique(asked.threshold));
         let mut driver = Driver::new(self.cluster.clone(), self.wire(held, None));
         let reads: Vec<_> = first.matches.iter().map(|found| Step::read(found.at)).collect();
         let answers = driver.send(&reads).await.map_err(|failure| failure.told(false))?;
@@ -264,11 +281,11 @@ impl RedisCollection {
         let similarity = best.map(|best| similarity(spec, best.matching, best.same_content, None).value);
         let findings = Findings::again(spec, (first.kind, first.duplicate_of, similarity), cited.into_iter());
         Ok(findings.verdict(VerdictContext {
-            outcome: Outcome::Unchanged,
+            outcome,
             stored: true,
             id: Some(held.stored.id.clone()),
             representative: None,
-            threshold: asked.threshold,
+            threshold: first.threshold,
             candidates: first.candidates,
             unread: 0,
             shingles: held.stored.shingles,
@@ -277,43 +294,6 @@ impl RedisCollection {
             times: LookupTimes::default(),
             explanation: None,
         }))
-    }
-
-    /// Makes a verdict of a lookup. The document `held`, which holds the id, is no match of its own.
-    fn verdict(
-        &self,
-        query: &Judged,
-        (Checked { found, met }, unread): (Checked<Judged>, u64),
-        id: Option<DocId>,
-        asked: Asked,
-        shingles: Option<u64>,
-        held: Option<&Judged>,
-    ) -> Verdict {
-        let spec = self.preparer.spec();
-        let is_other = |other: &Judged| held.is_none_or(|held| held.stored.id != other.stored.id);
-        let others = found.iter().filter(|(_, other)| is_other(other)).map(|(at, other)| (*at, other));
-        let ranked = ranked(query, others);
-        let cited = ranked.iter().map(|(_, other)| asked.cited(other, query.matching(other), query.is_same(other)));
-        let findings = Findings::of(spec, cited, asked.limit);
-        let same = held.is_some_and(|held| query.repeats(held));
-        let previous = held.filter(|_| !same).map(|held| Previous {
-            similarity: similarity(spec, query.matching(held), false, None),
-            first_seen: held.stored.first_seen,
-        });
-        findings.verdict(VerdictContext {
-            outcome: Outcome::Checked,
-            stored: same,
-            id,
-            representative: None,
-            threshold: asked.threshold,
-            candidates: candidates(met.stored.iter().map(|(_, other)| other).filter(|other| is_other(other))),
-            unread: unread + met.left_out,
-            shingles,
-            previous,
-            expected_recall: None,
-            times: LookupTimes::default(),
-            explanation: None,
-        })
     }
 
     /// Deletes an id. Returns whether it was stored. If the client leaves, the deletion goes on.
@@ -328,7 +308,7 @@ impl RedisCollection {
         let Some((at, head, body)) = driver.delete().await.map_err(|failure| failure.told(true))? else {
             return Ok(false);
         };
-        self.count_documents(-1);
+        self.counters.count(-1);
         let wire = self.wire(&body, Some(&id));
         let rest = rest_of(at, head, wire.bands());
         Driver::new(self.cluster.clone(), wire).tidy(rest);
@@ -338,25 +318,21 @@ impl RedisCollection {
     /// Returns the document of an id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         let found = self.find_at(id).await?;
-        Ok(found.map(|(at, found)| {
-            let Stored { id, metadata, first_seen, shingles, verdict, .. } = (*found.stored).clone();
-            Document {
-                id,
-                seq: Seq(at.0),
-                metadata,
-                labels: None,
-                capture: crate::types::Capture::default(),
-                first_seen,
-                id_first_seen: first_seen,
-                last_seen: None,
-                expires: None,
-                shingles,
-                verdict: verdict.as_ref().map_or(VerdictKind::Unique, |verdict| verdict.kind),
-                duplicate_of: verdict.and_then(|verdict| verdict.duplicate_of),
-                representative: None,
-                linked: false,
-            }
-        }))
+        Ok(found.map(|(at, found)| Stored::clone(&found.stored).document(at)))
+    }
+
+    /// Returns a page of documents in the order of `seq`, after `after`.
+    pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<DocumentsPage> {
+        let mut driver = Driver::new(self.cluster.clone(), self.bare_wire());
+        page((&self.counters, &mut driver), after, limit, bytes_max).await
+    }
+
+    /// Returns the fullest buckets of some documents that are chosen at random.
+    pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
+        let _one_at_a_time = self.sampling.lock().await;
+        let driver = Driver::new(self.cluster.clone(), self.bare_wire());
+        let how = (self.settings().banding, self.preparer.shape());
+        Sampler::new(&self.cluster, &self.keys, &self.counters, driver, how).fullest(limit).await
     }
 
     async fn find(&self, id: &DocId) -> Result<Option<Judged>> {
@@ -365,7 +341,7 @@ impl RedisCollection {
 
     async fn find_at(&self, id: &DocId) -> Result<Option<(Ref, Judged)>> {
         let mut driver = Driver::new(self.cluster.clone(), self.wire_of_id(id));
-        let one = |answers: Vec<super::protocol::Answer<Judged>>| answers.into_iter().next().map(|answer| answer.reply);
+        let one = |answers: Vec<Answer<Judged>>| answers.into_iter().next().map(|answer| answer.reply);
         let holder = driver.send(&[Step::holder()]).await.map_err(|failure| failure.told(false))?;
         let Some(Reply::Holder(Some(at))) = one(holder) else { return Ok(None) };
         let record = driver.send(&[Step::read(at)]).await.map_err(|failure| failure.told(false))?;
@@ -377,7 +353,7 @@ impl RedisCollection {
         })
     }
 
-    fn judged(&self, made: &Made, own: Option<(DocId, Option<crate::types::Metadata>, Option<u64>, usize)>) -> Judged {
+    fn judged(&self, made: &Made, terms: Terms, own: Option<(DocId, Option<Metadata>, Option<u64>, usize)>) -> Judged {
         let (id, metadata, shingles, limit) = own.unwrap_or_else(|| (DocId::new("-").expect("an id"), None, None, 0));
         let stored = Stored {
             id,
@@ -388,7 +364,7 @@ impl RedisCollection {
             first_seen: TimestampMs::now(),
             verdict: None,
         };
-        Judged { stored: Arc::new(stored), terms: self.terms, shape: self.preparer.shape(), limit }
+        Judged { stored: Arc::new(stored), terms, shape: self.preparer.shape(), limit }
     }
 
     pub(super) fn keys(&self) -> &Keys {
@@ -401,11 +377,11 @@ impl RedisCollection {
     }
 
     pub(super) fn postings(&self, made: &Made) -> Vec<Posting> {
-        self.keys.postings((self.settings.banding, self.preparer.shape()), &made.signature, made.content)
+        self.keys.postings((self.entry.settings().banding, self.preparer.shape()), &made.signature, made.content)
     }
 
     fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
-        let how = (self.settings.banding, self.preparer.shape());
+        let how = (self.entry.settings().banding, self.preparer.shape());
         let postings = self.keys.postings(how, &body.stored.signature, body.stored.content);
         let (id, body_bytes) = (id.map(|id| self.keys.id(id)), body.stored.bytes());
         Wire { postings, body_bytes, id, terms: body.terms, ..self.bare_wire() }
@@ -421,7 +397,7 @@ impl RedisCollection {
             postings: Vec::new(),
             body_bytes: 0,
             id: None,
-            terms: self.terms,
+            terms: terms_of(&self.entry.settings(), None),
             shape: self.preparer.shape(),
             postings_max: self.limits.bucket_read_max,
             candidates_max: self.limits.candidates_max,
@@ -429,47 +405,10 @@ impl RedisCollection {
         }
     }
 
-    /// Returns a document number that no server has used.
-    async fn number(&self) -> Result<Ref> {
-        if let Some(number) = self.numbers.lock().pop_front() {
-            return Ok(Ref(number));
-        }
-        let key = self.keys.counter();
-        let add = redis::cmd("INCRBY").arg(&key).arg(BLOCK).to_owned();
-        let redis::Value::Int(last) = call(&self.cluster, &key, add, Some(self.cluster.acks())).await? else {
-            return Err(CollectionError::Store("the counter of documents in the cluster is not a number".into()));
-        };
-        let Some(last) = u64::try_from(last).ok().filter(|last| (BLOCK..u64::MAX >> 1).contains(last)) else {
-            return Err(CollectionError::Store("the counter of documents in the cluster was changed".into()));
-        };
-        let mut numbers = self.numbers.lock();
-        numbers.extend((last + 1 - BLOCK..=last).map(|number| FIRST + number));
-        Ok(Ref(numbers.pop_front().expect("a block was added")))
-    }
-
-    /// Counts a document in the cluster, in the background. A server that is killed meanwhile leaves it uncounted.
-    fn count_documents(&self, change: i64) {
-        let (cluster, key) = (self.cluster.clone(), self.keys.documents());
-        tokio::spawn(async move {
-            let add = redis::cmd("INCRBY").arg(&key).arg(change).to_owned();
-            let _ = call(&cluster, &key, add, None).await;
-        });
-    }
-
-    /// Reads how many documents the cluster has counted.
-    pub(super) async fn refresh(&self) {
-        let key = self.keys.documents();
-        let get = redis::cmd("GET").arg(&key).to_owned();
-        let counted = call(&self.cluster, &key, get, None).await.ok();
-        if let Some(Ok(counted)) = counted.map(redis::from_redis_value::<Option<i64>>) {
-            self.size.set(counted.unwrap_or(0).max(0) as u64, &self.name);
-        }
-    }
-
     fn count(&self, op: &'static str, verdict: &Verdict) {
         metrics::counter!(
             names::VERDICTS,
-            label::COLLECTION => self.name.to_string(),
+            label::COLLECTION => self.name().to_string(),
             label::OP => op,
             label::VERDICT => verdict.kind.as_str()
         )
@@ -478,6 +417,6 @@ impl RedisCollection {
 
     /// Sets the gauges of the collection.
     pub fn observe(&self) {
-        self.size.observe(&self.name);
+        self.counters.observe(self.name());
     }
 }

@@ -8,6 +8,7 @@ use super::cluster::Cluster;
 use super::failure::Failure;
 use super::protocol::{
     Answer, Band, Check, Checked, Command, Delete, Head, Insert, Inserted, Next, Ref, Reply, State, Step, Token,
+    Update, Updated,
 };
 use super::record::Judged;
 use super::wire::Wire;
@@ -19,6 +20,9 @@ const LEASE: Duration = Duration::from_secs(2);
 const SHORT: Duration = Duration::from_secs(1);
 /// The time between two looks at a document that another server is inserting.
 const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+
+/// How many commands a change of a document takes, at most.
+const CHANGE_STEPS: usize = 32;
 
 /// How often a document is aborted again that others wound at the same time.
 const TIDY_ATTEMPTS: usize = 16;
@@ -104,6 +108,27 @@ impl Driver {
                 Next::Done { outcome, .. } => return Ok(outcome),
             };
         }
+    }
+
+    /// Changes the document `at`, which was stored, see [`Update`]. If other servers change it again and again, it
+    /// counts as gone, so that its insertion begins again.
+    pub(super) async fn update(
+        &mut self,
+        at: Ref,
+        change: &(dyn Fn(&Judged) -> Option<Judged> + Sync),
+    ) -> Result<Updated<Judged>, Failure> {
+        let (mut machine, mut steps) = Update::begin(at);
+        for _ in 0..CHANGE_STEPS {
+            match machine.answered(self.send(&steps).await?, &mut token, change) {
+                Next::Send(more) => steps = more,
+                Next::Wait { .. } => unreachable!("a change never waits for another server"),
+                Next::Done { outcome, rest } => {
+                    self.tidy(rest);
+                    return Ok(outcome);
+                }
+            }
+        }
+        Ok(Updated::Gone)
     }
 
     /// Sends commands, all at once.

@@ -13,6 +13,10 @@ const GROUP: u64 = 48;
 /// The number of bits of a score, which distinguishes the keys of a group.
 const SCORE_BITS: u32 = 24;
 
+/// The number before the first document. Postings of one band are in the order of their numbers as texts, so numbers
+/// have equally many digits.
+pub(super) const FIRST: u64 = 1_000_000_000;
+
 /// The keys of one collection.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
@@ -56,6 +60,20 @@ impl Keys {
         format!("{}:d", self.prefix).into_bytes()
     }
 
+    /// Returns the keys of the records of the first `count` documents.
+    pub(super) fn records(&self, count: u64) -> impl Iterator<Item = Vec<u8>> {
+        (1..=count).map(|number| self.record(Ref(FIRST + number)))
+    }
+
+    /// Returns the keys of all groups that postings and ids may be in, if there are so many bands.
+    pub(super) fn all_groups(&self, bands: u32) -> impl Iterator<Item = Vec<u8>> {
+        let kinds = (0..bands).map(|band| format!("b{band}.")).chain(["c.", "i"].map(str::to_owned));
+        let all = move |kind: String| {
+            (0..self.groups).map(move |group| format!("{}:{kind}{group:x}", self.prefix).into_bytes())
+        };
+        kinds.flat_map(all)
+    }
+
     /// Returns the hash that has an id, and the field in it.
     pub(super) fn id(&self, id: &DocId) -> (Vec<u8>, [u8; 16]) {
         let digest = Sha256::digest(id.as_str().as_bytes());
@@ -97,6 +115,20 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_keys_of_a_document_can_be_enumerated() {
+        let keys = Keys::new("hapax", 7, 48 * 9);
+        let groups: Vec<_> = keys.all_groups(3).collect();
+        assert_eq!(groups.len(), 5 * 9);
+        for number in 0..100_u64 {
+            let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let id = keys.id(&DocId::new(number.to_string()).unwrap()).0;
+            let postings = ["b0", "b1", "b2", "c"].map(|kind| keys.posting(kind, key).key);
+            assert!(postings.into_iter().chain([id]).all(|key| groups.contains(&key)), "{number}");
+        }
+        assert_eq!(keys.records(2).collect::<Vec<_>>(), [b"hapax:7:r1000000001", b"hapax:7:r1000000002"]);
+    }
 
     #[test]
     fn group_and_score_are_successive_parts_of_a_key() {

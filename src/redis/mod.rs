@@ -4,21 +4,29 @@
 //! - `protocol` says which commands to send, and is checked by a model.
 //! - `wire` writes these commands for Redis, with the keys of `keys` and the records of `record`. `drive` sends them.
 //! - `cluster` is the client of the cluster.
+//! - `catalogue` is the list of the collections, and `entry` is the part of it that one collection follows. `dropping`
+//!   removes the data of collections that were dropped.
 //! - `start` connects to the cluster if it is fit: `fitness` looks at its nodes, `permissions` at the user, and `format`
 //!   at the keys. `watch` looks again while the server runs.
 //! - `store` and `collection` are the operations that the facade calls.
 
 mod asked;
+mod buckets;
 mod call;
+mod catalogue;
 mod cluster;
 mod collection;
+mod counters;
 mod drive;
+mod dropping;
+mod entry;
 mod failure;
 mod fitness;
 mod format;
 mod in_turn;
 mod keys;
 mod line_order;
+mod pages;
 mod permissions;
 mod protocol;
 mod record;

@@ -1,5 +1,5 @@
 //! A document as it is stored in the cluster, and its form in bytes. The first nine bytes of a record, its state and its
-//! token, are `protocol/`'s; the rest is written once and never changes.
+//! token, are `protocol/`'s. Of the rest, only the metadata can change once the document is stored.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hapax_core::{ContentHash, SignatureShape, verify};
 
 use super::protocol::{Body, Ref};
-use crate::types::{DocId, Metadata, TimestampMs, VerdictKind};
+use crate::types::{Capture, DocId, Document, Metadata, Seq, TimestampMs, VerdictKind};
 use crate::verdicts::Terms;
 
 /// The number of the layout of these bytes.
@@ -17,9 +17,11 @@ const LAYOUT: u8 = 1;
 const HAS_CONTENT: u8 = 1;
 const HAS_SHINGLES: u8 = 2;
 const HAS_METADATA: u8 = 4;
+/// Most thresholds are a whole number of these parts.
+const PARTS: f64 = 10_000.0;
 
 /// A document in the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stored {
     pub id: DocId,
     pub signature: Vec<u8>,
@@ -33,9 +35,11 @@ pub(super) struct Stored {
 }
 
 /// The verdict of the insertion, which is given again when the same content is sent again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct FirstVerdict {
     pub kind: VerdictKind,
+    /// The threshold of the collection at that time.
+    pub threshold: f64,
     /// The id of the best match.
     pub duplicate_of: Option<DocId>,
     pub candidates: u32,
@@ -67,6 +71,11 @@ impl Judged {
         verify::matching_slots(&self.stored.signature, &other.stored.signature, self.shape)
     }
 
+    /// Returns the document with other metadata.
+    pub(super) fn with_metadata(&self, metadata: Option<Metadata>) -> Self {
+        Self { stored: Arc::new(Stored { metadata, ..Stored::clone(&self.stored) }), ..self.clone() }
+    }
+
     /// Returns whether both have the same content.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.stored.content.is_some() && self.repeats(other)
@@ -93,6 +102,7 @@ impl Body for Judged {
         };
         let verdict = FirstVerdict {
             kind: kind_of(self, ranked.first().map(|(_, found)| *found)),
+            threshold: self.terms.threshold,
             duplicate_of: ranked.first().map(|(_, found)| found.stored.id.clone()),
             candidates: candidates(met.iter().map(|(_, found)| *found)),
             matches: ranked.iter().take(self.limit).map(first).collect(),
@@ -127,12 +137,18 @@ pub(super) fn candidates<'a>(met: impl Iterator<Item = &'a Judged>) -> u32 {
 
 impl FirstVerdict {
     /// The bytes of the verdict of a document that shares no band with another one. They are written with the record, so
-    /// most records keep their length.
-    pub(super) const ROOM: [u8; 3] = [0, 0, 0];
+    /// most records keep their length. Its threshold of 0 is written in two bytes.
+    pub(super) const ROOM: [u8; 5] = [0, 0x81, 0, 0, 0];
+
+    /// Returns the verdict of a document that resembles nothing.
+    pub(super) fn unique(threshold: f64) -> Self {
+        Self { kind: VerdictKind::Unique, threshold, duplicate_of: None, candidates: 0, matches: Vec::new() }
+    }
 
     fn to_bytes(&self) -> Vec<u8> {
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == self.kind).expect("a kind is in the list");
         let mut bytes = vec![kind as u8];
+        put_share(&mut bytes, self.threshold);
         put(&mut bytes, u64::from(self.candidates));
         put_bytes(&mut bytes, self.duplicate_of.as_ref().map_or("", DocId::as_str).as_bytes());
         for found in &self.matches {
@@ -144,6 +160,7 @@ impl FirstVerdict {
 
     fn of(rest: &mut Rest<'_>) -> Option<Self> {
         let [kind] = rest.take::<1>()?;
+        let threshold = rest.share()?;
         let candidates = u32::try_from(rest.number()?).ok()?;
         let original = rest.text()?;
         let duplicate_of = if original.is_empty() { None } else { Some(DocId::new(original).ok()?) };
@@ -153,11 +170,39 @@ impl FirstVerdict {
             let same_content = matching & 1 == 1;
             matches.push(FirstMatch { at, matching: u32::try_from(matching >> 1).ok()?, same_content });
         }
-        Some(Self { kind: *VerdictKind::ALL.get(usize::from(kind))?, duplicate_of, candidates, matches })
+        Some(Self { kind: *VerdictKind::ALL.get(usize::from(kind))?, threshold, duplicate_of, candidates, matches })
     }
 }
 
 impl Stored {
+    /// Returns the document for an answer.
+    pub(super) fn document(self, at: Ref) -> Document {
+        let Self { id, metadata, first_seen, shingles, verdict, .. } = self;
+        Document {
+            id,
+            seq: Seq(at.0),
+            metadata,
+            labels: None,
+            capture: Capture::default(),
+            first_seen,
+            id_first_seen: first_seen,
+            last_seen: None,
+            expires: None,
+            shingles,
+            verdict: verdict.as_ref().map_or(VerdictKind::Unique, |verdict| verdict.kind),
+            duplicate_of: verdict.and_then(|verdict| verdict.duplicate_of),
+            representative: None,
+            linked: false,
+        }
+    }
+
+    /// Returns all bytes that follow the head.
+    pub(super) fn with_verdict(&self) -> Vec<u8> {
+        let mut bytes = self.to_bytes();
+        bytes.extend(self.verdict.iter().flat_map(FirstVerdict::to_bytes));
+        bytes
+    }
+
     /// Returns the number of the bytes that follow the head, without the verdict.
     pub(super) fn bytes(&self) -> usize {
         self.to_bytes().len()
@@ -214,6 +259,17 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
+/// Appends a number from 0 to 1. With up to four decimals, most take two bytes.
+fn put_share(bytes: &mut Vec<u8>, share: f64) {
+    let parts = (share * PARTS).round();
+    if parts / PARTS == share {
+        put(bytes, parts as u64 + 1);
+    } else {
+        put(bytes, 0);
+        bytes.extend(share.to_le_bytes());
+    }
+}
+
 fn put_bytes(bytes: &mut Vec<u8>, more: &[u8]) {
     put(bytes, more.len() as u64);
     bytes.extend(more);
@@ -241,6 +297,13 @@ impl<'a> Rest<'a> {
         None
     }
 
+    fn share(&mut self) -> Option<f64> {
+        match self.number()? {
+            0 => Some(f64::from_le_bytes(self.take()?)),
+            parts => Some((parts - 1) as f64 / PARTS),
+        }
+    }
+
     fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
@@ -261,7 +324,8 @@ mod tests {
 
     fn stored() -> impl Strategy<Value = Stored> {
         let matches = prop::collection::vec((any::<u64>(), 0..1u32 << 20, any::<bool>()), 0..4);
-        let verdict = prop::option::of((0..4usize, any::<bool>(), any::<u32>(), matches));
+        let threshold = prop_oneof![Just(0.8), Just(0.0), Just(1.0), 0.0..1.0];
+        let verdict = prop::option::of((0..4usize, threshold, any::<bool>(), any::<u32>(), matches));
         let parts = (any::<Option<u128>>(), any::<Option<u64>>(), any::<bool>(), any::<i64>(), verdict);
         (prop::collection::vec(any::<u8>(), 0..300), parts).prop_map(|(signature, parts)| {
             let (content, shingles, has_metadata, first_seen, verdict) = parts;
@@ -272,8 +336,9 @@ mod tests {
                 shingles,
                 metadata: has_metadata.then(|| Metadata::new("{\"n\":1}").unwrap()),
                 first_seen: TimestampMs(first_seen),
-                verdict: verdict.map(|(kind, has_original, candidates, matches)| FirstVerdict {
+                verdict: verdict.map(|(kind, threshold, has_original, candidates, matches)| FirstVerdict {
                     kind: VerdictKind::ALL[kind],
+                    threshold,
                     duplicate_of: has_original.then(|| DocId::new("b").unwrap()),
                     candidates,
                     matches: matches
@@ -285,15 +350,18 @@ mod tests {
         })
     }
 
-    fn whole(stored: &Stored) -> Vec<u8> {
-        let tail = stored.verdict.as_ref().map(FirstVerdict::to_bytes);
-        [stored.to_bytes(), tail.unwrap_or_default()].concat()
-    }
-
     proptest! {
         #[test]
         fn a_record_is_read_as_it_was_written(stored in stored()) {
-            prop_assert_eq!(Stored::of_bytes(&whole(&stored)), Some(stored));
+            prop_assert_eq!(Stored::of_bytes(&stored.with_verdict()), Some(stored));
+        }
+
+        #[test]
+        fn a_record_has_room_for_its_verdict(stored in stored()) {
+            let read = Stored::of_bytes(&[&stored.to_bytes()[..], &FirstVerdict::ROOM].concat()).unwrap();
+            let unique = FirstVerdict { threshold: 0.8, ..read.verdict.clone().unwrap() };
+            prop_assert_eq!(unique.to_bytes().len(), FirstVerdict::ROOM.len());
+            prop_assert_eq!(Stored { verdict: None, ..read }, Stored { verdict: None, ..stored });
         }
 
         #[test]

@@ -4,31 +4,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{Banding, SecretKey, Spec};
+use futures::future::join_all;
+use hapax_core::SecretKey;
 use parking_lot::Mutex;
-use redis::{Cmd, Value};
-use serde::{Deserialize, Serialize};
+use redis::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::asked::refuse;
-use super::call::{call, confirm};
+use super::call::call;
+use super::catalogue::{Catalogue, Listed};
 use super::cluster::Cluster;
 use super::collection::{Parts, RedisCollection};
+use super::dropping::remove_dropped;
+use super::entry::Entry;
 use super::keys::Keys;
 use super::start::{compare_default, connect};
 use super::watch::{Gate, watch};
 use crate::cpu::CpuPool;
-use crate::types::{CollectionName, Extract, Keep, TimestampMs, Verify};
+use crate::telemetry::names::label;
+use crate::telemetry::recorder;
+use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 use crate::verdicts::{
     CollectionError, CollectionsConfig, Description, Limits, Preparer, RedisSettings, Result, Settings,
 };
 
-/// The time between two reads of the counts of documents.
+/// The time between two reads of the list of collections, and of the counts of documents.
 const REFRESH: Duration = Duration::from_secs(1);
+/// How often an operation begins again because another server has changed the entry of the collection.
+const ATTEMPTS: usize = 8;
 
 /// The collections in a cluster.
 pub struct RedisStore {
     cluster: Cluster,
+    catalogue: Catalogue,
     settings: RedisSettings,
     secret: Option<SecretKey>,
     limits: Limits,
@@ -37,29 +45,20 @@ pub struct RedisStore {
     open: Arc<Mutex<Opened>>,
     /// Whether writes are accepted.
     gate: Arc<Gate>,
-    /// Reads the counts of the open collections again and again. It ends with the store.
-    _refresher: AbortOnDropHandle<()>,
-    /// Looks at the cluster again and again. It ends with the store.
-    _watcher: AbortOnDropHandle<()>,
+    _background: Background,
 }
 
 /// The collections that this server has used.
 type Opened = BTreeMap<CollectionName, Arc<RedisCollection>>;
 
-/// A collection in the list.
-#[derive(Serialize, Deserialize)]
-struct Listed {
-    /// The number in the keys of its documents.
-    number: u64,
-    created: i64,
-    spec: String,
-    bands: u32,
-    rows: u32,
-    banding_by_hand: bool,
-    threshold: f64,
-    extract: String,
-    /// Decides the number of groups, and so the keys. All servers use the value with which it was created.
-    documents_expected: u64,
+/// What goes on in the background. It ends with the store.
+struct Background {
+    /// Reads the settings and the counts of the open collections again and again.
+    _refresher: AbortOnDropHandle<()>,
+    /// Removes the data of dropped collections.
+    _remover: AbortOnDropHandle<()>,
+    /// Looks at the cluster again and again.
+    _watcher: AbortOnDropHandle<()>,
 }
 
 impl RedisStore {
@@ -68,11 +67,17 @@ impl RedisStore {
         let cluster = connect(&settings).await?;
         let CollectionsConfig { secret, limits, collections_max, default_settings, .. } = config;
         let open = Arc::default();
-        let _refresher = AbortOnDropHandle::new(tokio::spawn(refresh(Arc::clone(&open))));
+        let catalogue = Catalogue::new(cluster.clone(), &settings.prefix, settings.acks);
         let gate = Arc::default();
-        let watcher = tokio::spawn(watch(cluster.clone(), settings.clone(), Arc::clone(&gate)));
-        let _watcher = AbortOnDropHandle::new(watcher);
-        let store = Self { cluster, settings, secret, limits, cpu, collections_max, open, gate, _refresher, _watcher };
+        let task = |task| AbortOnDropHandle::new(task);
+        let remover = remove_dropped(cluster.clone(), catalogue.clone(), settings.prefix.clone(), settings.acks);
+        let _background = Background {
+            _refresher: task(tokio::spawn(refresh(catalogue.clone(), Arc::clone(&open)))),
+            _remover: task(tokio::spawn(remover)),
+            _watcher: task(tokio::spawn(watch(cluster.clone(), settings.clone(), Arc::clone(&gate)))),
+        };
+        let store =
+            Self { cluster, catalogue, settings, secret, limits, cpu, collections_max, open, gate, _background };
         let name = CollectionName::default_collection();
         match store.find(&name).await? {
             Some(default) => compare_default(&default.settings(), &default_settings)?,
@@ -102,40 +107,50 @@ impl RedisStore {
         if self.find(&name).await?.is_none() && self.list().await?.len() >= self.collections_max {
             return Err(CollectionError::TooManyCollections { max: self.collections_max });
         }
-        let listed = Listed {
-            number: self.number().await?,
-            created: TimestampMs::now().0,
-            spec: settings.spec.to_string(),
-            bands: settings.banding.bands(),
-            rows: settings.banding.rows(),
-            banding_by_hand: settings.banding_by_hand,
-            threshold: settings.threshold,
-            extract: settings.extract.as_str().to_owned(),
-            documents_expected: self.settings.documents_expected,
-        };
-        let text = serde_json::to_string(&listed).expect("numbers and texts are JSON");
-        let list = self.list_key();
-        let made = self.call(&list, redis::cmd("HSETNX").arg(&list).arg(name.as_str()).arg(text), true).await?;
+        let expected = self.settings.documents_expected;
+        let listed = Listed::new(self.number().await?, TimestampMs::now(), &settings, expected);
+        let made = self.catalogue.add(&name, &listed.to_text()).await?;
         let collection = self.find(&name).await?.ok_or_else(|| CollectionError::NoSuchCollection(name.clone()))?;
         if !collection.settings().answers(&settings) {
             let (held, asked) = (collection.settings().to_string(), settings.to_string());
             return Err(CollectionError::CollectionExists { name, held, asked });
         }
-        Ok((collection, matches!(made, Value::Int(1))))
+        Ok((collection, made))
+    }
+
+    /// Drops a collection. Its data is removed from the cluster later, see [`remove_dropped`].
+    pub async fn remove(&self, name: &CollectionName) -> Result<()> {
+        if *name == CollectionName::default_collection() {
+            return Err(CollectionError::DefaultStays);
+        }
+        self.gate.check()?;
+        let gone = || CollectionError::NoSuchCollection(name.clone());
+        let mut text = self.catalogue.find(name).await?.ok_or_else(gone)?;
+        // A collection that is created meanwhile is not dropped.
+        let number = Listed::read(name, &text)?.0.number;
+        while !self.catalogue.drop_entry(name, number, &text).await? {
+            match self.catalogue.find(name).await? {
+                Some(changed) if Listed::read(name, &changed)?.0.number == number => text = changed,
+                _ => break,
+            }
+        }
+        forget(&self.open, name, number);
+        Ok(())
     }
 
     /// Returns the descriptions of all collections, by name.
     pub async fn list(&self) -> Result<Vec<Description>> {
-        let list = self.list_key();
-        let Value::Array(names) = self.call(&list, redis::cmd("HKEYS").arg(&list), false).await? else {
-            return Err(CollectionError::Store("the list of collections in the cluster is not a hash".into()));
-        };
-        let mut names: Vec<_> =
-            names.into_iter().filter_map(|name| redis::from_redis_value::<String>(name).ok()).collect();
+        let all = self.catalogue.all().await?;
+        let mut names: Vec<_> = all.keys().filter_map(|field| CollectionName::new(field).ok()).collect();
         names.sort();
         let mut described = Vec::new();
-        for name in names.iter().filter_map(|name| CollectionName::new(name).ok()) {
-            described.push(self.get(&name).await?.describe());
+        for name in names {
+            match self.get(&name).await {
+                Ok(collection) => described.push(collection.describe()),
+                // It was dropped meanwhile.
+                Err(CollectionError::NoSuchCollection(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(described)
     }
@@ -154,69 +169,94 @@ impl RedisStore {
         self.open_ones().iter().for_each(|collection| collection.observe());
     }
 
+    /// Opens a collection, if it exists.
     async fn find(&self, name: &CollectionName) -> Result<Option<Arc<RedisCollection>>> {
-        let list = self.list_key();
-        let found = self.call(&list, redis::cmd("HGET").arg(&list).arg(name.as_str()), false).await?;
-        let Ok(Some(text)) = redis::from_redis_value::<Option<String>>(found) else { return Ok(None) };
-        let unusable = |detail: String| CollectionError::Store(format!("collection `{name}` in the cluster: {detail}"));
-        let listed: Listed = serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))?;
-        let spec = Spec::parse(&listed.spec).map_err(|error| unusable(error.to_string()))?;
-        let banding =
-            Banding::new(listed.bands, listed.rows, spec.shape()).map_err(|error| unusable(error.to_string()))?;
-        let extract = Extract::parse(&listed.extract).ok_or_else(|| unusable("another extractor".into()))?;
-        let settings = Settings {
-            extract,
-            banding_by_hand: listed.banding_by_hand,
-            ..Settings::new(spec, banding, listed.threshold)
-        };
-        let preparer =
-            Preparer::new(name, &settings.spec, self.secret.as_ref(), settings.keep, extract, self.cpu.clone())?;
-        let collection = Arc::new(RedisCollection::new(Parts {
-            name: name.clone(),
-            created: TimestampMs(listed.created),
-            settings,
+        for _ in 0..ATTEMPTS {
+            let Some(text) = self.catalogue.find(name).await? else { return Ok(None) };
+            let (listed, settings) = Listed::read(name, &text)?;
+            let collection = self.collection(name, &listed, settings)?;
+            // A failover may undo the entry of a collection that was just created. Then another server may create it
+            // with another number, and the documents of the two would not know each other.
+            if self.catalogue.confirm(name.as_str(), &text).await? {
+                collection.counters().refresh(collection.name()).await;
+                return Ok(Some(self.opened(collection)));
+            }
+        }
+        Err(CollectionError::StoreUnavailable {
+            detail: format!("other servers are changing the collection `{name}`; send the request again"),
+            uncertain: false,
+        })
+    }
+
+    fn collection(&self, name: &CollectionName, listed: &Listed, settings: Settings) -> Result<RedisCollection> {
+        let (secret, cpu) = (self.secret.as_ref(), self.cpu.clone());
+        let preparer = Preparer::new(name, &settings.spec, secret, settings.keep, settings.extract, cpu)?;
+        Ok(RedisCollection::new(Parts {
+            entry: Entry::new(self.catalogue.clone(), name.clone(), listed, settings),
             preparer,
             cluster: self.cluster.clone(),
             keys: Keys::new(&self.settings.prefix, listed.number, listed.documents_expected),
             limits: self.limits,
             gate: Arc::clone(&self.gate),
-        }));
-        // A failover may undo the entry of a collection that was just created. Then another server may create it with
-        // another number, and the documents of the two would not know each other.
-        if !confirm(&self.cluster, &list, name.as_str(), &text, self.settings.acks).await? {
-            return Err(CollectionError::StoreUnavailable {
-                detail: format!("collection `{name}` is being created by another server; send the request again"),
-                uncertain: false,
-            });
-        }
-        collection.refresh().await;
-        Ok(Some(Arc::clone(self.open.lock().entry(name.clone()).or_insert(collection))))
+        }))
     }
 
-    fn list_key(&self) -> Vec<u8> {
-        format!("{}:collections", self.settings.prefix).into_bytes()
+    /// Adds a collection to the open ones. If it is open already, returns that one with the settings of `collection`.
+    fn opened(&self, collection: RedisCollection) -> Arc<RedisCollection> {
+        let mut open = self.open.lock();
+        if let Some(known) =
+            open.get(collection.name()).filter(|known| known.entry().number() >= collection.entry().number())
+        {
+            if known.entry().number() == collection.entry().number() {
+                known.entry().set(collection.settings());
+            }
+            return Arc::clone(known);
+        }
+        let collection = Arc::new(collection);
+        recorder::admit(label::COLLECTION, collection.name().as_str());
+        open.insert(collection.name().clone(), Arc::clone(&collection));
+        collection
     }
 
     /// Returns a number that no collection has.
     async fn number(&self) -> Result<u64> {
         let key = format!("{}:numbers", self.settings.prefix).into_bytes();
-        match self.call(&key, redis::cmd("INCR").arg(&key), true).await? {
+        match call(&self.cluster, &key, redis::cmd("INCR").arg(&key).to_owned(), Some(self.settings.acks)).await? {
             Value::Int(number) => Ok(number as u64),
             _ => Err(CollectionError::Store("the counter of collections in the cluster is not a number".into())),
         }
     }
+}
 
-    async fn call(&self, key: &[u8], command: &Cmd, waits: bool) -> Result<Value> {
-        call(&self.cluster, key, command.clone(), waits.then_some(self.settings.acks)).await
+/// Follows the list of collections, and reads the counts of documents.
+async fn refresh(catalogue: Catalogue, open: Arc<Mutex<Opened>>) {
+    loop {
+        tokio::time::sleep(REFRESH).await;
+        // A collection that is opened later than this may be missing in the list that is read next.
+        let known: Vec<_> =
+            open.lock().values().map(|collection| (Arc::clone(collection), collection.entry().settings())).collect();
+        let counts = join_all(known.iter().map(|(collection, _)| collection.counters().refresh(collection.name())));
+        let (all, _) = tokio::join!(catalogue.all(), counts);
+        let Ok(all) = all else { continue };
+        for (collection, held) in known {
+            let name = collection.name();
+            match all.get(name.as_str()).map(|text| Listed::read(name, text)) {
+                Some(Ok((listed, settings))) if listed.number == collection.entry().number() => {
+                    collection.entry().replace(&held, settings);
+                }
+                // Another version has written it.
+                Some(Err(_)) => {}
+                _ => forget(&open, name, collection.entry().number()),
+            }
+        }
     }
 }
 
-async fn refresh(open: Arc<Mutex<Opened>>) {
-    loop {
-        tokio::time::sleep(REFRESH).await;
-        let collections: Vec<_> = open.lock().values().cloned().collect();
-        for collection in collections {
-            collection.refresh().await;
-        }
+/// Forgets a collection that was dropped, unless there is another one with its name.
+fn forget(open: &Mutex<Opened>, name: &CollectionName, number: u64) {
+    let mut open = open.lock();
+    if open.get(name).is_some_and(|known| known.entry().number() == number) {
+        open.remove(name);
+        recorder::forget(label::COLLECTION, name.as_str());
     }
 }

@@ -42,6 +42,16 @@ end
 return 1",
     )
 });
+/// Replaces a record, if its first bytes are the expected ones.
+static REWRITE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua
+local head = redis.call('GETRANGE', KEYS[1], 0, 8)
+if head ~= ARGV[1] then return head end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1",
+    )
+});
 /// Removes a record, if its first bytes are the expected ones.
 static REMOVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
@@ -174,6 +184,10 @@ impl Wire {
                 let args = [&head_bytes(*from)[..], &head_bytes(*to), tail_at.as_bytes(), tail];
                 scripted(&KEEP, self.keys.record(*at), &args)
             }
+            Command::Rewrite { at, from, to, body } => {
+                let value = [&head_bytes(*to)[..], &body.stored.with_verdict()].concat();
+                scripted(&REWRITE, self.keys.record(*at), &[&head_bytes(*from), &value])
+            }
             Command::Read { at } => {
                 let key = self.keys.record(*at);
                 let get = Packed::new("GET", 1, key.len()).arg(&key);
@@ -222,7 +236,7 @@ impl Wire {
                 };
                 (Reply::Created(created), created)
             }
-            Command::Swap { .. } | Command::Keep { .. } => match last {
+            Command::Swap { .. } | Command::Keep { .. } | Command::Rewrite { .. } => match last {
                 Value::Int(_) => (Reply::Swapped(Ok(())), true),
                 other => (Reply::Swapped(Err(head_of(&bytes(other)?)?)), false),
             },

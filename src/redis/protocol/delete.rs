@@ -1,11 +1,14 @@
 //! The deletion of the document that holds an id.
 
+use super::faults::{Fault, has};
 use super::terms::{Answer, Body, Command, Head, Next, Ref, Reply, State, Step, Token};
 
 /// A deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Delete<B> {
     known: Known<B>,
+    /// The head that marks the document as deleted, once it may have been written. It is the same in each attempt.
+    mark: Option<Head>,
     sent: Vec<Step<B>>,
 }
 
@@ -17,8 +20,9 @@ enum Known<B> {
     NoHolder,
     Holder(Ref),
     Seen(Ref, Head, Option<B>),
-    /// It was marked as deleted, but replicas may not have this.
-    Unsure(Ref, Head, Option<B>),
+    /// It is over, but replicas may not have this, or the node that says so may have been replaced. `None`: it has no
+    /// record.
+    Unsure(Ref, Option<Head>, Option<B>),
     Deleted(Ref, Head, Option<B>),
     /// The document that held the id was over before the deletion began.
     Over,
@@ -28,7 +32,7 @@ impl<B: Body> Delete<B> {
     /// Begins a deletion. Returns the machine and the first commands.
     pub(crate) fn begin() -> (Self, Vec<Step<B>>) {
         let steps = vec![Step::now(Command::Holder)];
-        (Self { known: Known::Nothing, sent: steps.clone() }, steps)
+        (Self { known: Known::Nothing, mark: None, sent: steps.clone() }, steps)
     }
 
     /// Takes the answers to the commands that were sent, and returns what to do next. The result is the document that
@@ -41,17 +45,20 @@ impl<B: Body> Delete<B> {
         for (step, answer) in std::mem::take(&mut self.sent).into_iter().zip(answers) {
             self.note(step, answer);
         }
-        let swap = |at, from, to| Step::waiting(Command::Swap { at, from: Some(from), to });
+        let swap = |at, from, to| Step::waiting(Command::Swap { at, from, to });
         match self.known.clone() {
             Known::Nothing => self.send(vec![Step::now(Command::Holder)]),
             Known::NoHolder | Known::Over => Next::Done { outcome: None, rest: Vec::new() },
             Known::Holder(at) => self.send(vec![Step::now(Command::Read { at })]),
             Known::Seen(at, head, _) if head.state == State::Pending => Next::Wait { at, head },
             Known::Seen(at, head, _) => {
-                let to = Head::new(State::Deleted, token(Some(head)));
+                let to = *self.mark.get_or_insert_with(|| Head::new(State::Deleted, token(Some(head))));
+                self.send(vec![swap(at, Some(head), to)])
+            }
+            Known::Unsure(at, head, _) => {
+                let to = head.unwrap_or_else(|| Head::new(State::Aborted, token(None)));
                 self.send(vec![swap(at, head, to)])
             }
-            Known::Unsure(at, head, _) => self.send(vec![swap(at, head, head)]),
             Known::Deleted(at, head, body) => {
                 Next::Done { outcome: body.map(|body| (at, head, body)), rest: Vec::new() }
             }
@@ -75,23 +82,26 @@ impl<B: Body> Delete<B> {
         };
         self.known = match (step.command, reply) {
             (Command::Holder, Reply::Holder(holder)) => holder.map_or(Known::NoHolder, Known::Holder),
-            (Command::Read { at }, Reply::Record(Some(found))) => Self::seen(at, found.head, found.body),
-            (Command::Read { .. }, _) => Known::Over,
+            (Command::Read { at }, Reply::Record(Some(found))) => self.seen(at, Some(found.head), found.body.or(body)),
+            (Command::Read { at }, _) => self.seen(at, None, body),
             (Command::Swap { at, to, .. }, Reply::Swapped(written)) => match written {
-                Ok(()) if !replicated => Known::Unsure(at, to, body),
-                Ok(()) if to.state == State::Deleted => Known::Deleted(at, to, body),
+                Ok(()) if !replicated => Known::Unsure(at, Some(to), body),
+                Ok(()) if Some(to) == self.mark => Known::Deleted(at, to, body),
                 Ok(()) => Known::Over,
-                // The command was sent twice, and the first one has done it.
-                Err(Some(head)) if head == to && to.state == State::Deleted => Known::Unsure(at, to, body),
-                Err(Some(head)) => Self::seen(at, head, body),
-                Err(None) => Known::Over,
+                Err(head) => self.seen(at, head, body),
             },
             _ => unreachable!("a deletion only reads the holder and its record, and marks it"),
         };
     }
 
-    fn seen(at: Ref, head: Head, body: Option<B>) -> Known<B> {
-        if head.state.is_over() { Known::Over } else { Known::Seen(at, head, body) }
+    /// Returns what is known after a node has answered that the record has this head; `None`: that there is no record.
+    fn seen(&self, at: Ref, head: Option<Head>, body: Option<B>) -> Known<B> {
+        match head {
+            Some(head) if !head.state.is_over() => Known::Seen(at, head, body),
+            // Perhaps the mark was written, or the node that answers has been replaced.
+            _ if self.mark.is_some() && !has(Fault::ForgetsItsWrites) => Known::Unsure(at, head, body),
+            _ => Known::Over,
+        }
     }
 
     fn send(&mut self, steps: Vec<Step<B>>) -> Next<B, Option<(Ref, Head, B)>> {

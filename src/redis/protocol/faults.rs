@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     NoWait,
     /// A write that changes nothing counts as replicated.
     TrustsNoOp,
+    /// If a write was executed twice, the second answer is taken for that of another server's write.
+    ForgetsItsWrites,
 }
 
 #[cfg(test)]

@@ -54,9 +54,12 @@ pub(crate) struct Insert<B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Own {
     Pending(Token),
-    /// It was changed to kept, but replicas may not have it.
+    /// It has this head, and is not pending any more, but replicas may not have it.
     Unsure(Head),
     Kept(Head),
+    /// It was not pending any more, and has this head again. Either a failover has undone that, or the document was
+    /// stored, deleted and removed, and its first command was executed once more. So it must be aborted.
+    Undone(Head),
     /// Another server has aborted it, or a failover has undone its first write.
     Lost,
     /// There is no record, although it may have been kept: perhaps it was stored, and deleted since.
@@ -118,7 +121,12 @@ impl<B: Body> Insert<B> {
         expired: bool,
         token: &mut dyn FnMut(Option<Head>) -> Token,
     ) -> Next<B, Inserted<B>> {
-        self.send(vec![Step::look_again(awaited, expired, token)])
+        let mut steps = vec![Step::look_again(awaited, expired, token)];
+        if self.claim == Claim::By(awaited.0) {
+            // Perhaps a replaced node has named this holder, and it waits for this insertion, which holds the id.
+            steps.push(Step::waiting(Command::Claim { from: Some(self.at), to: Some(self.at) }));
+        }
+        self.send(steps)
     }
 
     fn note(&mut self, step: Step<B>, Answer { reply, replicated }: Answer<B>) {
@@ -160,18 +168,22 @@ impl<B: Body> Insert<B> {
     /// Returns what is known of the own record after it was to be changed to kept.
     fn own_after(&mut self, to: Head, written: Result<(), Option<Head>>, replicated: bool) -> Own {
         match written {
+            Ok(()) if (replicated || has(Fault::NoWait)) && to.state == State::Aborted => Own::Lost,
             Ok(()) if replicated || has(Fault::NoWait) => Own::Kept(to),
             Ok(()) => Own::Unsure(to),
             Err(Some(head)) => match head.state {
+                State::Pending if !matches!(self.own, Own::Pending(_)) => Own::Undone(head),
                 State::Pending => {
                     if head.token != to.token && !has(Fault::NoSecondRead) {
                         self.wounded();
                     }
                     Own::Pending(head.token)
                 }
-                // Another server has confirmed it, and perhaps deleted it since. Both are after this insertion.
-                State::Kept | State::Sealed | State::Deleted => Own::Unsure(head),
-                State::Aborted => Own::Lost,
+                State::Kept if has(Fault::ForgetsItsWrites) => Own::Lost,
+                // Another server has confirmed it, and perhaps deleted it since. Both are after this insertion. Or it has
+                // aborted it: but the node that says so may have been replaced, and the present one may have kept it
+                // before, when the command was executed the first time.
+                State::Kept | State::Sealed | State::Deleted | State::Aborted => Own::Unsure(head),
             },
             Err(None) if self.may_be_kept => Own::Unknown,
             Err(None) => Own::Lost,
@@ -197,6 +209,10 @@ impl<B: Body> Insert<B> {
                 let swap = Command::Swap { at: self.at, from: Some(head), to: head };
                 return self.send(vec![Step::waiting(swap)]);
             }
+            Own::Undone(head) => {
+                let to = Head::new(State::Aborted, head.token);
+                return self.send(vec![Step::waiting(Command::Swap { at: self.at, from: Some(head), to })]);
+            }
             Own::Kept(head) => return self.stored(head),
             Own::Pending(_) => {}
         }
@@ -218,9 +234,7 @@ impl<B: Body> Insert<B> {
         let other = self.others.get(by).expect("the holder was met");
         match (other.standing, other.body.clone()) {
             (Standing::Stored(_), Some(body)) => self.end(Inserted::Held { by, body }),
-            (Standing::Over(_), _) => {
-                self.send(vec![Step::waiting(Command::Claim { from: Some(by), to: Some(self.at) })])
-            }
+            (Standing::Over, _) => self.send(vec![Step::waiting(Command::Claim { from: Some(by), to: Some(self.at) })]),
             _ => match other.needs(by, token) {
                 Needed::Send(step) => self.send(vec![step]),
                 Needed::Wait(head) => Next::Wait { at: by, head },
@@ -299,7 +313,7 @@ impl<B: Body> Insert<B> {
 
     /// Returns the command that aborts the own record, if it is pending.
     fn abort(&self) -> Option<Step<B>> {
-        let Own::Pending(token) = self.own else { return None };
+        let (Own::Pending(token) | Own::Undone(Head { token, .. })) = self.own else { return None };
         let (from, to) = (Head::new(State::Pending, token), Head::new(State::Aborted, token));
         Some(Step::now(Command::Swap { at: self.at, from: Some(from), to }))
     }
@@ -318,7 +332,8 @@ impl<B: Body> Insert<B> {
         if self.has_posted {
             rest[1].extend(Step::unposts(at, self.bands));
         }
-        if matches!(self.claim, Claim::Mine | Claim::Unsure(Some(_))) {
+        // After an error, the id may be claimed although no answer has said so.
+        if !matches!(self.claim, Claim::By(_)) {
             rest[1].push(Step::now(Command::Claim { from: Some(at), to: None }));
         }
         if let Own::Pending(token) = self.own {
@@ -334,6 +349,7 @@ fn name<B>(command: &Command<B>) -> &'static str {
         Command::Create { .. } => "create",
         Command::Swap { .. } => "swap",
         Command::Keep { .. } => "keep",
+        Command::Rewrite { .. } => "rewrite",
         Command::Read { .. } => "read",
         Command::Remove { .. } => "remove",
         Command::Claim { .. } => "claim",

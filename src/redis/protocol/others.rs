@@ -42,7 +42,7 @@ pub(crate) enum Standing {
     /// It is stored, and no failover undoes this.
     Stored(Head),
     /// It is not stored and never will be, and no failover undoes this.
-    Over(Head),
+    Over,
     /// It is being inserted, but its server must read all postings again before it can finish.
     Wounded,
 }
@@ -109,15 +109,20 @@ impl<B: Body> Others<B> {
         other.standing = match written {
             // There was no record when it was read, so its body is not known.
             Err(Some(_)) if other.body.is_none() => Standing::Unread,
+            // Its metadata was changed, or a change of them was undone.
+            Err(Some(head)) if to.state.is_stored() && head.token != to.token => Standing::Unread,
             Err(Some(head)) if head.state == State::Sealed => Standing::Stored(head),
             Err(head) => Standing::Seen(head),
             Ok(()) if !replicated && !has(Fault::NoWait) => Standing::Unsure(to),
             Ok(()) => match to.state {
                 State::Pending => Standing::Wounded,
                 State::Kept | State::Sealed => Standing::Stored(to),
-                State::Aborted | State::Deleted => Standing::Over(to),
+                State::Aborted | State::Deleted => Standing::Over,
             },
         };
+        if other.standing == Standing::Over {
+            other.body = None;
+        }
     }
 
     /// Forgets who was wounded: the machine itself must read all postings again.
@@ -205,7 +210,7 @@ impl<B: Body> Other<B> {
                 State::Pending => Needed::Wait(head),
                 State::Kept | State::Sealed | State::Aborted | State::Deleted => swap(Some(head), head),
             },
-            Standing::Stored(_) | Standing::Over(_) | Standing::Wounded => Needed::Nothing,
+            Standing::Stored(_) | Standing::Over | Standing::Wounded => Needed::Nothing,
         }
     }
 

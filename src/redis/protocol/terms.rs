@@ -69,6 +69,8 @@ pub(crate) enum Command<B> {
     Swap { at: Ref, from: Option<Head>, to: Head },
     /// Changes the head of a pending record to kept, and appends the tail to the record.
     Keep { at: Ref, from: Head, to: Head, tail: Vec<u8> },
+    /// Replaces the head and the body of a record, if its head is `from`.
+    Rewrite { at: Ref, from: Head, to: Head, body: B },
     /// Reads a record.
     Read { at: Ref },
     /// Removes a record, if it has this head.
@@ -141,7 +143,7 @@ impl<B> Step<B> {
 pub(crate) enum Reply<B> {
     /// Of `Create`: whether the record was written.
     Created(bool),
-    /// Of `Swap` and `Keep`: the head that the record had instead, if it was not replaced.
+    /// Of `Swap`, `Keep` and `Rewrite`: the head that the record had instead, if it was not replaced.
     Swapped(Result<(), Option<Head>>),
     /// Of `Read`.
     Record(Option<Found<B>>),

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
+use rand::seq::IndexedRandom as _;
 use rand::{Rng, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
@@ -18,19 +19,44 @@ use super::notes::{Asked, Id, Note, Told};
 use crate::support::client::{CHECK, DOCUMENTS, encode};
 use crate::support::server::{Address, Server};
 
-const CLIENTS: u64 = 32;
-const GROUPS: u64 = 10;
 const VARIANTS: u64 = 40;
-const IDS: usize = 60;
-/// Ids that only `finish` uses.
-const LATER_IDS: std::ops::Range<Id> = 1000..1000 + GROUPS as usize;
+/// The groups and the ids that are used at a time. All clients use the same ones.
+const GROUPS_AT_ONCE: u64 = 10;
+const IDS_AT_ONCE: usize = 60;
+/// After this time, another group is the one that most clients choose.
+const HOT: Duration = Duration::from_millis(200);
+/// The first of the ids that only `insert_pending` uses.
+const LATER_IDS: Id = 100_000;
+/// How many ids with an unclear insertion `insert_pending` tries, and how many threads do this.
+const PENDING_IDS: usize = 200;
+const PENDING_THREADS: usize = 32;
+/// Ids in one request.
+const IDS_ASKED: usize = 100;
+
+/// What clients do.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    pub clients: u64,
+    /// The time that a client waits after each answer.
+    pub pause: Duration,
+    /// If there are more groups and ids than are used at a time, clients go on from one to the next.
+    pub groups: u64,
+    pub ids: usize,
+}
+
+impl Load {
+    /// Returns a load on as many groups and ids as are used at a time.
+    pub fn new(clients: u64, pause: Duration) -> Self {
+        Self { clients, pause, groups: GROUPS_AT_ONCE, ids: IDS_AT_ONCE }
+    }
+}
 
 /// The clients and their notes.
 pub struct Clients {
-    servers: RwLock<Vec<Address>>,
+    /// The servers that are alive.
+    servers: RwLock<BTreeMap<usize, Address>>,
+    load: Load,
     begun: Instant,
-    /// The time that a client waits after each answer.
-    pause: Duration,
     ended: AtomicBool,
     notes: Mutex<Vec<Note>>,
     /// How many refusals had each code.
@@ -38,12 +64,12 @@ pub struct Clients {
 }
 
 impl Clients {
-    pub fn new(servers: &[Server], pause: Duration) -> Self {
-        let servers = servers.iter().map(|server| server.address().clone()).collect();
+    pub fn new(servers: &[Server], load: Load) -> Self {
+        let servers = servers.iter().map(|server| server.address().clone()).enumerate().collect();
         Self {
             servers: RwLock::new(servers),
+            load,
             begun: Instant::now(),
-            pause,
             ended: AtomicBool::new(false),
             notes: Mutex::default(),
             refusals: Mutex::default(),
@@ -56,23 +82,32 @@ impl Clients {
         thread::scope(|scope| {
             // If `work` panics, the clients must end, too.
             let _end = End(&self.ended);
-            for client in 0..CLIENTS {
-                scope.spawn(move || self.run(&mut ChaCha8Rng::seed_from_u64(seed.wrapping_mul(CLIENTS) + client)));
+            for client in 0..self.load.clients {
+                let seed = seed.wrapping_mul(self.load.clients).wrapping_add(client);
+                scope.spawn(move || self.run(&mut ChaCha8Rng::seed_from_u64(seed)));
             }
             work()
         })
     }
 
-    /// Replaces a server by another one, or by the same one at another address.
-    pub fn moved(&self, number: usize, address: &Address) {
-        self.servers.write()[number] = address.clone();
+    /// Replaces a server by another one, or by the same one at another address. `None`: it is dead.
+    pub fn moved(&self, number: usize, address: Option<&Address>) {
+        let mut servers = self.servers.write();
+        match address {
+            Some(address) => _ = servers.insert(number, address.clone()),
+            None => _ = servers.remove(&number),
+        }
+    }
+
+    fn addresses(&self) -> Vec<Address> {
+        self.servers.read().values().cloned().collect()
     }
 
     fn run(&self, random: &mut ChaCha8Rng) {
         let agent = agent();
         let mut found = None;
         while !self.ended.load(Ordering::Relaxed) {
-            let (id, content) = (random.random_range(0..IDS), self.some_content(random));
+            let (id, content) = (self.some_id(random), self.some_content(random));
             let asked = match (found, random.random_range(0..20)) {
                 // Where a document was just deleted, several clients insert the next one.
                 (Some(found), 0..8) => Asked::Delete(found),
@@ -80,23 +115,38 @@ impl Clients {
                 (_, 14..16) => Asked::Delete(id),
                 _ => Asked::Check(content),
             };
-            let server = random.random_range(0..self.servers.read().len());
-            let told = self.send(&agent, server, asked);
+            let Some(server) = self.addresses().choose(random).cloned() else {
+                thread::sleep(Duration::from_millis(5));
+                continue;
+            };
+            let told = self.send(&agent, &server, asked);
             found = if let Told::Duplicate(of) = told { Some(of) } else { None };
-            thread::sleep(if told == Told::Unclear { self.pause.max(Duration::from_millis(5)) } else { self.pause });
+            thread::sleep(if told == Told::Unclear {
+                self.load.pause.max(Duration::from_millis(5))
+            } else {
+                self.load.pause
+            });
         }
     }
 
-    /// Returns a content of any group, or of the group that most clients choose at present.
+    /// Returns a content of the group that most clients choose at present, or of one of the groups before it.
     fn some_content(&self, random: &mut impl Rng) -> Content {
-        let hot = self.begun.elapsed().as_millis() as u64 / 200 % GROUPS;
-        let group = if random.random_range(0..10) < 7 { hot } else { random.random_range(0..GROUPS) };
+        let before = if random.random_range(0..10) < 7 { 0 } else { random.random_range(0..GROUPS_AT_ONCE) };
+        let group = (self.step() + self.load.groups - before) % self.load.groups;
         Content { group, variant: random.random_range(0..VARIANTS) }
     }
 
+    fn some_id(&self, random: &mut impl Rng) -> Id {
+        let last = self.step() as usize * (IDS_AT_ONCE / 5);
+        (last + self.load.ids - random.random_range(0..IDS_AT_ONCE)) % self.load.ids
+    }
+
+    fn step(&self) -> u64 {
+        (self.begun.elapsed().as_millis() / HOT.as_millis()) as u64
+    }
+
     /// Sends a request, and notes it.
-    pub fn send(&self, agent: &Agent, server: usize, asked: Asked) -> Told {
-        let address = self.servers.read()[server].clone();
+    fn send(&self, agent: &Agent, address: &Address, asked: Asked) -> Told {
         let (method, path, body) = request(asked);
         let sent = self.begun.elapsed();
         let answer = ask(agent, method, &address.url(&path), &body);
@@ -123,7 +173,7 @@ impl Clients {
         match (asked, status, body["outcome"].as_str(), body["verdict"].as_str()) {
             (Asked::Delete(_), 200, ..) => Told::Deleted(body["deleted"].as_u64().expect("a number") > 0),
             (Asked::Insert(..), 409, ..) if answer.code() == "id_conflict" => Told::Conflict,
-            (Asked::Insert(..), 200, Some("inserted" | "unchanged"), _) => Told::Stored,
+            (Asked::Insert(..), 200, Some("inserted" | "updated"), _) => Told::Stored,
             (Asked::Insert(..), 200, Some("skipped"), _) => duplicate(),
             (Asked::Check(_), 200, _, Some("unique")) => Told::Unique,
             (Asked::Check(_), 200, _, Some(_)) => duplicate(),
@@ -131,8 +181,8 @@ impl Clients {
         }
     }
 
-    /// Returns the time that a document of each group, and each id with an unclear insertion, needs until it is
-    /// inserted, or refused because another one is stored. It is the longest of these times.
+    /// Returns the time that a document of each group, and some ids with unclear insertions, need until they are
+    /// inserted, or refused because another document is stored. It is the longest of these times.
     pub fn insert_pending(&self) -> Duration {
         let unclear: BTreeMap<Id, Content> = self.notes.lock().iter().fold(BTreeMap::new(), |mut unclear, note| {
             if let (Asked::Insert(id, content), Told::Unclear) = (note.asked, &note.told) {
@@ -140,18 +190,23 @@ impl Clients {
             }
             unclear
         });
-        let groups = LATER_IDS.zip(0..).map(|(id, group)| (id, Content { group, variant: 0 }));
-        let servers = self.servers.read().len();
+        let groups = (0..self.load.groups).map(|group| (LATER_IDS + group as Id, Content { group, variant: 0 }));
+        let each = unclear.len().div_ceil(PENDING_IDS).max(1);
+        let pending = Mutex::new(groups.chain(unclear.into_iter().step_by(each)));
+        let (servers, agent) = (self.addresses(), agent());
         let needed = |(id, content): (Id, Content)| {
-            let (agent, begun) = (agent(), Instant::now());
-            while matches!(self.send(&agent, id % servers, Asked::Insert(id, content)), Told::Unclear | Told::Refused) {
+            let begun = Instant::now();
+            let server = &servers[id % servers.len()];
+            while matches!(self.send(&agent, server, Asked::Insert(id, content)), Told::Unclear | Told::Refused) {
                 assert!(begun.elapsed() < Duration::from_secs(60), "id {id}, {content:?} cannot be inserted");
                 thread::sleep(Duration::from_millis(20));
             }
             begun.elapsed()
         };
+        let next = || pending.lock().next();
+        let work = || std::iter::from_fn(next).map(needed).max().unwrap_or_default();
         thread::scope(|scope| {
-            let threads: Vec<_> = groups.chain(unclear).map(|pending| scope.spawn(move || needed(pending))).collect();
+            let threads: Vec<_> = (0..PENDING_THREADS).map(|_| scope.spawn(work)).collect();
             threads.into_iter().map(|thread| thread.join().expect("it is inserted")).max().unwrap_or_default()
         })
     }
@@ -160,11 +215,11 @@ impl Clients {
     /// given.
     pub fn verify(&self) -> BTreeMap<String, u64> {
         let agent = agent();
-        let addresses = self.servers.read().clone();
-        let held: Vec<Held> = addresses.iter().map(|address| held(&agent, address)).collect();
+        let addresses = self.addresses();
+        let held: Vec<Held> = addresses.iter().map(|address| self.held_by(&agent, address)).collect();
         assert!(held.iter().all(|other| *other == held[0]), "the servers show different documents: {held:?}");
         let mut broken = judge(&self.notes.lock(), &held[0]);
-        broken.extend(checks_unlike(&agent, &addresses, &held[0]));
+        broken.extend(self.checks_unlike(&agent, &addresses, &held[0]));
         assert_eq!(broken, Vec::<String>::new());
         let mut counts = self.refusals.lock().clone();
         for note in &*self.notes.lock() {
@@ -178,7 +233,41 @@ impl Clients {
 
     /// Returns how many documents are stored.
     pub fn held(&self) -> usize {
-        held(&agent(), &self.servers.read()[0]).len()
+        self.held_by(&agent(), &self.addresses()[0]).len()
+    }
+
+    /// Reads all documents that a server shows by their ids.
+    fn held_by(&self, agent: &Agent, address: &Address) -> Held {
+        let later = LATER_IDS..LATER_IDS + self.load.groups as Id;
+        let ids: Vec<String> = (0..self.load.ids).chain(later).map(id_text).collect();
+        let mut held = Held::new();
+        for ids in ids.chunks(IDS_ASKED) {
+            let answer = ask(agent, "POST", &address.url(&format!("{DOCUMENTS}/get")), &json!({"ids": ids}));
+            let body = answer.expect("it answers").body;
+            let documents = body["documents"].as_array().unwrap_or_else(|| panic!("{body}"));
+            let content = |document: &Value| (number_of(&document["id"]), Content::of(&document["metadata"]));
+            held.extend(documents.iter().map(content));
+        }
+        held
+    }
+
+    /// Checks each group on each server. Returns the answers that are unlike what GET shows.
+    fn checks_unlike(&self, agent: &Agent, addresses: &[Address], held: &Held) -> Vec<String> {
+        let mut unlike = Vec::new();
+        let groups = 0..self.load.groups;
+        for (group, address) in groups.flat_map(|group| addresses.iter().map(move |address| (group, address))) {
+            let content = Content { group, variant: group % VARIANTS };
+            let (method, path, body) = request(Asked::Check(content));
+            let answer = ask(agent, method, &address.url(&path), &body).expect("it answers").body;
+            let matches = answer["matches"].as_array().unwrap_or_else(|| panic!("{answer}"));
+            let mut found: Vec<Id> = matches.iter().map(|found| number_of(&found["id"])).collect();
+            found.sort_unstable();
+            let stored = held.iter().filter(|(_, content)| content.group == group).map(|(&id, _)| id);
+            if found != stored.collect::<Vec<_>>() {
+                unlike.push(format!("a check of group {group} finds {found:?}, but GET shows {held:?}"));
+            }
+        }
+        unlike
     }
 }
 
@@ -203,37 +292,13 @@ fn number_of(id: &Value) -> Id {
 fn request(asked: Asked) -> (&'static str, String, Value) {
     match asked {
         Asked::Insert(id, content) => {
-            let document = json!({"id": id_text(id), "text": content.text(), "metadata": content.metadata()});
+            // A document that is sent again has other metadata.
+            let mut metadata = content.metadata();
+            metadata["sent"] = json!(rand::random::<u64>());
+            let document = json!({"id": id_text(id), "text": content.text(), "metadata": metadata});
             ("POST", DOCUMENTS.to_owned(), document)
         }
         Asked::Delete(id) => ("DELETE", format!("{DOCUMENTS}?id={}", encode(&id_text(id))), Value::Null),
-        Asked::Check(content) => ("POST", format!("{CHECK}?limit=1000"), json!({"text": content.text()})),
+        Asked::Check(content) => ("POST", format!("{CHECK}?limit=10"), json!({"text": content.text()})),
     }
-}
-
-/// Reads all documents that a server shows by their ids.
-fn held(agent: &Agent, address: &Address) -> Held {
-    let ids: Vec<String> = (0..IDS).chain(LATER_IDS).map(id_text).collect();
-    let answer = ask(agent, "POST", &address.url(&format!("{DOCUMENTS}/get")), &json!({"ids": ids}));
-    let body = answer.expect("it answers").body;
-    let documents = body["documents"].as_array().unwrap_or_else(|| panic!("{body}"));
-    documents.iter().map(|document| (number_of(&document["id"]), Content::of(&document["metadata"]))).collect()
-}
-
-/// Checks each group on each server. Returns the answers that are unlike what GET shows.
-fn checks_unlike(agent: &Agent, addresses: &[Address], held: &Held) -> Vec<String> {
-    let mut unlike = Vec::new();
-    for (group, address) in (0..GROUPS).flat_map(|group| addresses.iter().map(move |address| (group, address))) {
-        let content = Content { group, variant: group % VARIANTS };
-        let (method, path, body) = request(Asked::Check(content));
-        let answer = ask(agent, method, &address.url(&path), &body).expect("it answers").body;
-        let matches = answer["matches"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        let mut found: Vec<Id> = matches.iter().map(|found| number_of(&found["id"])).collect();
-        found.sort_unstable();
-        let stored = held.iter().filter(|(_, content)| content.group == group).map(|(&id, _)| id);
-        if found != stored.collect::<Vec<_>>() {
-            unlike.push(format!("a check of group {group} finds {found:?}, but GET shows {held:?}"));
-        }
-    }
-    unlike
 }

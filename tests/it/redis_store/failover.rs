@@ -7,7 +7,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::clients::Clients;
+use super::clients::{Clients, Load};
+use super::nodes::primaries;
 use super::one_winner::three;
 use super::{seed, turn};
 use crate::support::library::dir;
@@ -16,18 +17,14 @@ use crate::support::redis::{Kind, RedisCluster};
 /// The time in which writes must work again once there is a new primary that has a replica.
 const AGAIN_MAX: Duration = Duration::from_secs(20);
 
+const CLIENTS: u64 = 32;
+
 /// Busy nodes and servers would need longer, whatever happens.
 const PAUSE: Duration = Duration::from_millis(200);
 
-fn primaries(cluster: &RedisCluster) -> usize {
-    let rows = cluster.run("status", &[]);
-    let rows = rows.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
-    rows.filter(|row| row[1] == "primary" && row[3] != "-" && row[5] == "alive").count()
-}
-
-fn until_elected(cluster: &RedisCluster) {
+pub fn until_elected(cluster: &RedisCluster) {
     let begun = Instant::now();
-    while primaries(cluster) < 3 {
+    while primaries(cluster).len() < 3 {
         assert!(begun.elapsed() < Duration::from_secs(30), "no election: {}", cluster.run("status", &[]));
         thread::sleep(Duration::from_millis(50));
     }
@@ -40,7 +37,7 @@ fn a_failover_loses_nothing(kind: Kind, alone: bool) {
     let Some(cluster) = RedisCluster::up_with(kind, options) else { return };
     let dir = dir();
     let servers = three(&cluster, dir.path());
-    let clients = Clients::new(&servers, PAUSE);
+    let clients = Clients::new(&servers, Load::new(CLIENTS, PAUSE));
     let needed = clients.during(seed("failover"), || {
         thread::sleep(Duration::from_secs(1));
         cluster.stop(0);

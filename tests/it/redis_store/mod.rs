@@ -1,15 +1,23 @@
 //! Collections on real Redis and Valkey Clusters. One server answers as a server with a disk does (`same_answers`).
 //! Several servers, which share a cluster, store at most one of several similar documents (`one_winner`), also if servers
-//! are killed (`kills`, `leases`) or a node of the cluster fails (`failover`). A server does not start on a cluster that is not fit
-//! (`refusals`).
+//! are killed (`kills`, `leases`), or a node of the cluster fails (`failover`) or is full (`full_node`). Operations need
+//! few round trips (`round_trips`). A server does not start on a cluster that is not fit (`refusals`). Changed settings and
+//! drops reach all servers (`changes`, `drops`).
+//!
+//! `proxy` is a proxy between a server and a cluster, which sees each command.
 //!
 //! `HAPAX_REDIS_OPERATIONS` sets the number of operations of `same_answers`, `HAPAX_REDIS_KILLS` the number of kills, and
 //! `HAPAX_REDIS_SECONDS` the time of the load of `one_winner`. `HAPAX_SEED` repeats the random choices of a run.
 
+mod changes;
 mod clients;
+mod commands;
 mod compared;
 mod contents;
+mod deaths;
+mod drops;
 mod failover;
+mod full_node;
 mod http;
 mod judge;
 mod kills;
@@ -19,7 +27,11 @@ mod nodes;
 mod notes;
 mod one_winner;
 mod operations;
+mod proxy;
 mod refusals;
+mod resp;
+mod round_trips;
+mod rounds;
 mod same_answers;
 mod tls;
 

@@ -39,11 +39,18 @@ impl Node {
     }
 }
 
-/// Calls `each` for each record in a cluster that had no failover, with its node and its key. Returns their number.
+/// Returns the addresses of the primaries that are alive and have slots.
+pub fn primaries(cluster: &RedisCluster) -> Vec<String> {
+    let rows = cluster.run("status", &[]);
+    let rows = rows.lines().map(|row| row.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|row| row[1] == "primary" && row[3] != "-" && row[5] == "alive").map(|row| row[0].to_owned()).collect()
+}
+
+/// Calls `each` for each record, with its node and its key. Returns their number.
 pub fn each_record(cluster: &RedisCluster, mut each: impl FnMut(&mut Node, &str)) -> usize {
     let mut count = 0;
-    for address in &cluster.nodes()[..3] {
-        let mut node = Node::connect(address);
+    for address in primaries(cluster) {
+        let mut node = Node::connect(&address);
         for key in node.keys("hapax:*:r*") {
             each(&mut node, &key);
             count += 1;
@@ -52,7 +59,7 @@ pub fn each_record(cluster: &RedisCluster, mut each: impl FnMut(&mut Node, &str)
     count
 }
 
-/// Counts the records in a cluster that had no failover, by their states. Records of nine bytes have no document.
+/// Counts the records by their states. Records of nine bytes have no document.
 pub fn records(cluster: &RedisCluster) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     each_record(cluster, |node, key| {

@@ -3,13 +3,15 @@
 use std::thread;
 use std::time::Duration;
 
-use super::clients::Clients;
+use super::clients::{Clients, Load};
 use super::nodes::records;
 use super::{seed, start, turn, variable};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
 use crate::support::server::{Server, Starting};
 use crate::support::until::until_within;
+
+const CLIENTS: u64 = 32;
 
 /// Starts three servers at once.
 pub fn three(cluster: &RedisCluster, dir: &std::path::Path) -> Vec<Server> {
@@ -22,7 +24,7 @@ fn three_servers_store_one_of_each_group(kind: Kind) {
     let Some(cluster) = RedisCluster::up(kind) else { return };
     let dir = dir();
     let servers = three(&cluster, dir.path());
-    let clients = Clients::new(&servers, Duration::ZERO);
+    let clients = Clients::new(&servers, Load::new(CLIENTS, Duration::ZERO));
     let seconds = variable("HAPAX_REDIS_SECONDS").unwrap_or(4);
     clients.during(seed("one_winner"), || thread::sleep(Duration::from_secs(seconds)));
     let counts = clients.verify();

@@ -8,6 +8,8 @@ use crate::support::client::{CHECK, Client, DOCUMENTS, encode};
 
 const GROUPS: u64 = 40;
 const WORDS: u64 = 120;
+const DEFAULT: &str = "/v1/collections/default";
+const OTHER: &str = "/v1/collections/other";
 
 /// A request. Lines of bulk and plain texts are strings.
 #[derive(Clone, Debug)]
@@ -62,8 +64,10 @@ impl<R: Rng> Operations<R> {
             72..79 => Request::bare("GET", format!("{DOCUMENTS}?id={}", encode(&self.id()))),
             79..83 => self.several_ids(),
             83..87 => self.text(),
-            87..95 => self.batch(),
-            _ => self.bulk(),
+            87..93 => self.batch(),
+            93..97 => self.bulk(),
+            97 => self.change(),
+            _ => self.other_collection(),
         }
     }
 
@@ -80,6 +84,25 @@ impl<R: Rng> Operations<R> {
     fn insert(&mut self) -> Request {
         let (query, document) = (self.insert_query(), self.document());
         Request::json("POST", format!("{DOCUMENTS}?{query}"), &document)
+    }
+
+    /// Changes the threshold. The banding stays, because it cannot be changed in a cluster.
+    fn change(&mut self) -> Request {
+        let threshold = *[0.6, 0.8, 0.8, 0.95].choose(&mut self.random).expect("thresholds");
+        Request::json("PATCH", DEFAULT.to_owned(), &json!({"threshold": threshold, "banding_by_hand": true}))
+    }
+
+    /// Creates, uses or drops another collection.
+    fn other_collection(&mut self) -> Request {
+        let documents = format!("{OTHER}/documents");
+        match self.random.random_range(0..8) {
+            0 => Request::json("PUT", OTHER.to_owned(), &json!({"threshold": 0.8})),
+            1 => Request::json("PUT", OTHER.to_owned(), &json!({"threshold": 0.7, "banding_by_hand": true})),
+            2 => Request::bare("DELETE", format!("{OTHER}?confirm=other")),
+            3 => Request::bare("GET", OTHER.to_owned()),
+            4 => Request::bare("GET", format!("{documents}?id={}", encode(&self.id()))),
+            _ => Request::json("POST", documents, &self.document()),
+        }
     }
 
     fn several_ids(&mut self) -> Request {
@@ -162,7 +185,14 @@ impl<R: Rng> Operations<R> {
         if !self.documents.is_empty() && self.random.random_range(0..4) == 0 {
             // Those that were sent last are most likely to be stored still.
             let last = self.documents.len().saturating_sub(60);
-            return self.documents[last..].choose(&mut self.random).expect("documents").clone();
+            let mut again = self.documents[last..].choose(&mut self.random).expect("documents").clone();
+            match self.random.random_range(0..4) {
+                0 => again["metadata"] = json!({"again": self.random.random_range(0..3)}),
+                1 => _ = again.as_object_mut().expect("a document").remove("metadata"),
+                2 => again["metadata"] = json!({}),
+                _ => {}
+            }
+            return again;
         }
         let mut document = self.content();
         document["id"] = json!(self.id());
@@ -188,7 +218,6 @@ impl<R: Rng> Operations<R> {
             7 => json!({"text": self.words(group).to_uppercase()}),
             _ => json!({"text": self.words(group)}),
         };
-        // Equal contents have equal metadata, because the cluster does not change the metadata of a document.
         match group % 4 {
             0 => {}
             1 => content["metadata"] = json!({}),

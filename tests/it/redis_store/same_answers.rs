@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::compared::compared;
 use super::operations::{Operations, Request};
 use super::{seed, start, variable};
-use crate::support::client::Client;
+use crate::support::client::{Client, DOCUMENTS};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
 use crate::support::server::Starting;
@@ -61,10 +61,34 @@ fn a_cluster_answers_as_a_disk_does(kind: Kind) {
         }
     }
     println!("same_answers: {counts:?}");
+    if differences.is_empty() {
+        assert_eq!(all_documents(&cluster_client), all_documents(&disk_client));
+    }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-    for outcome in ["inserted unique", "inserted near_duplicate", "inserted exact_duplicate", "skipped near_duplicate"]
-    {
+    for outcome in [
+        "inserted unique",
+        "inserted near_duplicate",
+        "inserted exact_duplicate",
+        "skipped near_duplicate",
+        "updated unique",
+    ] {
         assert!(counts.contains_key(outcome), "no {outcome}: {counts:?}");
+    }
+}
+
+/// Returns all documents of a server, in pages.
+fn all_documents(client: &Client) -> BTreeMap<String, Value> {
+    let (mut documents, mut cursor) = (BTreeMap::new(), String::new());
+    loop {
+        let page = client.get(&format!("{DOCUMENTS}?limit=7{cursor}")).ok();
+        for document in page["documents"].as_array().expect("a list") {
+            let id = document["id"].as_str().expect("an id").to_owned();
+            assert!(documents.insert(id, compared(document.clone(), true)).is_none(), "twice: {document}");
+        }
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return documents,
+        }
     }
 }
 

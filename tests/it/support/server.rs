@@ -92,6 +92,10 @@ impl Starting {
         )
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the line that says that the server is ready.
     pub fn ready(self) -> Server {
         self.ready_or_ended().unwrap_or_else(|(status, log)| panic!("it ended with {status}; {log}"))
@@ -179,7 +183,7 @@ impl Server {
     }
 
     pub fn pid(&self) -> u32 {
-        self.process.child.id()
+        self.process.pid()
     }
 
     /// Sends SIGKILL, whatever the server is doing.

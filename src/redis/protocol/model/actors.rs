@@ -1,68 +1,28 @@
 //! The servers of the model: each runs one machine of the protocol, and its commands are under way.
 
+use std::rc::Rc;
+
 use super::super::faults::{Fault, has};
-use super::super::terms::{Answer, Command, Head, Next, Ref, Reply, Step, Token};
-use super::super::{Bounds, Check, Delete, Insert, Inserted, rest_of};
+use super::super::terms::{Answer, Command, Head, Next, Ref, Step, Token};
+use super::super::{Bounds, Check, Delete, Insert, Inserted, Update, Updated, rest_of};
+use super::flights::{Flight, Way, flights, is_read};
+use super::given::{Given, Outcome, Same, Task};
+use super::pool::{TOKENS, TOKENS_EACH};
 use super::world::{Doc, Key, Node, World};
 
 /// The numbers of an actor's documents: the actor's own number plus a multiple of this.
 const NUMBERS: u64 = 10;
 /// How often an insertion may begin again.
 const RESTARTS_MAX: u8 = 2;
-/// What a server does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Task {
-    Insert { beside: bool },
-    Delete,
-    Check,
-}
-
-/// The document of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Given {
-    pub task: Task,
-    pub doc: Doc,
-    pub id: u8,
-    pub bands: Vec<u8>,
-    /// The server begins when this other one has ended.
-    pub after: Option<usize>,
-}
+/// The document that is changed.
+const CHANGED: Ref = Ref(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Machine {
     Insert(Insert<Doc>),
     Delete(Delete<Doc>),
     Check(Check<Doc>),
-}
-
-/// What a server answered its client.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Outcome {
-    Stored(Ref),
-    DuplicateOf(Vec<Ref>),
-    Held(Ref),
-    Unknown,
-    Deleted(Option<Ref>),
-    Found(Vec<Ref>),
-}
-
-/// The way of a command.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Way {
-    Sent,
-    /// The node has run it, or its first part.
-    Run {
-        node: Node,
-        changed: bool,
-        reply: Option<Reply<Doc>>,
-    },
-    Answered(Answer<Doc>),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Flight {
-    step: Step<Doc>,
-    way: Way,
+    Update(Update<Doc>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,8 +36,7 @@ enum Doing {
         flights: Vec<Flight>,
         rest: Vec<Vec<Step<Doc>>>,
     },
-    /// The server was killed. The commands that it had sent may still be run.
-    Killed(Vec<Flight>),
+    Killed,
     /// The insertion has begun again too often for this model.
     Pruned,
 }
@@ -85,24 +44,63 @@ enum Doing {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Actor {
     number: u8,
-    given: Given,
+    given: Same<Given>,
     doing: Doing,
-    tokens: u8,
     restarts: u8,
-    olds: u8,
+    /// Commands that were sent, and whose answers nobody gets. They may be executed at any time, or never.
+    orphans: Vec<Command<Doc>>,
+    /// All writes that were sent, if one of them may be executed a second time.
+    sent: Vec<Command<Doc>>,
+}
+
+/// What a step depends on besides the actor and the world.
+#[derive(Clone, Copy)]
+pub(super) struct Around {
+    /// The tokens that are somewhere in the state, one bit each.
+    pub tokens: u64,
+    /// Whether a command may be executed a second time.
+    pub copies: bool,
+    /// Whether an attempt that begins again is removed. Otherwise the commands that remove it are never executed.
+    pub removals: bool,
+    /// Whether a primary that was replaced may answer.
+    pub olds: bool,
+}
+
+impl Around {
+    /// Returns a token that is nowhere in the state. As tokens are only compared, it is as good as one that never was.
+    fn token(&mut self, number: u8, head: Option<Head>) -> Token {
+        if has(Fault::CountsTokens) {
+            return Token(head.map_or(1, |head| head.token.0 + 1));
+        }
+        let first = u64::from(number) * TOKENS_EACH;
+        let count = (0..TOKENS_EACH).find(|count| self.tokens & 1 << (first + count) == 0).expect("a token is free");
+        self.tokens |= 1 << (first + count);
+        Token(TOKENS * u64::from(number + 1) + count)
+    }
+}
+
+/// A command that goes one step on: one of the flights, or one of the orphans, or a copy of one that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sent {
+    Flight(usize, Node),
+    Orphan(usize, Node),
+    Copy(usize, Node),
 }
 
 impl Actor {
     pub(super) fn new(number: usize, given: Given) -> Self {
-        Self { number: number as u8, given, doing: Doing::NotBegun, tokens: 0, restarts: 0, olds: 0 }
+        Self {
+            number: number as u8,
+            given: Same(Rc::new(given)),
+            doing: Doing::NotBegun,
+            restarts: 0,
+            orphans: Vec::new(),
+            sent: Vec::new(),
+        }
     }
 
     pub(super) fn given(&self) -> &Given {
-        &self.given
-    }
-
-    pub(super) fn number(&self) -> u8 {
-        self.number
+        &self.given.0
     }
 
     pub(super) fn outcome(&self) -> Option<&Outcome> {
@@ -113,7 +111,7 @@ impl Actor {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.doing, Doing::Ended { .. } | Doing::Killed(_) | Doing::Pruned)
+        matches!(self.doing, Doing::Ended { .. } | Doing::Killed | Doing::Pruned)
     }
 
     pub(super) fn is_pruned(&self) -> bool {
@@ -129,6 +127,16 @@ impl Actor {
         !self.is_over() && self.own() == at
     }
 
+    /// Returns whether `token` was made by this actor.
+    pub(super) fn has_made(&self, token: Token) -> bool {
+        token.0 / TOKENS == u64::from(self.number) + 1
+    }
+
+    /// Returns whether a document is one of this actor's, perhaps of an earlier attempt.
+    pub(super) fn owns(&self, at: Ref) -> bool {
+        at.0 % NUMBERS == u64::from(self.number) + 1
+    }
+
     /// Returns the document that this actor waits for.
     pub(super) fn waits_for(&self) -> Option<(Ref, Head)> {
         match self.doing {
@@ -141,25 +149,31 @@ impl Actor {
         Ref(u64::from(self.number) + 1 + NUMBERS * u64::from(self.restarts))
     }
 
-    fn key(&self, command: &Command<Doc>) -> Key {
+    pub(super) fn key(&self, command: &Command<Doc>) -> Key {
         match command {
             Command::Create { at, .. } | Command::Swap { at, .. } | Command::Read { at } => Key::Record(*at),
-            Command::Keep { at, .. } | Command::Remove { at, .. } => Key::Record(*at),
-            Command::Claim { .. } | Command::Holder => Key::Id(self.given.id),
+            Command::Keep { at, .. } | Command::Rewrite { at, .. } | Command::Remove { at, .. } => Key::Record(*at),
+            Command::Claim { .. } | Command::Holder => Key::Id(self.given().id),
             Command::Probe { band } | Command::Post { band, .. } | Command::Unpost { band, .. } => {
-                Key::Band(self.given.bands[usize::from(band.0)])
+                Key::Band(self.given().bands[usize::from(band.0)])
             }
         }
     }
 
-    pub(super) fn begin(&mut self) {
-        let number = self.number;
-        let bounds = Bounds { bands: self.given.bands.len() as u16, candidates_max: 100 };
-        let (machine, steps) = match self.given.task {
+    pub(super) fn flights(&self) -> &[Flight] {
+        match &self.doing {
+            Doing::Flying(_, flights) | Doing::Ended { flights, .. } => flights,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn begin(&mut self, around: &mut Around) {
+        let (number, given) = (self.number, self.given.clone().0);
+        let bounds = Bounds { bands: given.bands.len() as u16, candidates_max: 100 };
+        let (machine, steps) = match given.task {
             Task::Insert { beside } => {
-                self.tokens += 1;
-                let token = token_of(number, self.tokens);
-                let (insert, steps) = Insert::begin(self.own(), token, self.given.doc, bounds, beside);
+                let token = around.token(number, None);
+                let (insert, steps) = Insert::begin(self.own(), token, given.doc, bounds, beside);
                 (Machine::Insert(insert), steps)
             }
             Task::Delete => {
@@ -167,223 +181,282 @@ impl Actor {
                 (Machine::Delete(delete), steps)
             }
             Task::Check => {
-                let (check, steps) = Check::begin(self.given.doc, bounds);
+                let (check, steps) = Check::begin(given.doc, bounds);
                 (Machine::Check(check), steps)
             }
+            Task::Update => {
+                let (update, steps) = Update::begin(CHANGED);
+                (Machine::Update(update), steps)
+            }
         };
-        self.doing = Doing::Flying(machine, flights(steps));
+        self.doing = Doing::Flying(machine, self.flying(steps, *around));
     }
 
+    /// Sends commands.
+    fn flying(&mut self, steps: Vec<Step<Doc>>, around: Around) -> Vec<Flight> {
+        if around.copies {
+            for Step { command, .. } in &steps {
+                if !is_read(command) && !self.sent.contains(command) {
+                    self.sent.push(command.clone());
+                }
+            }
+        }
+        flights(steps)
+    }
+
+    /// Its server is killed. The commands that it has sent may still be run.
     pub(super) fn kill(&mut self) {
-        let flights = match std::mem::replace(&mut self.doing, Doing::Pruned) {
-            Doing::Flying(_, flights) => flights,
+        self.abandon();
+        (self.doing, self.restarts) = (Doing::Killed, 0);
+    }
+
+    /// Returns whether a request of this actor may fail.
+    pub(super) fn may_fail(&self) -> bool {
+        matches!(self.doing, Doing::Flying(..))
+    }
+
+    /// A node has not answered in time. The commands that were sent may still be run.
+    pub(super) fn fail(&mut self, around: Around) {
+        let rest = match &self.doing {
+            Doing::Flying(Machine::Insert(insert), _) => insert.give_up(),
             _ => Vec::new(),
         };
-        self.doing = Doing::Killed(flights);
+        self.abandon();
+        self.end(Outcome::Unknown, rest, around);
+    }
+
+    fn abandon(&mut self) {
+        let waits = |flight: &&Flight| flight.way == Way::Sent && !is_read(&flight.step.command);
+        let left: Vec<_> = self.flights().iter().filter(waits).map(|flight| flight.step.command.clone()).collect();
+        self.orphans.extend(left);
+    }
+
+    fn end(&mut self, outcome: Outcome, mut rest: Vec<Vec<Step<Doc>>>, around: Around) {
+        let first = if rest.is_empty() { Vec::new() } else { rest.remove(0) };
+        let flights = self.flying(first, around);
+        (self.doing, self.restarts) = (Doing::Ended { outcome, flights, rest }, 0);
+    }
+
+    /// Drops the commands that can have no effect any more: the document that they remove is not there, and none of the
+    /// commands under way writes it there.
+    pub(super) fn drop_orphans(&self, world: &World) -> Option<Self> {
+        let writes = |at: Ref, key: Key| {
+            let is_it = |command: &&Command<Doc>| match command {
+                Command::Post { at: posted, .. } => *posted == at && self.key(command) == key,
+                Command::Claim { to, .. } => *to == Some(at) && self.key(command) == key,
+                _ => false,
+            };
+            self.left().find(is_it).is_some() || self.flights().iter().any(|flight| is_it(&&flight.step.command))
+        };
+        let is_vain = |command: &Command<Doc>| {
+            let at = match command {
+                Command::Unpost { at, .. } | Command::Claim { from: Some(at), to: None } => *at,
+                _ => return false,
+            };
+            let key = self.key(command);
+            !writes(at, key) && !world.keys_that_name(at).any(|other| other == key)
+        };
+        let is_any = self.orphans.iter().any(is_vain);
+        is_any.then(|| {
+            let orphans = self.orphans.iter().filter(|command| !is_vain(command)).cloned().collect();
+            Self { orphans, ..self.clone() }
+        })
+    }
+
+    /// Forgets which commands were sent, because none of them is executed again.
+    pub(super) fn forget_sent(&self) -> Option<Self> {
+        (!self.sent.is_empty()).then(|| Self { sent: Vec::new(), ..self.clone() })
     }
 
     /// Goes on after it has waited.
-    pub(super) fn waited(&mut self, expired: bool) {
+    pub(super) fn waited(&mut self, expired: bool, around: &mut Around) {
         let Doing::Waiting(mut machine, at, head) = std::mem::replace(&mut self.doing, Doing::Pruned) else {
             unreachable!("it does not wait")
         };
-        let (number, tokens) = (self.number, &mut self.tokens);
-        let mut token = |head: Option<Head>| next_token(number, tokens, head);
-        let sent = match &mut machine {
+        let number = self.number;
+        let mut token = |head: Option<Head>| around.token(number, head);
+        let steps = match &mut machine {
             Machine::Insert(insert) => sent(insert.waited((at, head), expired, &mut token)),
             Machine::Delete(delete) => sent(delete.waited((at, head), expired, &mut token)),
-            Machine::Check(_) => unreachable!("a lookup never waits"),
+            Machine::Check(_) | Machine::Update(_) => unreachable!("it never waits"),
         };
-        self.doing = Doing::Flying(machine, flights(sent));
+        self.doing = Doing::Flying(machine, self.flying(steps, *around));
     }
 
-    fn flights_mut(&mut self) -> Option<&mut Vec<Flight>> {
-        match &mut self.doing {
-            Doing::Flying(_, flights) | Doing::Ended { flights, .. } | Doing::Killed(flights) => Some(flights),
-            _ => None,
+    /// Returns every command that can go one step on.
+    pub(super) fn commands(&self, world: &World, around: Around) -> Vec<Sent> {
+        let mut commands = Vec::new();
+        let nodes = |command: &Command<Doc>| world.nodes(self.key(command));
+        for (at, flight) in self.flights().iter().enumerate() {
+            let nodes = flight.nodes(world, self.key(&flight.step.command));
+            let may_ask = |&node: &Node| around.olds || !is_old(flight, node, nodes.len());
+            commands.extend(nodes.iter().copied().filter(may_ask).map(|node| Sent::Flight(at, node)));
         }
-    }
-
-    /// Returns every state that follows if one of the commands under way goes one step on.
-    pub(super) fn after_a_command(&self, world: &World, olds_max: u8) -> Vec<(Sent, Self, World)> {
-        let mut after = Vec::new();
-        let flights = match &self.doing {
-            Doing::Flying(_, flights) | Doing::Ended { flights, .. } | Doing::Killed(flights) => flights,
-            _ => return after,
-        };
-        // What an ended server leaves behind is removed in order.
-        let most = if self.outcome().is_some() { 1 } else { flights.len() };
-        for (at, flight) in flights.iter().enumerate().take(most) {
-            let key = self.key(&flight.step.command);
-            let nodes = match flight.way {
-                Way::Sent => world.nodes(key),
-                Way::Run { node: Node::First, .. } => &[Node::First],
-                Way::Run { node: Node::Promoted, .. } => &[Node::Promoted],
-                Way::Answered(_) => continue,
-            };
-            for &node in nodes {
-                let is_old = matches!(flight.way, Way::Sent) && nodes.len() > 1 && node == Node::First;
-                if is_old && self.olds == olds_max {
-                    continue;
-                }
-                let (mut actor, mut world) = (self.clone(), world.clone());
-                actor.olds += u8::from(is_old);
-                let flights = actor.flights_mut().expect("it has flights");
-                flights[at].advance(&mut world, key, node);
-                // If the shard cannot fail over any more, nothing can happen between a write and its `WAIT`.
-                if !world.may_fail_over(key) && flights[at].only_waits() {
-                    flights[at].advance(&mut world, key, node);
-                }
-                actor.take_answers();
-                after.push((Sent { flight: at as u8, node }, actor, world));
+        for (at, command) in self.orphans.iter().enumerate() {
+            commands.extend(nodes(command).iter().map(|&node| Sent::Orphan(at, node)));
+        }
+        if around.copies {
+            for (at, command) in self.sent.iter().enumerate() {
+                commands.extend(nodes(command).iter().map(|&node| Sent::Copy(at, node)));
             }
         }
-        after
+        commands
     }
 
-    /// Returns a command under way that no other server can notice, and that no failover can undo. It commutes with
-    /// everything else, so it is enough to run it at once.
-    pub(super) fn unnoticed(&self, world: &World, has_id_alone: bool) -> Option<usize> {
-        let (Doing::Flying(_, flights) | Doing::Killed(flights)) = &self.doing else { return None };
-        let posts = flights.iter().any(|flight| matches!(flight.step.command, Command::Post { .. }));
-        flights.iter().position(|flight| {
-            let key = self.key(&flight.step.command);
-            let is_private = match key {
-                Key::Id(_) => has_id_alone,
-                Key::Record(at) => {
-                    let is_own = at.0 % NUMBERS == u64::from(self.number) + 1;
-                    is_own && has_id_alone && !posts && !world.has_posting(at)
-                }
-                Key::Band(_) => false,
-            };
-            is_private
-                && !world.may_fail_over(key)
-                && world.nodes(key).len() == 1
-                && !matches!(flight.way, Way::Answered(_))
-        })
+    /// Returns whether a primary that was replaced runs the command, and its answer is used.
+    pub(super) fn asks_old(&self, sent: Sent, world: &World) -> bool {
+        let Sent::Flight(at, node) = sent else { return false };
+        let flight = &self.flights()[at];
+        is_old(flight, node, world.nodes(self.key(&flight.step.command)).len())
+    }
+
+    /// Lets a command go one step on. Returns the world after it if it differs; `None` if nothing has happened.
+    pub(super) fn advance(&mut self, sent: Sent, world: &World, around: &mut Around) -> Option<Option<World>> {
+        match sent {
+            Sent::Flight(at, node) => {
+                let key = self.key(&self.flights()[at].step.command);
+                let (Doing::Flying(_, flights) | Doing::Ended { flights, .. }) = &mut self.doing else {
+                    unreachable!("it has flights")
+                };
+                let after = flights[at].advance(world, key, node);
+                self.take_answers(around);
+                Some(after)
+            }
+            Sent::Orphan(at, node) => {
+                let command = self.orphans.remove(at);
+                Some(world.run(&command, self.key(&command), node).1)
+            }
+            Sent::Copy(at, node) => {
+                let command = &self.sent[at];
+                let after = world.run(command, self.key(command), node).1?;
+                Some(Some(after))
+            }
+        }
     }
 
     /// Says which command goes one step on.
     pub(super) fn told(&self, sent: Sent) -> String {
-        let flights = match &self.doing {
-            Doing::Flying(_, flights) | Doing::Ended { flights, .. } | Doing::Killed(flights) => flights,
-            _ => unreachable!("it has flights"),
+        let (command, how, node) = match sent {
+            Sent::Flight(at, node) => (&self.flights()[at].step.command, format!("{:?}", self.flights()[at].way), node),
+            Sent::Orphan(at, node) => (&self.orphans[at], "late".to_owned(), node),
+            Sent::Copy(at, node) => (&self.sent[at], "once more".to_owned(), node),
         };
-        let flight = &flights[usize::from(sent.flight)];
-        let key = self.key(&flight.step.command);
-        format!("{} {:?} {:?} at {:?} {key:?}", self.number, flight.step.command, flight.way, sent.node)
+        format!("{} {command:?} {how} at {node:?} {:?}", self.number, self.key(command))
     }
 
     /// If all commands are answered, gives the answers to the machine.
-    fn take_answers(&mut self) {
-        let is_answered = |flight: &Flight| matches!(flight.way, Way::Answered(_));
-        match &mut self.doing {
-            Doing::Flying(_, flights) if flights.iter().all(is_answered) => {}
-            Doing::Ended { flights, rest, .. } if flights.iter().all(is_answered) && !rest.is_empty() => {
-                *flights = self::flights(rest.remove(0));
-                return;
-            }
-            Doing::Ended { flights, .. } | Doing::Killed(flights) => {
-                flights.retain(|flight| !is_answered(flight));
-                return;
-            }
-            _ => return,
+    fn take_answers(&mut self, around: &mut Around) {
+        if !self.flights().iter().all(Flight::is_answered) {
+            return;
         }
-        let Doing::Flying(machine, flights) = std::mem::replace(&mut self.doing, Doing::Pruned) else { return };
-        let answer = |flight: Flight| if let Way::Answered(answer) = flight.way { Some(answer) } else { None };
-        let answers: Vec<_> = flights.into_iter().filter_map(answer).collect();
-        self.step(machine, answers);
+        match std::mem::replace(&mut self.doing, Doing::Pruned) {
+            Doing::Ended { outcome, rest, .. } => self.end(outcome, rest, *around),
+            Doing::Flying(machine, flights) => {
+                let answer = |flight: Flight| if let Way::Answered(answer) = flight.way { Some(answer) } else { None };
+                let answers: Vec<_> = flights.into_iter().filter_map(answer).collect();
+                self.step(machine, answers, around);
+            }
+            doing => self.doing = doing,
+        }
     }
 
-    fn step(&mut self, mut machine: Machine, answers: Vec<Answer<Doc>>) {
-        let (number, tokens) = (self.number, &mut self.tokens);
-        let mut token = |head: Option<Head>| next_token(number, tokens, head);
-        let refs = |found: Vec<(Ref, Doc)>| found.into_iter().map(|(at, _)| at).collect();
-        let next: Next<Doc, Option<Outcome>> = match &mut machine {
+    fn step(&mut self, mut machine: Machine, answers: Vec<Answer<Doc>>, around: &mut Around) {
+        let number = self.number;
+        let mut token = |head: Option<Head>| around.token(number, head);
+        let next = match &mut machine {
             Machine::Insert(insert) => {
-                let own = Ref(u64::from(number) + 1 + NUMBERS * u64::from(self.restarts));
-                map(insert.answered(answers, &mut token), |inserted, rest| {
-                    let outcome = match inserted {
-                        Inserted::Stored { .. } => Some(Outcome::Stored(own)),
-                        Inserted::Duplicate { found, .. } => Some(Outcome::DuplicateOf(refs(found))),
-                        Inserted::Held { by, .. } => Some(Outcome::Held(by)),
-                        Inserted::Unknown => Some(Outcome::Unknown),
-                        Inserted::Again => None,
-                    };
-                    (outcome, rest)
-                })
+                let own = self.own();
+                map(insert.answered(answers, &mut token), |inserted, rest| (outcome_of(inserted, own), rest))
             }
             Machine::Delete(delete) => map(delete.answered(answers, &mut token), |deleted, _| match deleted {
                 Some((at, head, _)) => {
-                    (Some(Outcome::Deleted(Some(at))), rest_of(at, head, self.given.bands.len() as u16))
+                    (Some(Outcome::Deleted(Some(at))), rest_of(at, head, self.given().bands.len() as u16))
                 }
                 None => (Some(Outcome::Deleted(None)), Vec::new()),
             }),
             Machine::Check(check) => {
                 map(check.answered(answers), |checked, rest| (Some(Outcome::Found(refs(checked.found))), rest))
             }
+            Machine::Update(update) => {
+                let change = |doc: &Doc| (!doc.changed).then_some(Doc { changed: true, ..*doc });
+                map(update.answered(answers, &mut token, &change), |updated, rest| match updated {
+                    Updated::Changed(_) => (Some(Outcome::Changed(CHANGED)), rest),
+                    Updated::Unchanged(_) | Updated::Gone => (Some(Outcome::NotChanged), rest),
+                })
+            }
         };
         match next {
-            Next::Send(steps) => self.doing = Doing::Flying(machine, flights(steps)),
+            Next::Send(steps) => self.doing = Doing::Flying(machine, self.flying(steps, *around)),
             Next::Wait { at, head } => self.doing = Doing::Waiting(machine, at, head),
-            Next::Done { outcome: Some(outcome), mut rest } => {
-                let first = if rest.is_empty() { Vec::new() } else { rest.remove(0) };
-                self.doing = Doing::Ended { outcome, flights: flights(first), rest };
-            }
-            Next::Done { outcome: None, .. } if self.restarts < RESTARTS_MAX => {
+            Next::Done { outcome: Some(outcome), rest } => self.end(outcome, rest, *around),
+            Next::Done { outcome: None, rest } if self.restarts < RESTARTS_MAX => {
+                if around.removals {
+                    let rest: Vec<_> = self.flying(rest.concat(), *around);
+                    self.orphans.extend(rest.into_iter().map(|flight| flight.step.command));
+                }
                 self.restarts += 1;
-                self.begin();
+                self.begin(around);
             }
             Next::Done { outcome: None, .. } => self.doing = Doing::Pruned,
         }
     }
-}
 
-/// A command that goes one step on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub flight: u8,
-    pub node: Node,
-}
-
-impl Flight {
-    /// Returns whether only the `WAIT` is left.
-    fn only_waits(&self) -> bool {
-        matches!(self.way, Way::Run { reply: Some(_), .. }) && !has(Fault::ReadsFirst)
+    /// Returns whether commands of this actor may be sent or executed.
+    pub(super) fn is_at_work(&self) -> bool {
+        !self.is_over() || !self.flights().is_empty() || !self.orphans.is_empty()
     }
 
-    fn advance(&mut self, world: &mut World, key: Key, node: Node) {
-        let is_post = matches!(self.step.command, Command::Post { .. });
-        self.way = match std::mem::replace(&mut self.way, Way::Sent) {
-            Way::Sent if is_post && has(Fault::ReadsFirst) => {
-                Way::Run { node, changed: true, reply: Some(Reply::Postings(world.postings(key, node))) }
-            }
-            Way::Sent => {
-                let (reply, changed) = world.run(&self.step.command, key, node);
-                match reply {
-                    Some(reply) if !self.step.waits => Way::Answered(Answer { reply, replicated: false }),
-                    // A `WAIT` behind a command that changes nothing proves nothing, so its answer is not used.
-                    Some(reply) if !changed => Way::Answered(Answer { reply, replicated: false }),
-                    reply => Way::Run { node, changed, reply },
-                }
-            }
-            Way::Run { reply: None, changed, .. } => {
-                Way::Run { node, changed, reply: Some(Reply::Postings(world.postings(key, node))) }
-            }
-            Way::Run { reply: Some(reply), changed, .. } => {
-                if is_post && has(Fault::ReadsFirst) {
-                    world.run(&self.step.command, key, node);
-                }
-                let replicated = if changed { world.wait(key, node) } else { has(Fault::TrustsNoOp) };
-                Way::Answered(Answer { reply, replicated })
-            }
-            answered @ Way::Answered(_) => answered,
+    /// Returns whether this actor may get answers of a primary that was replaced.
+    pub(super) fn may_ask_old(&self, olds: bool) -> bool {
+        let is_run = |flight: &Flight| matches!(flight.way, Way::Run { node: Node::First, .. });
+        self.flights().iter().any(is_run) || olds && self.is_at_work()
+    }
+
+    /// Returns whether this actor may use a key later. `knows`: it may get to know whose record it is.
+    pub(super) fn may_use(&self, key: Key, knows: bool) -> bool {
+        if !self.is_over() {
+            return match key {
+                Key::Band(band) => self.given().bands.contains(&band),
+                Key::Id(id) => self.given().id == id,
+                Key::Record(_) => knows,
+            };
+        }
+        let is_it = |command: &Command<Doc>| self.key(command) == key;
+        let rest = match &self.doing {
+            Doing::Ended { rest, .. } => &rest[..],
+            _ => &[],
         };
+        let mut rest = rest.iter().flatten().map(|step| &step.command);
+        rest.any(is_it) || self.flights().iter().any(|flight| is_it(&flight.step.command)) || self.leaves(key)
+    }
+
+    /// Returns the commands that may be executed late, or a second time.
+    pub(super) fn left(&self) -> impl Iterator<Item = &Command<Doc>> {
+        self.orphans.iter().chain(&self.sent)
+    }
+
+    /// Returns whether commands to a key may be executed late, or a second time.
+    pub(super) fn leaves(&self, key: Key) -> bool {
+        self.left().any(|command| self.key(command) == key)
     }
 }
 
-fn flights(steps: Vec<Step<Doc>>) -> Vec<Flight> {
-    steps.into_iter().map(|step| Flight { step, way: Way::Sent }).collect()
+fn is_old(flight: &Flight, node: Node, nodes: usize) -> bool {
+    flight.way == Way::Sent && nodes > 1 && node == Node::First
+}
+
+fn refs(found: Vec<(Ref, Doc)>) -> Vec<Ref> {
+    found.into_iter().map(|(at, _)| at).collect()
+}
+
+fn outcome_of(inserted: Inserted<Doc>, own: Ref) -> Option<Outcome> {
+    match inserted {
+        Inserted::Stored { .. } => Some(Outcome::Stored(own)),
+        Inserted::Duplicate { found, .. } => Some(Outcome::DuplicateOf(refs(found))),
+        Inserted::Held { by, .. } => Some(Outcome::Held(by)),
+        Inserted::Unknown => Some(Outcome::Unknown),
+        Inserted::Again => None,
+    }
 }
 
 fn sent<O>(next: Next<Doc, O>) -> Vec<Step<Doc>> {
@@ -402,16 +475,4 @@ fn map<O, P>(next: Next<Doc, O>, of: impl FnOnce(O, Vec<Vec<Step<Doc>>>) -> (P, 
             Next::Done { outcome, rest }
         }
     }
-}
-
-fn token_of(number: u8, count: u8) -> Token {
-    Token(if has(Fault::CountsTokens) { 1 } else { 100 * u64::from(number + 1) + u64::from(count) })
-}
-
-fn next_token(number: u8, count: &mut u8, head: Option<Head>) -> Token {
-    if has(Fault::CountsTokens) {
-        return Token(head.map_or(1, |head| head.token.0 + 1));
-    }
-    *count += 1;
-    token_of(number, *count)
 }

@@ -11,6 +11,8 @@ use super::super::terms::{Body, Command, Found, Head, Ref, Reply, State};
 pub(super) struct Doc {
     pub number: u8,
     pub alike: u8,
+    /// Whether the document was changed after it was stored.
+    pub changed: bool,
 }
 
 impl Body for Doc {
@@ -34,7 +36,33 @@ pub(super) enum Key {
 enum Value {
     Record(Option<Found<Doc>>),
     Id(Option<Ref>),
-    Band(Vec<Ref>),
+    Band(Postings),
+}
+
+/// A set of documents, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Postings(u32);
+
+impl Postings {
+    fn of(at: Ref) -> Self {
+        Self(1 << at.0)
+    }
+
+    fn with(self, at: Ref) -> Self {
+        Self(self.0 | Self::of(at).0)
+    }
+
+    fn without(self, at: Ref) -> Self {
+        Self(self.0 & !Self::of(at).0)
+    }
+
+    fn has(self, at: Ref) -> bool {
+        self.0 & Self::of(at).0 != 0
+    }
+
+    fn refs(self) -> Vec<Ref> {
+        (0..u64::from(u32::BITS)).map(Ref).filter(|&at| self.has(at)).collect()
+    }
 }
 
 impl Value {
@@ -42,7 +70,7 @@ impl Value {
         match key {
             Key::Record(_) => Self::Record(None),
             Key::Id(_) => Self::Id(None),
-            Key::Band(_) => Self::Band(Vec::new()),
+            Key::Band(_) => Self::Band(Postings::default()),
         }
     }
 }
@@ -92,6 +120,15 @@ pub(super) enum Node {
     Promoted,
 }
 
+/// Writes a value. What is absent is never in a map, so equal contents are equal maps.
+fn write(values: &mut Values, key: Key, value: Value) {
+    if value == Value::absent(key) {
+        values.remove(&key);
+    } else {
+        values.insert(key, value);
+    }
+}
+
 impl World {
     pub(super) fn new(layout: Layout, failover: Failover) -> Self {
         Self { layout, values: Values::new(), shards: BTreeMap::new(), failover }
@@ -123,7 +160,7 @@ impl World {
             let mut old = world.values.clone();
             old.retain(|&key, _| self.shard_of(key) == number);
             for (key, value) in replaced[kept..].iter().rev() {
-                world.values.insert(*key, value.clone());
+                write(&mut world.values, *key, value.clone());
             }
             world.shards = BTreeMap::from([(number, Shard { replaced: Vec::new(), old: Some(old) })]);
             (kept, world)
@@ -143,16 +180,25 @@ impl World {
     fn put(&mut self, key: Key, node: Node, value: Value) {
         let before = self.value(key, node);
         let may_fail = self.may_fail(self.shard_of(key));
-        let shard = self.shards.entry(self.shard_of(key)).or_default();
-        match (node, &mut shard.old) {
-            (Node::First, Some(old)) => drop(old.insert(key, value)),
-            _ => {
-                if may_fail {
-                    shard.replaced.push((key, before));
-                }
-                self.values.insert(key, value);
+        if let (Node::First, Some(old)) = (node, self.old_mut(key)) {
+            write(old, key, value);
+            return;
+        }
+        // A second way to the same values adds nothing.
+        let is_alone = self.layout == Layout::Apart;
+        if may_fail && value != before {
+            let Shard { replaced, .. } = self.shards.entry(self.shard_of(key)).or_default();
+            let before = (key, before);
+            if !is_alone || !replaced.contains(&before) {
+                replaced.push(before);
             }
         }
+        write(&mut self.values, key, value);
+    }
+
+    fn old_mut(&mut self, key: Key) -> Option<&mut Values> {
+        let number = self.shard_of(key);
+        self.shards.get_mut(&number)?.old.as_mut()
     }
 
     fn may_fail(&self, shard: u16) -> bool {
@@ -167,96 +213,103 @@ impl World {
         self.may_fail(self.shard_of(key))
     }
 
-    /// Waits until the replica of a node has everything. Returns false if the node has been replaced.
-    pub(super) fn wait(&mut self, key: Key, node: Node) -> bool {
-        let shard = self.shards.entry(self.shard_of(key)).or_default();
-        if has(Fault::NoWait) {
-            return true;
+    /// Waits until the replica of a node has everything. Returns false if the node has been replaced, and the world
+    /// after it if it differs.
+    pub(super) fn wait(&self, key: Key, node: Node) -> (bool, Option<Self>) {
+        let number = self.shard_of(key);
+        match self.shards.get(&number) {
+            Some(Shard { old: None, .. }) if !has(Fault::NoWait) => {
+                let mut after = self.clone();
+                after.shards.remove(&number);
+                (true, Some(after))
+            }
+            Some(Shard { old: Some(_), .. }) if !has(Fault::NoWait) => (node == Node::Promoted, None),
+            _ => (true, None),
         }
-        let is_current = shard.old.is_none() || node == Node::Promoted;
-        if is_current {
-            shard.replaced.clear();
-        }
-        is_current
     }
 
-    /// Runs a command, without the second command of a `Post`. Returns whether it has changed anything.
-    pub(super) fn run(&mut self, command: &Command<Doc>, key: Key, node: Node) -> (Option<Reply<Doc>>, bool) {
+    /// Runs a command, without the second command of a `Post`. Returns the world after it, if the command has written.
+    pub(super) fn run(&self, command: &Command<Doc>, key: Key, node: Node) -> (Option<Reply<Doc>>, Option<Self>) {
+        let wrote = |value| {
+            let mut after = self.clone();
+            after.put(key, node, value);
+            Some(after)
+        };
         match (command, self.value(key, node)) {
-            (Command::Create { head, body, .. }, Value::Record(record)) => {
-                if record.is_none() {
-                    self.put(key, node, Value::Record(Some(Found { head: *head, body: Some(*body) })));
-                }
-                (Some(Reply::Created(record.is_none())), record.is_none())
+            (Command::Create { head, body, .. }, Value::Record(None)) => {
+                let after = wrote(Value::Record(Some(Found { head: *head, body: Some(*body) })));
+                (Some(Reply::Created(true)), after)
             }
-            (Command::Swap { from, to, .. }, Value::Record(record)) => self.swap((key, node), record, *from, *to),
-            (Command::Keep { from, to, .. }, Value::Record(record)) => self.swap((key, node), record, Some(*from), *to),
-            (Command::Read { .. }, Value::Record(record)) => (Some(Reply::Record(record)), false),
+            // The command may have been executed before.
+            (Command::Create { head, .. }, Value::Record(Some(found))) => {
+                (Some(Reply::Created(found.head == *head)), None)
+            }
+            (Command::Swap { from, to, .. }, Value::Record(record)) => swap(record, *from, *to, wrote),
+            (Command::Keep { from, to, .. }, Value::Record(record)) => swap(record, Some(*from), *to, wrote),
+            (Command::Rewrite { from, to, body, .. }, Value::Record(record)) => {
+                let record = record.map(|found| Found { body: Some(*body), ..found });
+                swap(record, Some(*from), *to, wrote)
+            }
+            (Command::Read { .. }, Value::Record(record)) => (Some(Reply::Record(record)), None),
             (Command::Remove { head, .. }, Value::Record(record)) => {
                 let is_it = record.is_some_and(|found| found.head == *head);
-                if is_it {
-                    self.put(key, node, Value::Record(None));
-                }
-                (Some(Reply::Removed), is_it)
+                (Some(Reply::Removed), if is_it { wrote(Value::Record(None)) } else { None })
             }
             (Command::Claim { from, to }, Value::Id(holder)) => {
                 if holder != *from {
-                    return (Some(Reply::Claimed(Err(holder))), false);
+                    return (Some(Reply::Claimed(Err(holder))), None);
                 }
-                self.put(key, node, Value::Id(*to));
-                (Some(Reply::Claimed(Ok(()))), true)
+                (Some(Reply::Claimed(Ok(()))), wrote(Value::Id(*to)))
             }
-            (Command::Holder, Value::Id(holder)) => (Some(Reply::Holder(holder)), false),
-            (Command::Probe { .. }, Value::Band(found)) => (Some(Reply::Postings(found)), false),
-            (Command::Post { at, again, .. }, Value::Band(mut found)) => {
-                let is_new = !found.contains(at);
-                if is_new {
-                    found.push(*at);
-                    found.sort_unstable();
-                }
-                let changed = is_new || *again;
-                if changed {
-                    self.put(key, node, Value::Band(found));
-                }
-                (None, changed)
+            (Command::Holder, Value::Id(holder)) => (Some(Reply::Holder(holder)), None),
+            (Command::Probe { .. }, Value::Band(found)) => (Some(Reply::Postings(found.refs())), None),
+            (Command::Post { at, again, .. }, Value::Band(found)) => {
+                (None, if !found.has(*at) || *again { wrote(Value::Band(found.with(*at))) } else { None })
             }
-            (Command::Unpost { at, .. }, Value::Band(mut found)) => {
-                found.retain(|other| other != at);
-                self.put(key, node, Value::Band(found));
-                (Some(Reply::Removed), true)
+            (Command::Unpost { at, .. }, Value::Band(found)) => {
+                (Some(Reply::Removed), if found.has(*at) { wrote(Value::Band(found.without(*at))) } else { None })
             }
             (command, value) => unreachable!("{command:?} on {value:?}"),
         }
     }
 
-    fn swap(
-        &mut self,
-        (key, node): (Key, Node),
-        record: Option<Found<Doc>>,
-        from: Option<Head>,
-        to: Head,
-    ) -> (Option<Reply<Doc>>, bool) {
-        let head = record.as_ref().map(|found| found.head);
-        if head != from {
-            return (Some(Reply::Swapped(Err(head))), false);
-        }
-        let body = record.and_then(|found| found.body);
-        self.put(key, node, Value::Record(Some(Found { head: to, body })));
-        (Some(Reply::Swapped(Ok(()))), true)
+    /// Returns the keys on which a document is, or was, written, so that whoever reads them knows its number.
+    pub(super) fn keys_that_name(&self, at: Ref) -> impl Iterator<Item = Key> {
+        let olds = self.shards.values().flat_map(|shard| shard.old.iter().flatten());
+        let replaced = self.shards.values().flat_map(|shard| shard.replaced.iter().map(|(key, value)| (key, value)));
+        let all = self.values.iter().chain(olds).chain(replaced);
+        all.filter_map(move |(&key, value)| match value {
+            Value::Band(found) => found.has(at).then_some(key),
+            Value::Id(holder) => (*holder == Some(at)).then_some(key),
+            Value::Record(_) => None,
+        })
     }
 
-    /// Returns whether a band has, or had, a posting of a document.
-    pub(super) fn has_posting(&self, at: Ref) -> bool {
-        let bands = self
-            .values
-            .values()
-            .chain(self.shards.values().flat_map(|shard| shard.old.iter().flatten()).map(|(_, value)| value));
-        bands.into_iter().any(|value| matches!(value, Value::Band(found) if found.contains(&at)))
+    /// Forgets a primary that was replaced, because nobody asks it any more.
+    pub(super) fn forget_old(&mut self) {
+        self.shards.retain(|_, shard| shard.old.is_none());
+    }
+
+    /// Returns whether a primary that was replaced still answers.
+    pub(super) fn has_old(&self) -> bool {
+        self.shards.values().any(|shard| shard.old.is_some())
+    }
+
+    /// Forgets the values of keys that nobody uses any more.
+    pub(super) fn forget(&mut self, is_used: impl Fn(Key) -> bool) {
+        let is_kept = |key: &Key| matches!(key, Key::Record(_)) || is_used(*key);
+        self.values.retain(|key, _| is_kept(key));
+        for shard in self.shards.values_mut() {
+            shard.replaced.retain(|(key, _)| is_kept(key));
+            if let Some(old) = &mut shard.old {
+                old.retain(|key, _| is_kept(key));
+            }
+        }
     }
 
     pub(super) fn postings(&self, key: Key, node: Node) -> Vec<Ref> {
         match self.value(key, node) {
-            Value::Band(found) => found,
+            Value::Band(found) => found.refs(),
             other => unreachable!("{other:?}"),
         }
     }
@@ -279,6 +332,20 @@ impl World {
         nodes.iter().any(|&node| self.record_at(at, node).map(|found| found.head) != Some(head))
     }
 
+    /// Returns whether a node would answer that another document holds an id.
+    pub(super) fn has_other_holder(&self, id: u8, at: Ref) -> bool {
+        let key = Key::Id(id);
+        self.nodes(key).iter().any(|&node| self.value(key, node) != Value::Id(Some(at)))
+    }
+
+    /// Returns the heads of all records on the present primaries.
+    pub(super) fn heads(&self) -> impl Iterator<Item = Head> {
+        self.values.values().filter_map(|value| match value {
+            Value::Record(found) => found.as_ref().map(|found| found.head),
+            _ => None,
+        })
+    }
+
     /// Returns the documents that are stored according to the present primaries.
     pub(super) fn stored(&self) -> Vec<(Ref, Doc)> {
         let stored = |(key, value): (&Key, &Value)| match (key, value) {
@@ -291,13 +358,31 @@ impl World {
     }
 
     /// Returns whether the present primary says that a document is stored, or that it was deleted. The record of a
-    /// deleted document may have been removed, and then written again without a body.
-    pub(super) fn was_stored(&self, at: Ref, may_be_deleted: bool) -> bool {
+    /// deleted document may have been removed, and then written again: without a body, or by its first command, which is
+    /// executed once more. Then it is pending without a posting, until another server aborts it.
+    pub(super) fn was_stored(&self, at: Ref, may_be_deleted: bool, may_be_copied: bool) -> bool {
         match self.record(at) {
             Some(Found { head, body }) => {
-                head.state.is_stored() || may_be_deleted && (head.state == State::Deleted || body.is_none())
+                let is_begun_again = may_be_copied && matches!(head.state, State::Pending | State::Aborted);
+                head.state.is_stored()
+                    || may_be_deleted && (head.state == State::Deleted || body.is_none() || is_begun_again)
             }
             None => may_be_deleted,
         }
     }
+}
+
+/// Replaces the head of a record, if it is `from`.
+fn swap(
+    record: Option<Found<Doc>>,
+    from: Option<Head>,
+    to: Head,
+    wrote: impl FnOnce(Value) -> Option<World>,
+) -> (Option<Reply<Doc>>, Option<World>) {
+    let head = record.as_ref().map(|found| found.head);
+    if head != from {
+        return (Some(Reply::Swapped(Err(head))), None);
+    }
+    let body = record.and_then(|found| found.body);
+    (Some(Reply::Swapped(Ok(()))), wrote(Value::Record(Some(Found { head: to, body }))))
 }

@@ -1,0 +1,131 @@
+//! The fullest buckets of a sample: the buckets of some documents that are chosen at random. If a bucket has a tenth of
+//! all documents, about a tenth of the sample is in it. So full buckets are found soon.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use hapax_core::{Banding, SignatureShape};
+use redis::Value;
+
+use super::call::call;
+use super::cluster::{Call, Cluster, Packed, Request};
+use super::counters::Counters;
+use super::drive::Driver;
+use super::failure::Failure;
+use super::keys::{FIRST, Keys, Posting};
+use super::pages::stored;
+use super::protocol::Ref;
+use crate::verdicts::{HotBucket, Result};
+
+/// The number of documents whose buckets are counted. The last ones are read together, so there may be up to half as
+/// many more.
+const DOCUMENTS: usize = 128;
+/// The number of document numbers that are tried, at most. Insertions that store nothing take numbers, too.
+const TRIED: u64 = 512;
+/// How many commands are sent at a time.
+const AT_ONCE: usize = 64;
+
+/// What is needed to count the buckets of a collection.
+pub(super) struct Sampler<'a> {
+    cluster: &'a Cluster,
+    keys: &'a Keys,
+    counters: &'a Counters,
+    driver: Driver,
+    how: (Banding, SignatureShape),
+}
+
+/// A bucket of a document in the sample.
+struct Counted {
+    band: u32,
+    key: u64,
+    posting: Posting,
+    documents: u64,
+}
+
+impl<'a> Sampler<'a> {
+    pub(super) fn new(
+        cluster: &'a Cluster,
+        keys: &'a Keys,
+        counters: &'a Counters,
+        driver: Driver,
+        how: (Banding, SignatureShape),
+    ) -> Self {
+        Self { cluster, keys, counters, driver, how }
+    }
+
+    /// Returns the fullest buckets of a sample, the fullest first. The documents of a bucket are counted by their
+    /// postings.
+    pub(super) async fn fullest(&mut self, limit: usize) -> Result<Vec<HotBucket>> {
+        let (banding, shape) = self.how;
+        let mut buckets = BTreeMap::new();
+        for signature in self.signatures().await? {
+            let keys = banding.keys(&signature, shape).map(|key| key.0);
+            buckets.extend((0..).zip(keys).zip(self.keys.postings(self.how, &signature, None)));
+        }
+        let mut counted = self.count(buckets).await?;
+        counted.retain(|bucket| bucket.documents > 1);
+        counted.sort_by_key(|bucket| (Reverse(bucket.documents), bucket.band));
+        counted.truncate(limit);
+        let mut hot = Vec::new();
+        for Counted { band, key, posting, documents } in counted {
+            let numbers = self.some_of(&posting).await?;
+            let sample = stored(&mut self.driver, &numbers).await?;
+            let sample = sample.into_iter().map(|(_, stored)| stored.id).collect();
+            hot.push(HotBucket { band, key, documents, sample });
+        }
+        Ok(hot)
+    }
+
+    /// Returns the signatures of some stored documents.
+    async fn signatures(&mut self) -> Result<Vec<Vec<u8>>> {
+        let count = self.counters.reserved().await?;
+        let random = || getrandom::u64().expect("the system has random numbers");
+        let numbers: BTreeSet<u64> =
+            if count <= TRIED { (0..count).collect() } else { (0..TRIED).map(|_| random() % count).collect() };
+        let mut numbers: Vec<_> = numbers.into_iter().map(|number| Ref(FIRST + 1 + number)).collect();
+        // Otherwise, the oldest documents would come first.
+        numbers.sort_by_cached_key(|_| random());
+        let mut signatures = Vec::new();
+        for some in numbers.chunks(AT_ONCE) {
+            let sample = stored(&mut self.driver, some).await?;
+            signatures.extend(sample.into_iter().map(|(_, stored)| stored.signature));
+            if signatures.len() >= DOCUMENTS {
+                break;
+            }
+        }
+        Ok(signatures)
+    }
+
+    async fn count(&self, buckets: BTreeMap<(u32, u64), Posting>) -> Result<Vec<Counted>> {
+        let mut counted = Vec::new();
+        let buckets: Vec<_> = buckets.into_iter().collect();
+        for some in buckets.chunks(AT_ONCE) {
+            let count = |(_, Posting { key, slot, score }): &(_, Posting)| {
+                let score = u64::from(*score);
+                let count = Packed::new("ZCOUNT", 3, key.len()).arg(key).number(score).number(score);
+                Request { slot: *slot, calls: vec![Call::plain(count)], waits: false }
+            };
+            let answers = self.cluster.run(some.iter().map(count).collect()).await;
+            for (((band, key), posting), answer) in some.iter().zip(answers) {
+                let answer = answer.map_err(|error| Failure::from(error).told(false))?;
+                let Some(Value::Int(documents)) = answer.values.first() else { continue };
+                let (posting, documents) = (posting.clone(), u64::try_from(*documents).unwrap_or(0));
+                counted.push(Counted { band: *band, key: *key, posting, documents });
+            }
+        }
+        Ok(counted)
+    }
+
+    /// Returns the numbers of the oldest and of the newest documents of a bucket.
+    async fn some_of(&self, Posting { key, score, .. }: &Posting) -> Result<Vec<Ref>> {
+        let mut numbers = BTreeSet::new();
+        for order in [None, Some("REV")] {
+            let mut range = redis::cmd("ZRANGE");
+            range.arg(key).arg(*score).arg(*score).arg("BYSCORE").arg(order);
+            range.arg("LIMIT").arg(0).arg(HotBucket::SAMPLE_MAX / 2);
+            let found = call(self.cluster, key, range, None).await?;
+            numbers.extend(redis::from_redis_value::<Vec<u64>>(found).unwrap_or_default());
+        }
+        Ok(numbers.into_iter().map(Ref).collect())
+    }
+}

@@ -1,0 +1,172 @@
+//! The list of all collections in the cluster, which all servers share. It is one hash, so each change of it is one
+//! command on one key. A field is the name of a collection, and its value has the settings as JSON.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use hapax_core::{Banding, Spec};
+use redis::Value;
+use serde::{Deserialize, Serialize};
+
+use super::call::{call, call_script};
+use super::cluster::{Cluster, Script};
+use super::wire::CLAIM;
+use crate::types::{CollectionName, Extract, TimestampMs};
+use crate::verdicts::{CollectionError, Result, Settings};
+
+/// Writes a field again that has the expected value, so that a `WAIT` behind it counts. Works on a full node.
+static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1",
+    )
+});
+/// Renames the field of a dropped collection, if it has the expected value. The second time, it changes nothing, but
+/// writes, so that a `WAIT` behind it counts.
+static DROP: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+local found = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+if found == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1])
+elseif redis.call('HGET', KEYS[1], ARGV[3]) ~= ARGV[2] then return found end
+redis.call('HSET', KEYS[1], ARGV[3], ARGV[2])
+return 1",
+    )
+});
+/// The beginning of the field of a dropped collection; its number follows. No name has a colon.
+const DROPPED: &str = "dropped:";
+
+/// The list of all collections in the cluster.
+#[derive(Clone)]
+pub(super) struct Catalogue {
+    cluster: Cluster,
+    key: Vec<u8>,
+    acks: usize,
+}
+
+/// A collection in the list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Listed {
+    /// The number in the keys of its documents.
+    pub number: u64,
+    created: i64,
+    spec: String,
+    pub bands: u32,
+    rows: u32,
+    banding_by_hand: bool,
+    threshold: f64,
+    extract: String,
+    /// Decides the number of groups, and so the keys. All servers use the value with which it was created.
+    pub documents_expected: u64,
+}
+
+impl Listed {
+    pub(super) fn new(number: u64, created: TimestampMs, settings: &Settings, documents_expected: u64) -> Self {
+        Self {
+            number,
+            created: created.0,
+            spec: settings.spec.to_string(),
+            bands: settings.banding.bands(),
+            rows: settings.banding.rows(),
+            banding_by_hand: settings.banding_by_hand,
+            threshold: settings.threshold,
+            extract: settings.extract.as_str().to_owned(),
+            documents_expected,
+        }
+    }
+
+    /// Reads an entry of the collection `name`.
+    pub(super) fn read(name: &CollectionName, text: &str) -> Result<(Self, Settings)> {
+        let unusable = |detail: String| CollectionError::Store(format!("collection `{name}` in the cluster: {detail}"));
+        let listed: Self = serde_json::from_str(text).map_err(|error| unusable(error.to_string()))?;
+        let spec = Spec::parse(&listed.spec).map_err(|error| unusable(error.to_string()))?;
+        let banding =
+            Banding::new(listed.bands, listed.rows, spec.shape()).map_err(|error| unusable(error.to_string()))?;
+        let extract = Extract::parse(&listed.extract).ok_or_else(|| unusable("another extractor".into()))?;
+        let settings = Settings {
+            extract,
+            banding_by_hand: listed.banding_by_hand,
+            ..Settings::new(spec, banding, listed.threshold)
+        };
+        Ok((listed, settings))
+    }
+
+    /// Returns the entry with the settings that can be changed.
+    pub(super) fn with(&self, settings: &Settings) -> Self {
+        Self { threshold: settings.threshold, banding_by_hand: settings.banding_by_hand, ..self.clone() }
+    }
+
+    pub(super) fn created(&self) -> TimestampMs {
+        TimestampMs(self.created)
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("numbers and texts are JSON")
+    }
+}
+
+impl Catalogue {
+    pub(super) fn new(cluster: Cluster, prefix: &str, acks: usize) -> Self {
+        Self { cluster, key: format!("{prefix}:collections").into_bytes(), acks }
+    }
+
+    /// Returns all fields.
+    pub(super) async fn all(&self) -> Result<HashMap<String, String>> {
+        let found = call(&self.cluster, &self.key, redis::cmd("HGETALL").arg(&self.key).to_owned(), None).await?;
+        redis::from_redis_value(found)
+            .map_err(|_| CollectionError::Store("the list of collections in the cluster is not a hash".into()))
+    }
+
+    /// Returns the entry of a collection.
+    pub(super) async fn find(&self, name: &CollectionName) -> Result<Option<String>> {
+        let get = redis::cmd("HGET").arg(&self.key).arg(name.as_str()).to_owned();
+        let found = call(&self.cluster, &self.key, get, None).await?;
+        Ok(redis::from_redis_value(found).unwrap_or(None))
+    }
+
+    /// Adds a collection, unless there is one with this name.
+    pub(super) async fn add(&self, name: &CollectionName, text: &str) -> Result<bool> {
+        let set = redis::cmd("HSETNX").arg(&self.key).arg(name.as_str()).arg(text).to_owned();
+        Ok(matches!(call(&self.cluster, &self.key, set, Some(self.acks)).await?, Value::Int(1)))
+    }
+
+    /// Returns whether a field still has this value, and enough replicas have it.
+    pub(super) async fn confirm(&self, field: &str, text: &str) -> Result<bool> {
+        Ok(matches!(self.run(&CONFIRM, &[field, text]).await?, Value::Int(1)))
+    }
+
+    /// Replaces an entry. False: it has changed meanwhile.
+    pub(super) async fn replace(&self, name: &CollectionName, from: &str, to: &str) -> Result<bool> {
+        match self.run(&CLAIM, &[name.as_str(), from, to]).await? {
+            Value::Int(_) => Ok(true),
+            // The command was sent twice, and the first one has done it. A `WAIT` counts only behind a write.
+            Value::BulkString(found) if found == to.as_bytes() => self.confirm(name.as_str(), to).await,
+            _ => Ok(false),
+        }
+    }
+
+    /// Removes a collection, and notes that it was dropped. False: its entry has changed meanwhile.
+    pub(super) async fn drop_entry(&self, name: &CollectionName, number: u64, text: &str) -> Result<bool> {
+        let field = format!("{DROPPED}{number}");
+        Ok(matches!(self.run(&DROP, &[name.as_str(), text, &field]).await?, Value::Int(_)))
+    }
+
+    /// Returns the dropped collections whose data is not removed yet, by their fields.
+    pub(super) async fn dropped(&self) -> Result<HashMap<String, String>> {
+        let mut all = self.all().await?;
+        all.retain(|field, _| field.starts_with(DROPPED));
+        Ok(all)
+    }
+
+    /// Removes the note that a collection was dropped.
+    pub(super) async fn forget(&self, field: &str) -> Result<()> {
+        let remove = redis::cmd("HDEL").arg(&self.key).arg(field).to_owned();
+        call(&self.cluster, &self.key, remove, Some(self.acks)).await.map(drop)
+    }
+
+    async fn run(&self, script: &'static Script, args: &[&str]) -> Result<Value> {
+        call_script(&self.cluster, &self.key, script, args, self.acks).await
+    }
+}

@@ -1,0 +1,95 @@
+//! The entry of one collection in the list: its name, its number and its settings, which other servers may change.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::asked::refuse;
+use super::catalogue::{Catalogue, Listed};
+use crate::types::{CollectionName, TimestampMs, Verify};
+use crate::verdicts::{Changes, CollectionError, Result, Settings, Terms};
+
+/// How often a change begins again because another server has changed the settings.
+const ATTEMPTS: usize = 8;
+
+/// The entry of a collection, as this server last read or wrote it.
+pub(super) struct Entry {
+    catalogue: Catalogue,
+    name: CollectionName,
+    number: u64,
+    created: TimestampMs,
+    settings: ArcSwap<Settings>,
+}
+
+impl Entry {
+    pub(super) fn new(catalogue: Catalogue, name: CollectionName, listed: &Listed, settings: Settings) -> Self {
+        let (number, created, settings) = (listed.number, listed.created(), ArcSwap::from_pointee(settings));
+        Self { catalogue, name, number, created, settings }
+    }
+
+    pub(super) fn name(&self) -> &CollectionName {
+        &self.name
+    }
+
+    /// Returns the number in the keys of the collection.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn created(&self) -> TimestampMs {
+        self.created
+    }
+
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    /// Sets the settings, unless they have been changed since they were `held`.
+    pub(super) fn replace(&self, held: &Arc<Settings>, settings: Settings) {
+        if **held != settings {
+            self.settings.compare_and_swap(held, Arc::new(settings));
+        }
+    }
+
+    pub(super) fn set(&self, settings: Settings) {
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// Changes settings. When this returns, this server uses them; the others read them within two seconds. A new
+    /// threshold leaves the banding as it is, because the documents have postings for it alone.
+    pub(super) async fn change(&self, changes: Changes) -> Result<()> {
+        refuse(changes.verify.is_some_and(|verify| verify != Verify::Estimate), "`verify` other than `estimate`")?;
+        refuse(changes.ttl.is_some_and(|ttl| ttl.is_some()), "a `ttl`")?;
+        refuse(changes.touch == Some(true), "`touch`")?;
+        let gone = || CollectionError::NoSuchCollection(self.name.clone());
+        for _ in 0..ATTEMPTS {
+            let text = self.catalogue.find(&self.name).await?.ok_or_else(gone)?;
+            let (listed, held) = Listed::read(&self.name, &text)?;
+            if listed.number != self.number {
+                return Err(gone());
+            }
+            let settings = changed(changes.clone(), held)?;
+            if self.catalogue.replace(&self.name, &text, &listed.with(&settings).to_text()).await? {
+                self.set(settings);
+                return Ok(());
+            }
+        }
+        Err(CollectionError::StoreUnavailable {
+            detail: format!("other servers are changing the collection `{}`; send the request again", self.name),
+            uncertain: false,
+        })
+    }
+}
+
+/// Returns the terms by which documents are compared, with another threshold if there is one.
+pub(super) fn terms_of(settings: &Settings, threshold: Option<f64>) -> Terms {
+    Terms::new(settings.verify, threshold.unwrap_or(settings.threshold), &settings.spec)
+}
+
+/// Returns `held` with these changes.
+fn changed(changes: Changes, held: Settings) -> Result<Settings> {
+    let (banding, asks_banding) = (held.banding, changes.banding.is_some());
+    let settings = changes.applied_to(held).checked()?;
+    refuse(asks_banding && settings.banding != banding, "changes of the banding")?;
+    Ok(Settings { banding, ..settings })
+}
