@@ -188,7 +188,7 @@ impl Collection {
     ) -> Result<Pending<Verdict>> {
         match (self, &order.0) {
             (Self::Redis(collection), Some(order)) => {
-                let task = insert_in_turn(collection, order, id, attached, prepared, options, bytes_max);
+                let task = insert_in_turn(collection, order, id, attached, prepared, options, bytes_max).await?;
                 Ok(Pending::in_turn(task, bytes_max))
             }
             _ => self.insert_within(id, attached, prepared, options, bytes_max).await,

@@ -1,11 +1,12 @@
 //! The two counters of a collection: the numbers of its documents, and how many documents are stored.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use parking_lot::Mutex;
 use redis::Value;
 
-use super::call::{add, call};
+use super::call::{add, call, write};
 use super::cluster::Cluster;
 use super::keys::{FIRST, Keys};
 use super::protocol::Ref;
@@ -19,40 +20,63 @@ const BLOCK: u64 = 256;
 pub(super) struct Counters {
     cluster: Cluster,
     keys: Keys,
-    acks: usize,
-    /// The numbers that this server has reserved and not used.
-    numbers: Mutex<VecDeque<u64>>,
+    numbers: Mutex<Numbers>,
     size: Size,
 }
 
+/// The numbers that this server has reserved. It uses them in their order: of equal matches, the first one is named.
+#[derive(Default)]
+struct Numbers {
+    unused: VecDeque<u64>,
+    /// How many blocks were asked for.
+    asked: u64,
+    /// Which of these blocks came last. An earlier one that comes later is not used.
+    came: u64,
+}
+
 impl Counters {
-    pub(super) fn new(cluster: Cluster, keys: Keys, acks: usize) -> Self {
+    pub(super) fn new(cluster: Cluster, keys: Keys) -> Self {
         let size = Size::new(keys.groups());
-        Self { cluster, keys, acks, numbers: Mutex::default(), size }
+        Self { cluster, keys, numbers: Mutex::default(), size }
     }
 
     /// Returns a document number that no server has used.
     pub(super) async fn number(&self) -> Result<Ref> {
-        if let Some(number) = self.numbers.lock().pop_front() {
-            return Ok(Ref(number));
+        loop {
+            let asked = {
+                let mut numbers = self.numbers.lock();
+                if let Some(number) = numbers.unused.pop_front() {
+                    return Ok(Ref(number));
+                }
+                numbers.asked += 1;
+                numbers.asked
+            };
+            let block = self.reserve().await?;
+            let mut numbers = self.numbers.lock();
+            if asked > numbers.came {
+                numbers.came = asked;
+                numbers.unused.extend(block);
+            }
         }
+    }
+
+    /// Reserves a block of numbers.
+    async fn reserve(&self) -> Result<RangeInclusive<u64>> {
         let key = self.keys.counter();
         let add = redis::cmd("INCRBY").arg(&key).arg(BLOCK).to_owned();
-        let Value::Int(last) = call(&self.cluster, &key, add, Some(self.acks)).await? else {
+        let Value::Int(last) = write(&self.cluster, &key, add).await? else {
             return Err(CollectionError::Store("the counter of documents in the cluster is not a number".into()));
         };
-        let Some(last) = u64::try_from(last).ok().filter(|last| (BLOCK..u64::MAX >> 1).contains(last)) else {
-            return Err(CollectionError::Store("the counter of documents in the cluster was changed".into()));
-        };
-        let mut numbers = self.numbers.lock();
-        numbers.extend((last + 1 - BLOCK..=last).map(|number| FIRST + number));
-        Ok(Ref(numbers.pop_front().expect("a block was added")))
+        match u64::try_from(last).ok().filter(|last| (BLOCK..u64::MAX >> 1).contains(last)) {
+            Some(last) => Ok(FIRST + last + 1 - BLOCK..=FIRST + last),
+            None => Err(CollectionError::Store("the counter of documents in the cluster was changed".into())),
+        }
     }
 
     /// Returns how many document numbers the servers have reserved.
     pub(super) async fn reserved(&self) -> Result<u64> {
         let key = self.keys.counter();
-        let found = call(&self.cluster, &key, redis::cmd("GET").arg(&key).to_owned(), None).await?;
+        let found = call(&self.cluster, &key, redis::cmd("GET").arg(&key).to_owned()).await?;
         let count = redis::from_redis_value::<Option<u64>>(found).ok().map(Option::unwrap_or_default);
         Ok(count.filter(|count| *count < u64::MAX >> 1).unwrap_or(0))
     }
@@ -69,7 +93,7 @@ impl Counters {
     pub(super) async fn refresh(&self, name: &CollectionName) {
         let key = self.keys.documents();
         let get = redis::cmd("GET").arg(&key).to_owned();
-        let counted = call(&self.cluster, &key, get, None).await.ok();
+        let counted = call(&self.cluster, &key, get).await.ok();
         if let Some(Ok(counted)) = counted.map(redis::from_redis_value::<Option<i64>>) {
             self.size.set(counted.unwrap_or(0).max(0) as u64, name);
         }

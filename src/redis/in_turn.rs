@@ -1,5 +1,5 @@
 //! The documents of a request with several: many of them are inserted or deleted at once, and yet each sees those before
-//! it.
+//! it, and has a higher number.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::verdicts::{Attached, CollectionError, InsertOptions, Prepared, Result
 
 /// Inserts the next document of a request with several. It waits for earlier documents of the request that share a
 /// band or the id. If the future is dropped before its turn, nothing happens.
-pub fn insert_in_turn(
+pub async fn insert_in_turn(
     collection: &Arc<RedisCollection>,
     order: &LineOrder,
     id: DocId,
@@ -22,12 +22,17 @@ pub fn insert_in_turn(
     prepared: Prepared,
     options: InsertOptions,
     bytes_max: usize,
-) -> BoxFuture<'static, Result<Verdict>> {
-    let shares = prepared.made().map(|made| collection.postings(made)).unwrap_or_default();
-    let keys = shares.into_iter().map(|Posting { key, score, .. }| (key, score));
+) -> Result<BoxFuture<'static, Result<Verdict>>> {
+    let shares = prepared.made().map(|made| collection.postings(made));
+    let number = match &shares {
+        Some(_) => Some(collection.counters().number().await?),
+        None => None,
+    };
+    let keys = shares.into_iter().flatten().map(|Posting { key, score, .. }| (key, score));
     let turn = order.take(keys.chain([key_of_turn(collection, &id)]));
     let this = Arc::clone(collection);
-    in_turn(collection, turn, async move { this.insert_within(id, attached, prepared, options, bytes_max).await })
+    let insert = async move { this.insert_as(number, id, attached, prepared, options, bytes_max).await };
+    Ok(in_turn(collection, turn, insert))
 }
 
 /// Deletes the next id of a request with several; see [`insert_in_turn`].

@@ -46,7 +46,7 @@ pub struct Operations<R> {
     /// Documents with ids.
     documents: Vec<Value>,
     /// Whether documents may be stored beside their duplicates.
-    pub beside: bool,
+    beside: bool,
     /// Signs texts.
     signer: Client,
 }
@@ -86,9 +86,20 @@ impl<R: Rng> Operations<R> {
         Request::json("POST", format!("{DOCUMENTS}?{query}"), &document)
     }
 
-    /// Changes the threshold. The banding stays, because it cannot be changed in a cluster.
+    /// From now on, documents may be stored beside their duplicates. A disk also compares with the representative of a
+    /// match, even if it shares no band. Where the threshold is 0.9, duplicates always share one.
+    pub fn begin_beside(&mut self) -> Request {
+        self.beside = true;
+        Self::threshold(0.9)
+    }
+
     fn change(&mut self) -> Request {
-        let threshold = *[0.6, 0.8, 0.8, 0.95].choose(&mut self.random).expect("thresholds");
+        let choices = if self.beside { [0.9, 0.9, 0.95] } else { [0.6, 0.8, 0.95] };
+        Self::threshold(*choices.choose(&mut self.random).expect("thresholds"))
+    }
+
+    /// Changes the threshold. The banding stays, because it cannot be changed in a cluster.
+    fn threshold(threshold: f64) -> Request {
         Request::json("PATCH", DEFAULT.to_owned(), &json!({"threshold": threshold, "banding_by_hand": true}))
     }
 

@@ -46,8 +46,7 @@ fn a_cluster_answers_as_a_disk_does(kind: Kind) {
     let all = variable("HAPAX_REDIS_OPERATIONS").unwrap_or(2000);
     for number in 0..all {
         let beside = number > all / 3;
-        operations.beside = beside;
-        let request = operations.next();
+        let request = if number == all / 3 + 1 { operations.begin_beside() } else { operations.next() };
         let (in_cluster, here) = (send(&cluster_client, &request, beside), send(&disk_client, &request, beside));
         count(&here.1, &mut counts);
         if in_cluster != here {
