@@ -85,7 +85,7 @@ def measure(options: argparse.Namespace, texts: Texts) -> list[Bar]:
 
 def groups(expected: int) -> int:
     """Returns how many groups a band has, as src/redis/keys.rs computes it."""
-    return 1 << (max(expected // GROUP, 1) - 1).bit_length()
+    return max(expected // GROUP, 1)
 
 
 def load(options: argparse.Namespace, texts: Texts, server: str, case: Case, documents: int) -> Taken:

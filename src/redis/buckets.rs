@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use hapax_core::{Banding, SignatureShape};
 use redis::Value;
 
-use super::call::call;
-use super::cluster::{Call, Cluster, Packed, Request};
+use super::cluster::{Cluster, Request};
 use super::counters::Counters;
 use super::drive::Driver;
 use super::failure::Failure;
 use super::keys::{FIRST, Keys, Posting};
 use super::pages::stored;
 use super::protocol::Ref;
+use super::wire::{count, range, refs};
 use crate::verdicts::{HotBucket, Result};
 
 /// The number of documents whose buckets are counted. The last ones are read together, so there may be up to half as
@@ -25,7 +25,7 @@ const TRIED: u64 = 512;
 /// How many commands are sent at a time.
 const AT_ONCE: usize = 64;
 
-/// What is needed to count the buckets of a collection.
+/// Counts the buckets of one collection.
 pub(super) struct Sampler<'a> {
     cluster: &'a Cluster,
     keys: &'a Keys,
@@ -100,11 +100,8 @@ impl<'a> Sampler<'a> {
         let mut counted = Vec::new();
         let buckets: Vec<_> = buckets.into_iter().collect();
         for some in buckets.chunks(AT_ONCE) {
-            let count = |(_, Posting { key, slot, score }): &(_, Posting)| {
-                let score = u64::from(*score);
-                let count = Packed::new("ZCOUNT", 3, key.len()).arg(key).number(score).number(score);
-                Request { slot: *slot, calls: vec![Call::plain(count)], waits: false }
-            };
+            let count =
+                |(_, posting): &(_, Posting)| Request { slot: posting.slot, calls: vec![count(posting)], waits: false };
             let answers = self.cluster.run(some.iter().map(count).collect()).await;
             for (((band, key), posting), answer) in some.iter().zip(answers) {
                 let answer = answer.map_err(|error| Failure::from(error).told(false))?;
@@ -117,15 +114,15 @@ impl<'a> Sampler<'a> {
     }
 
     /// Returns the numbers of the oldest and of the newest documents of a bucket.
-    async fn some_of(&self, Posting { key, score, .. }: &Posting) -> Result<Vec<Ref>> {
+    async fn some_of(&self, posting: &Posting) -> Result<Vec<Ref>> {
+        let calls = [false, true].map(|newest| range(posting, newest, HotBucket::SAMPLE_MAX / 2)).into();
+        let mut answers = self.cluster.run(vec![Request { slot: posting.slot, calls, waits: false }]).await;
+        let told = |failure: Failure| failure.told(false);
+        let response = answers.pop().expect("an answer for each request").map_err(|error| told(error.into()))?;
         let mut numbers = BTreeSet::new();
-        for order in [None, Some("REV")] {
-            let mut range = redis::cmd("ZRANGE");
-            range.arg(key).arg(*score).arg(*score).arg("BYSCORE").arg(order);
-            range.arg("LIMIT").arg(0).arg(HotBucket::SAMPLE_MAX / 2);
-            let found = call(self.cluster, key, range, None).await?;
-            numbers.extend(redis::from_redis_value::<Vec<u64>>(found).unwrap_or_default());
+        for value in response.values {
+            numbers.extend(refs(value).map_err(told)?);
         }
-        Ok(numbers.into_iter().map(Ref).collect())
+        Ok(numbers.into_iter().collect())
     }
 }

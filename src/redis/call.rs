@@ -15,28 +15,33 @@ static ADD: LazyLock<Script> =
 /// Adds to a counter. Does not wait for replicas.
 pub(super) async fn add(cluster: &Cluster, key: &[u8], change: i64) -> Result<()> {
     let call = Call::script_on(&ADD, key, &[change.to_string().as_bytes()]);
-    send(cluster, key, call, None).await.map(drop)
+    send(cluster, key, call, false).await.map(drop)
 }
 
-/// Runs a command on one key. With `acks`, fails if fewer replicas have the write.
-pub(super) async fn call(cluster: &Cluster, key: &[u8], command: Cmd, acks: Option<usize>) -> Result<Value> {
-    send(cluster, key, Call::plain(command), acks).await
+/// Runs a command on one key. Does not wait for replicas.
+pub(super) async fn call(cluster: &Cluster, key: &[u8], command: Cmd) -> Result<Value> {
+    send(cluster, key, Call::plain(command), false).await
 }
 
-/// Runs a script on one key. Fails if fewer than `acks` replicas have its writes.
+/// Runs a write on one key. Fails if too few replicas have it.
+pub(super) async fn write(cluster: &Cluster, key: &[u8], command: Cmd) -> Result<Value> {
+    send(cluster, key, Call::plain(command), true).await
+}
+
+/// Runs a script on one key. Fails if too few replicas have its writes.
 pub(super) async fn call_script(
     cluster: &Cluster,
     key: &[u8],
     script: &'static Script,
     args: &[&str],
-    acks: usize,
 ) -> Result<Value> {
     let args: Vec<_> = args.iter().map(|text| text.as_bytes()).collect();
-    send(cluster, key, Call::script_on(script, key, &args), Some(acks)).await
+    send(cluster, key, Call::script_on(script, key, &args), true).await
 }
 
-async fn send(cluster: &Cluster, key: &[u8], call: Call, acks: Option<usize>) -> Result<Value> {
-    let waits = acks.is_some_and(|acks| acks > 0);
+async fn send(cluster: &Cluster, key: &[u8], call: Call, waits: bool) -> Result<Value> {
+    let acks = cluster.acks();
+    let waits = waits && acks > 0;
     let request = Request { slot: Cluster::slot_of(key), calls: vec![call], waits };
     let answers = cluster.run(vec![request]).await;
     let response = answers
@@ -44,8 +49,8 @@ async fn send(cluster: &Cluster, key: &[u8], call: Call, acks: Option<usize>) ->
         .next()
         .expect("an answer for each request")
         .map_err(|error| Failure::from(error).told(waits))?;
-    if waits && response.acknowledged.unwrap_or(0) < acks.unwrap_or(0) {
-        return Err(Failure::TooFewReplicas { acks: acks.unwrap_or(0) }.told(true));
+    if waits && response.acknowledged.unwrap_or(0) < acks {
+        return Err(Failure::TooFewReplicas { acks }.told(true));
     }
     Ok(response.values.into_iter().next_back().unwrap_or(Value::Nil))
 }

@@ -8,7 +8,7 @@ use hapax_core::{Banding, Spec};
 use redis::Value;
 use serde::{Deserialize, Serialize};
 
-use super::call::{call, call_script};
+use super::call::{call, call_script, write};
 use super::cluster::{Cluster, Script};
 use super::wire::CLAIM;
 use crate::types::{CollectionName, Extract, TimestampMs};
@@ -43,7 +43,6 @@ const DROPPED: &str = "dropped:";
 pub(super) struct Catalogue {
     cluster: Cluster,
     key: Vec<u8>,
-    acks: usize,
 }
 
 /// A collection in the list.
@@ -108,13 +107,13 @@ impl Listed {
 }
 
 impl Catalogue {
-    pub(super) fn new(cluster: Cluster, prefix: &str, acks: usize) -> Self {
-        Self { cluster, key: format!("{prefix}:collections").into_bytes(), acks }
+    pub(super) fn new(cluster: Cluster, prefix: &str) -> Self {
+        Self { cluster, key: format!("{prefix}:collections").into_bytes() }
     }
 
     /// Returns all fields.
     pub(super) async fn all(&self) -> Result<HashMap<String, String>> {
-        let found = call(&self.cluster, &self.key, redis::cmd("HGETALL").arg(&self.key).to_owned(), None).await?;
+        let found = call(&self.cluster, &self.key, redis::cmd("HGETALL").arg(&self.key).to_owned()).await?;
         redis::from_redis_value(found)
             .map_err(|_| CollectionError::Store("the list of collections in the cluster is not a hash".into()))
     }
@@ -122,14 +121,14 @@ impl Catalogue {
     /// Returns the entry of a collection.
     pub(super) async fn find(&self, name: &CollectionName) -> Result<Option<String>> {
         let get = redis::cmd("HGET").arg(&self.key).arg(name.as_str()).to_owned();
-        let found = call(&self.cluster, &self.key, get, None).await?;
+        let found = call(&self.cluster, &self.key, get).await?;
         Ok(redis::from_redis_value(found).unwrap_or(None))
     }
 
     /// Adds a collection, unless there is one with this name.
     pub(super) async fn add(&self, name: &CollectionName, text: &str) -> Result<bool> {
         let set = redis::cmd("HSETNX").arg(&self.key).arg(name.as_str()).arg(text).to_owned();
-        Ok(matches!(call(&self.cluster, &self.key, set, Some(self.acks)).await?, Value::Int(1)))
+        Ok(matches!(write(&self.cluster, &self.key, set).await?, Value::Int(1)))
     }
 
     /// Returns whether a field still has this value, and enough replicas have it.
@@ -163,10 +162,10 @@ impl Catalogue {
     /// Removes the note that a collection was dropped.
     pub(super) async fn forget(&self, field: &str) -> Result<()> {
         let remove = redis::cmd("HDEL").arg(&self.key).arg(field).to_owned();
-        call(&self.cluster, &self.key, remove, Some(self.acks)).await.map(drop)
+        write(&self.cluster, &self.key, remove).await.map(drop)
     }
 
     async fn run(&self, script: &'static Script, args: &[&str]) -> Result<Value> {
-        call_script(&self.cluster, &self.key, script, args, self.acks).await
+        call_script(&self.cluster, &self.key, script, args).await
     }
 }

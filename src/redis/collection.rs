@@ -64,7 +64,7 @@ pub(super) struct Parts {
 impl RedisCollection {
     pub(super) fn new(parts: Parts) -> Self {
         let Parts { entry, preparer, cluster, keys, limits, gate } = parts;
-        let counters = Counters::new(cluster.clone(), keys.clone(), cluster.acks());
+        let counters = Counters::new(cluster.clone(), keys.clone());
         let (sampling, places) = (Mutex::new(()), Arc::new(Semaphore::new(AT_ONCE)));
         Self { entry, preparer, cluster, keys, limits, counters, sampling, gate, places }
     }
@@ -166,6 +166,19 @@ impl RedisCollection {
         options: InsertOptions,
         bytes_max: usize,
     ) -> Result<Verdict> {
+        self.insert_as(None, id, attached, prepared, options, bytes_max).await
+    }
+
+    /// Does the same as [`insert_within`](Self::insert_within), with a document number that is reserved already.
+    pub(super) async fn insert_as(
+        self: &Arc<Self>,
+        number: Option<Ref>,
+        id: DocId,
+        attached: Attached,
+        prepared: Prepared,
+        options: InsertOptions,
+        bytes_max: usize,
+    ) -> Result<Verdict> {
         let Attached { metadata, labels, capture } = attached;
         refuse(options.on_duplicate == OnDuplicate::Link, "`on_duplicate=link`")?;
         refuse(options.on_existing == OnExisting::Replace, "`on_existing=replace`")?;
@@ -185,19 +198,29 @@ impl RedisCollection {
         let body = self.judged(&made, terms_of(&settings, None), Some((id.clone(), metadata, shingles, options.limit)));
         let asked = Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata, threshold };
         let this = Arc::clone(self);
-        let mut verdict = to_its_end(async move { this.insert(id, body, asked, options).await }).await?;
+        let mut verdict = to_its_end(async move { this.insert(number, id, body, asked, options).await }).await?;
         self.count("insert", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
     }
 
-    async fn insert(&self, id: DocId, body: Judged, asked: Asked, options: InsertOptions) -> Result<Verdict> {
+    async fn insert(
+        &self,
+        mut number: Option<Ref>,
+        id: DocId,
+        body: Judged,
+        asked: Asked,
+        options: InsertOptions,
+    ) -> Result<Verdict> {
         let mut driver = Driver::new(self.cluster.clone(), self.wire(&body, Some(&id)));
         let beside = options.on_duplicate == OnDuplicate::Store;
         let shingles = body.stored.shingles;
         self.gate.check()?;
         for _ in 0..ATTEMPTS {
-            let at = self.counters.number().await?;
+            let at = match number.take() {
+                Some(reserved) => reserved,
+                None => self.counters.number().await?,
+            };
             let inserted = driver.insert(at, body.clone(), beside).await.map_err(|failure| failure.told(true))?;
             let (found, met, outcome) = match inserted {
                 Inserted::Again => continue,
@@ -323,14 +346,14 @@ impl RedisCollection {
 
     /// Returns a page of documents in the order of `seq`, after `after`.
     pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<DocumentsPage> {
-        let mut driver = Driver::new(self.cluster.clone(), self.bare_wire());
+        let mut driver = Driver::new(self.cluster.clone(), self.wire_of_reads());
         page((&self.counters, &mut driver), after, limit, bytes_max).await
     }
 
     /// Returns the fullest buckets of some documents that are chosen at random.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         let _one_at_a_time = self.sampling.lock().await;
-        let driver = Driver::new(self.cluster.clone(), self.bare_wire());
+        let driver = Driver::new(self.cluster.clone(), self.wire_of_reads());
         let how = (self.settings().banding, self.preparer.shape());
         Sampler::new(&self.cluster, &self.keys, &self.counters, driver, how).fullest(limit).await
     }
@@ -383,21 +406,24 @@ impl RedisCollection {
     fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
         let how = (self.entry.settings().banding, self.preparer.shape());
         let postings = self.keys.postings(how, &body.stored.signature, body.stored.content);
-        let (id, body_bytes) = (id.map(|id| self.keys.id(id)), body.stored.bytes());
-        Wire { postings, body_bytes, id, terms: body.terms, ..self.bare_wire() }
+        Wire { postings, id: id.map(|id| self.keys.id(id)), ..self.bare_wire(body.terms) }
     }
 
     fn wire_of_id(&self, id: &DocId) -> Wire {
-        Wire { id: Some(self.keys.id(id)), ..self.bare_wire() }
+        Wire { id: Some(self.keys.id(id)), ..self.wire_of_reads() }
     }
 
-    fn bare_wire(&self) -> Wire {
+    /// Returns what is needed to read records by their numbers.
+    fn wire_of_reads(&self) -> Wire {
+        self.bare_wire(terms_of(&self.entry.settings(), None))
+    }
+
+    fn bare_wire(&self, terms: Terms) -> Wire {
         Wire {
             keys: self.keys.clone(),
             postings: Vec::new(),
-            body_bytes: 0,
             id: None,
-            terms: terms_of(&self.entry.settings(), None),
+            terms,
             shape: self.preparer.shape(),
             postings_max: self.limits.bucket_read_max,
             candidates_max: self.limits.candidates_max,

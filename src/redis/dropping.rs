@@ -33,8 +33,8 @@ return redis.call('INCRBY', KEYS[1], 0)",
 });
 
 /// Removes the data of all collections that are dropped, until the task is aborted.
-pub(super) async fn remove_dropped(cluster: Cluster, catalogue: Catalogue, prefix: String, acks: usize) {
-    let remover = Remover { cluster, catalogue, prefix, acks };
+pub(super) async fn remove_dropped(cluster: Cluster, catalogue: Catalogue, prefix: String) {
+    let remover = Remover { cluster, catalogue, prefix };
     // Since when this server knows of each.
     let mut known = HashMap::new();
     loop {
@@ -64,7 +64,6 @@ struct Remover {
     cluster: Cluster,
     catalogue: Catalogue,
     prefix: String,
-    acks: usize,
 }
 
 impl Remover {
@@ -79,19 +78,20 @@ impl Remover {
         }
         let keys = Keys::new(&self.prefix, number, documents_expected);
         self.unlink(keys.all_groups(bands)).await?;
-        let counted = call_script(&self.cluster, &keys.counter(), &COUNTED, &[], self.acks).await?;
+        let counted = call_script(&self.cluster, &keys.counter(), &COUNTED, &[]).await?;
         let count = if let Value::Int(count) = counted { u64::try_from(count).unwrap_or(0) } else { 0 };
         self.unlink(keys.records(count)).await?;
         self.unlink([keys.counter(), keys.documents()].into_iter()).await?;
         self.catalogue.forget(field).await
     }
 
-    /// Removes keys. Fails if fewer than `acks` replicas have removed them.
+    /// Removes keys. Fails if too few replicas have removed them.
     async fn unlink(&self, mut keys: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+        let acks = self.cluster.acks();
         loop {
             let batch = keys.by_ref().take(BATCH).map(|key| {
                 let unlink = redis::cmd("UNLINK").arg(&key).to_owned();
-                Request { slot: Cluster::slot_of(&key), calls: vec![Call::plain(unlink)], waits: self.acks > 0 }
+                Request { slot: Cluster::slot_of(&key), calls: vec![Call::plain(unlink)], waits: acks > 0 }
             });
             let batch: Vec<_> = batch.collect();
             if batch.is_empty() {
@@ -99,8 +99,8 @@ impl Remover {
             }
             for response in self.cluster.run(batch).await {
                 let response = response.map_err(|error| Failure::from(error).told(false))?;
-                if response.acknowledged.is_some_and(|replicas| replicas < self.acks) {
-                    return Err(Failure::TooFewReplicas { acks: self.acks }.told(false));
+                if response.acknowledged.is_some_and(|replicas| replicas < acks) {
+                    return Err(Failure::TooFewReplicas { acks }.told(false));
                 }
             }
             tokio::time::sleep(PAUSE).await;

@@ -91,7 +91,7 @@ impl Look {
         }
     }
 
-    /// Writes what is no error to the log.
+    /// Logs the warnings.
     pub(super) fn warn(self, acks: usize) {
         for warning in self.warnings {
             match warning {

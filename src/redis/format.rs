@@ -12,10 +12,10 @@ pub(super) async fn check_format(cluster: &Cluster, prefix: &str) -> Result<()> 
     let key = format!("{prefix}:format").into_bytes();
     let text = |value| redis::from_redis_value::<Option<String>>(value).unwrap_or_default();
     // A node that is full refuses a SET, even if it would change nothing.
-    let mut found = text(call(cluster, &key, redis::cmd("GET").arg(&key).take(), None).await?);
+    let mut found = text(call(cluster, &key, redis::cmd("GET").arg(&key).take()).await?);
     if found.is_none() {
         let set = redis::cmd("SET").arg(&key).arg(FORMAT).arg("NX").arg("GET").take();
-        found = text(call(cluster, &key, set, None).await?);
+        found = text(call(cluster, &key, set).await?);
     }
     match found {
         Some(found) if found != FORMAT => Err(CollectionError::Store(format!(

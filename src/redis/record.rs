@@ -203,11 +203,6 @@ impl Stored {
         bytes
     }
 
-    /// Returns the number of the bytes that follow the head, without the verdict.
-    pub(super) fn bytes(&self) -> usize {
-        self.to_bytes().len()
-    }
-
     /// Returns the bytes that follow the head, without the verdict.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64 + self.signature.len() + self.id.as_str().len());

@@ -11,7 +11,7 @@ use redis::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::asked::refuse;
-use super::call::call;
+use super::call::write;
 use super::catalogue::{Catalogue, Listed};
 use super::cluster::Cluster;
 use super::collection::{Parts, RedisCollection};
@@ -67,10 +67,10 @@ impl RedisStore {
         let cluster = connect(&settings).await?;
         let CollectionsConfig { secret, limits, collections_max, default_settings, .. } = config;
         let open = Arc::default();
-        let catalogue = Catalogue::new(cluster.clone(), &settings.prefix, settings.acks);
+        let catalogue = Catalogue::new(cluster.clone(), &settings.prefix);
         let gate = Arc::default();
         let task = |task| AbortOnDropHandle::new(task);
-        let remover = remove_dropped(cluster.clone(), catalogue.clone(), settings.prefix.clone(), settings.acks);
+        let remover = remove_dropped(cluster.clone(), catalogue.clone(), settings.prefix.clone());
         let _background = Background {
             _refresher: task(tokio::spawn(refresh(catalogue.clone(), Arc::clone(&open)))),
             _remover: task(tokio::spawn(remover)),
@@ -221,7 +221,7 @@ impl RedisStore {
     /// Returns a number that no collection has.
     async fn number(&self) -> Result<u64> {
         let key = format!("{}:numbers", self.settings.prefix).into_bytes();
-        match call(&self.cluster, &key, redis::cmd("INCR").arg(&key).to_owned(), Some(self.settings.acks)).await? {
+        match write(&self.cluster, &key, redis::cmd("INCR").arg(&key).to_owned()).await? {
             Value::Int(number) => Ok(number as u64),
             _ => Err(CollectionError::Store("the counter of collections in the cluster is not a number".into())),
         }

@@ -94,8 +94,6 @@ return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])",
 pub(super) struct Wire {
     pub keys: Keys,
     pub postings: Vec<Posting>,
-    /// The bytes of its record between the head and the verdict.
-    pub body_bytes: usize,
     /// The hash and the field of the id, if the document has one.
     pub id: Option<(Vec<u8>, [u8; 16])>,
     /// By what other documents are compared.
@@ -120,13 +118,9 @@ impl Wire {
 
     /// Returns the request for the newest postings of a band that has more than are read, and for their number.
     pub(super) fn rest_of_band(&self, band: Band) -> Request {
-        let Posting { key, slot, score } = self.posting(band);
-        let score = u64::from(*score);
-        let newest =
-            Packed::new("ZRANGE", 8, key.len()).arg(key).number(score).number(score).arg(b"BYSCORE").arg(b"REV");
-        let newest = newest.arg(b"LIMIT").number(0).number(self.postings_max as u64 / 2);
-        let count = Packed::new("ZCOUNT", 3, key.len()).arg(key).number(score).number(score);
-        Request { slot: *slot, calls: [newest, count].map(Call::plain).into(), waits: false }
+        let posting = self.posting(band);
+        let calls = vec![range(posting, true, self.postings_max / 2), count(posting)];
+        Request { slot: posting.slot, calls, waits: false }
     }
 
     /// Replaces the newer half of `found`, which has too many postings, with the newest ones. Returns how many postings
@@ -179,8 +173,8 @@ impl Wire {
                 let from = from.as_ref().map_or(&[][..], |from| &from[..]);
                 scripted(&SWAP, self.keys.record(*at), &[from, &head_bytes(*to)])
             }
-            Command::Keep { at, from, to, tail } => {
-                let tail_at = (HEAD_BYTES + self.body_bytes).to_string();
+            Command::Keep { at, from, to, body, tail } => {
+                let tail_at = (HEAD_BYTES + body.stored.to_bytes().len()).to_string();
                 let args = [&head_bytes(*from)[..], &head_bytes(*to), tail_at.as_bytes(), tail];
                 scripted(&KEEP, self.keys.record(*at), &args)
             }
@@ -217,10 +211,8 @@ impl Wire {
         &self.postings[usize::from(band.0)]
     }
 
-    fn read(&self, Posting { key, score, .. }: &Posting) -> Call {
-        let score = u64::from(*score);
-        let range = Packed::new("ZRANGE", 7, key.len()).arg(key).number(score).number(score).arg(b"BYSCORE");
-        Call::plain(range.arg(b"LIMIT").number(0).number(self.postings_max as u64 + 1))
+    fn read(&self, posting: &Posting) -> Call {
+        range(posting, false, self.postings_max + 1)
     }
 
     /// Returns the answer to a step.
@@ -276,6 +268,21 @@ impl Wire {
         };
         Ok(Some(Found { head, body }))
     }
+}
+
+/// Reads the oldest or the newest postings.
+pub(super) fn range(Posting { key, score, .. }: &Posting, newest: bool, limit: usize) -> Call {
+    let score = u64::from(*score);
+    let range = Packed::new("ZRANGE", 7 + usize::from(newest), key.len()).arg(key).number(score).number(score);
+    let range = range.arg(b"BYSCORE");
+    let range = if newest { range.arg(b"REV") } else { range };
+    Call::plain(range.arg(b"LIMIT").number(0).number(limit as u64))
+}
+
+/// Counts postings.
+pub(super) fn count(Posting { key, score, .. }: &Posting) -> Call {
+    let score = u64::from(*score);
+    Call::plain(Packed::new("ZCOUNT", 3, key.len()).arg(key).number(score).number(score))
 }
 
 fn post(Posting { key, score, .. }: &Posting, at: Ref, again: bool) -> Call {
@@ -340,7 +347,8 @@ fn number(bytes: &[u8]) -> Result<Option<Ref>, Failure> {
     number.map(|number| Some(Ref(number))).ok_or_else(|| strange("a document number that is not a number"))
 }
 
-fn refs(value: Value) -> Result<Vec<Ref>, Failure> {
+/// Reads postings.
+pub(super) fn refs(value: Value) -> Result<Vec<Ref>, Failure> {
     let Value::Array(values) = value else { return Err(strange("postings that are not a list")) };
     let numbers = values.into_iter().map(|value| number(&bytes(value)?));
     numbers.filter_map(Result::transpose).collect()

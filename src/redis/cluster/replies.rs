@@ -122,7 +122,7 @@ mod tests {
         ] {
             assert_eq!(read(bytes), Err(NoReply), "{bytes:?}");
         }
-        // Nobody reserves memory for values that are only announced.
+        // No memory is reserved for values that have not arrived.
         assert_eq!(read(b"*536870912\r\n"), Ok(None));
     }
 }

@@ -284,7 +284,7 @@ impl<B: Body> Insert<B> {
         let beside: Vec<_> = self.others.matches(&self.body).collect();
         let tail = self.body.tail(&self.others.stored(), &beside);
         self.may_be_kept = true;
-        self.send(vec![Step::waiting(Command::Keep { at: self.at, from, to, tail })])
+        self.send(vec![Step::waiting(Command::Keep { at: self.at, from, to, body: self.body.clone(), tail })])
     }
 
     fn found(&self) -> Vec<(Ref, B)> {

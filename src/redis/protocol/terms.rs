@@ -68,7 +68,7 @@ pub(crate) enum Command<B> {
     /// Replaces the head of a record, if it is `from`. `None`: there must be no record. It writes also if `from` is `to`.
     Swap { at: Ref, from: Option<Head>, to: Head },
     /// Changes the head of a pending record to kept, and appends the tail to the record.
-    Keep { at: Ref, from: Head, to: Head, tail: Vec<u8> },
+    Keep { at: Ref, from: Head, to: Head, body: B, tail: Vec<u8> },
     /// Replaces the head and the body of a record, if its head is `from`.
     Rewrite { at: Ref, from: Head, to: Head, body: B },
     /// Reads a record.

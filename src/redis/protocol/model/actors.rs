@@ -47,7 +47,7 @@ pub(super) struct Actor {
     given: Same<Given>,
     doing: Doing,
     restarts: u8,
-    /// Commands that were sent, and whose answers nobody gets. They may be executed at any time, or never.
+    /// Commands whose answers are lost. A node may still execute them at any time, or never.
     orphans: Vec<Command<Doc>>,
     /// All writes that were sent, if one of them may be executed a second time.
     sent: Vec<Command<Doc>>,

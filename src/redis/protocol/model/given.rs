@@ -1,4 +1,4 @@
-//! What the servers of the model do, and what they answer.
+//! The tasks of the servers in the model, and their answers.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;

@@ -11,7 +11,7 @@ pub(super) const TOKENS: u64 = 100;
 /// How many tokens of one server may be in a state at the same time.
 pub(super) const TOKENS_EACH: u64 = 16;
 
-/// A part of a state, with what is known of it.
+/// A part of a state, with its number and its tokens.
 pub(super) struct Part<T> {
     pub value: T,
     pub number: u32,
@@ -95,7 +95,7 @@ impl Hasher for Numbers {
             self.refs |= 1 << number;
         } else {
             let (server, count) = (number / TOKENS - 1, number % TOKENS);
-            // A planted fault counts tokens. Then nobody uses these bits.
+            // With the planted fault that counts tokens, a number may be too large. Then the bits are not used.
             self.tokens |= 1u64.checked_shl((server * TOKENS_EACH + count) as u32).unwrap_or(0);
         }
     }

@@ -262,8 +262,9 @@ impl State {
     /// Returns a command under way that commutes with everything that may happen before it, except the end of its own
     /// server or request. So every order is equal to one in which it comes first, and the others need not be tried.
     ///
-    /// Nobody else uses its key until it is answered, and the shard of its key does not fail over any more. It does not
-    /// change whether a document is stored, so what must be true of the states that are left out is true of others too.
+    /// No other server uses its key until it is answered, and the shard of its key does not fail over any more. It does
+    /// not change whether a document is stored. So a rule that a left-out state breaks is also broken by a state that is
+    /// tried.
     fn unnoticed(&self) -> Option<(usize, usize)> {
         for (at, actor) in self.actors.iter().enumerate() {
             let flights = actor.value.flights();
@@ -285,7 +286,7 @@ impl State {
         None
     }
 
-    /// Returns whether nobody else may use a key before the commands under way of the actor `at` are answered.
+    /// Returns whether no other server may use a key before the commands under way of the actor `at` are answered.
     fn is_private(&self, at: usize, key: Key) -> bool {
         let own = &self.actors[at].value;
         let mut others = self.actors.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);

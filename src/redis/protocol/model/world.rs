@@ -120,7 +120,7 @@ pub(super) enum Node {
     Promoted,
 }
 
-/// Writes a value. What is absent is never in a map, so equal contents are equal maps.
+/// Writes a value. A map never contains an absent value, so maps with equal contents are equal.
 fn write(values: &mut Values, key: Key, value: Value) {
     if value == Value::absent(key) {
         values.remove(&key);
