@@ -215,7 +215,7 @@ impl RedisCollection {
         let mut driver = Driver::new(self.cluster.clone(), self.wire(&body, Some(&id)));
         let beside = options.on_duplicate == OnDuplicate::Store;
         let shingles = body.stored.shingles;
-        self.gate.check()?;
+        self.may_write().await?;
         for _ in 0..ATTEMPTS {
             let at = match number.take() {
                 Some(reserved) => reserved,
@@ -326,7 +326,7 @@ impl RedisCollection {
     }
 
     async fn delete_now(&self, id: DocId) -> Result<bool> {
-        self.gate.check()?;
+        self.may_write().await?;
         let mut driver = Driver::new(self.cluster.clone(), self.wire_of_id(&id));
         let Some((at, head, body)) = driver.delete().await.map_err(|failure| failure.told(true))? else {
             return Ok(false);
@@ -388,6 +388,12 @@ impl RedisCollection {
             verdict: None,
         };
         Judged { stored: Arc::new(stored), terms, shape: self.preparer.shape(), limit }
+    }
+
+    /// Returns an error if documents must not be changed now.
+    async fn may_write(&self) -> Result<()> {
+        self.gate.check()?;
+        self.entry.confirm().await
     }
 
     pub(super) fn keys(&self) -> &Keys {

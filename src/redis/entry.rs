@@ -1,6 +1,7 @@
 //! The entry of one collection in the list: its name, its number and its settings, which other servers may change.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 
@@ -9,7 +10,7 @@ use super::catalogue::{Catalogue, Listed};
 use crate::types::{CollectionName, TimestampMs, Verify};
 use crate::verdicts::{Changes, CollectionError, Result, Settings, Terms};
 
-/// How often a change begins again because another server has changed the settings.
+/// How often an operation begins again because another server has changed the settings.
 const ATTEMPTS: usize = 8;
 
 /// The entry of a collection, as this server last read or wrote it.
@@ -19,12 +20,14 @@ pub(super) struct Entry {
     number: u64,
     created: TimestampMs,
     settings: ArcSwap<Settings>,
+    /// Whether enough replicas are known to have the entry.
+    is_confirmed: AtomicBool,
 }
 
 impl Entry {
     pub(super) fn new(catalogue: Catalogue, name: CollectionName, listed: &Listed, settings: Settings) -> Self {
         let (number, created, settings) = (listed.number, listed.created(), ArcSwap::from_pointee(settings));
-        Self { catalogue, name, number, created, settings }
+        Self { catalogue, name, number, created, settings, is_confirmed: AtomicBool::new(false) }
     }
 
     pub(super) fn name(&self) -> &CollectionName {
@@ -55,29 +58,53 @@ impl Entry {
         self.settings.store(Arc::new(settings));
     }
 
+    /// Returns an error unless enough replicas have the entry. A failover may undo the entry of a collection that was just
+    /// created. Then another server may create it with another number, and the documents of the two would not know each
+    /// other.
+    pub(super) async fn confirm(&self) -> Result<()> {
+        if self.is_confirmed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        for _ in 0..ATTEMPTS {
+            let (text, ..) = self.read().await?;
+            if self.catalogue.confirm(self.name.as_str(), &text).await? {
+                self.is_confirmed.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        Err(self.keeps_changing())
+    }
+
+    /// Reads the entry as it is now: its text, and what it says.
+    async fn read(&self) -> Result<(String, Listed, Settings)> {
+        let gone = || CollectionError::NoSuchCollection(self.name.clone());
+        let text = self.catalogue.find(&self.name).await?.ok_or_else(gone)?;
+        let (listed, settings) = Listed::read(&self.name, &text)?;
+        if listed.number == self.number { Ok((text, listed, settings)) } else { Err(gone()) }
+    }
+
+    fn keeps_changing(&self) -> CollectionError {
+        CollectionError::StoreUnavailable {
+            detail: format!("other servers are changing the collection `{}`; send the request again", self.name),
+            uncertain: false,
+        }
+    }
+
     /// Changes settings. When this returns, this server uses them; the others read them within two seconds. A new
     /// threshold leaves the banding as it is, because the documents have postings for it alone.
     pub(super) async fn change(&self, changes: Changes) -> Result<()> {
         refuse(changes.verify.is_some_and(|verify| verify != Verify::Estimate), "`verify` other than `estimate`")?;
         refuse(changes.ttl.is_some_and(|ttl| ttl.is_some()), "a `ttl`")?;
         refuse(changes.touch == Some(true), "`touch`")?;
-        let gone = || CollectionError::NoSuchCollection(self.name.clone());
         for _ in 0..ATTEMPTS {
-            let text = self.catalogue.find(&self.name).await?.ok_or_else(gone)?;
-            let (listed, held) = Listed::read(&self.name, &text)?;
-            if listed.number != self.number {
-                return Err(gone());
-            }
+            let (text, listed, held) = self.read().await?;
             let settings = changed(changes.clone(), held)?;
             if self.catalogue.replace(&self.name, &text, &listed.with(&settings).to_text()).await? {
                 self.set(settings);
                 return Ok(());
             }
         }
-        Err(CollectionError::StoreUnavailable {
-            detail: format!("other servers are changing the collection `{}`; send the request again", self.name),
-            uncertain: false,
-        })
+        Err(self.keeps_changing())
     }
 }
 

@@ -175,17 +175,17 @@ impl RedisStore {
             let Some(text) = self.catalogue.find(name).await? else { return Ok(None) };
             let (listed, settings) = Listed::read(name, &text)?;
             let collection = self.collection(name, &listed, settings)?;
-            // A failover may undo the entry of a collection that was just created. Then another server may create it
-            // with another number, and the documents of the two would not know each other.
-            if self.catalogue.confirm(name.as_str(), &text).await? {
-                collection.counters().refresh(collection.name()).await;
-                return Ok(Some(self.opened(collection)));
+            match collection.entry().confirm().await {
+                // Without replicas, documents can be looked up. Each change of them confirms the entry first.
+                Ok(()) | Err(CollectionError::StoreUnavailable { uncertain: true, .. }) => {}
+                // Perhaps it was created again, with another number.
+                Err(CollectionError::NoSuchCollection(_)) => continue,
+                Err(error) => return Err(error),
             }
+            collection.counters().refresh(collection.name()).await;
+            return Ok(Some(self.opened(collection)));
         }
-        Err(CollectionError::StoreUnavailable {
-            detail: format!("other servers are changing the collection `{name}`; send the request again"),
-            uncertain: false,
-        })
+        Ok(None)
     }
 
     fn collection(&self, name: &CollectionName, listed: &Listed, settings: Settings) -> Result<RedisCollection> {

@@ -7,10 +7,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
+use super::changes::until;
 use super::clients::{Clients, Load};
 use super::nodes::primaries;
 use super::one_winner::three;
-use super::{seed, turn};
+use super::{seed, start, turn};
+use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
 
@@ -57,6 +61,23 @@ fn a_failover_loses_nothing(kind: Kind, alone: bool) {
     });
     println!("failover: writes worked {needed:?} after the election and later; {:?}", clients.verify());
     assert!(needed.iter().all(|needed| *needed < AGAIN_MAX), "writes needed {needed:?}");
+}
+
+#[test]
+fn a_server_starts_without_replicas_and_writes_when_they_are_back() {
+    let Some(cluster) = RedisCluster::up(Kind::Redis) else { return };
+    let dir = dir();
+    let [document, other] = [1, 2].map(|number| json!({"id": number.to_string(), "text": words(number)}));
+    let first = start(&cluster, dir.path(), "first").ready();
+    Client::new(first.url("")).post(DOCUMENTS, &document).ok();
+    let replicas = 3..6;
+    replicas.clone().for_each(|node| cluster.stop(node));
+    let second = start(&cluster, dir.path(), "second").ready();
+    let client = Client::new(second.url(""));
+    assert_eq!(client.post(CHECK, &json!({"text": words(1)})).ok()["duplicate_of"], "1");
+    assert_eq!(client.post(DOCUMENTS, &other).json()["code"], "uncertain");
+    replicas.for_each(|node| cluster.start(node));
+    until("a write", AGAIN_MAX, || client.post(DOCUMENTS, &other).status == 200);
 }
 
 #[test]
