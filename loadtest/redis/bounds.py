@@ -40,9 +40,12 @@ class LongKey:
             sys.exit(f"one document should have one posting in band 0, but there are {found}")
         self.key, self.at = found[0]
         self.collection = self.key.rpartition(b":")[0]
-        [(_, self.score)] = self.at.zrange(self.key, 0, -1, withscores=True)
-        self.few: list[tuple[bytes, float]] = []
-        self.many: list[tuple[bytes, float]] = []
+        # Postings that do not fit into the field of a band key are in a sorted set. It may be on another node.
+        self.more = self.key + b"+"
+        [self.at_more] = [at for at in nodes.primaries if has(at, self.more) is not None]
+        [self.field] = self.at.hkeys(self.key)
+        self.few: bytes = b""
+        self.many: list[bytes] = []
         self.bytes = 0
 
     def skip_numbers(self) -> range:
@@ -60,32 +63,30 @@ class LongKey:
 
     def choose(self, skipped: range) -> None:
         """Chooses the other documents. All that a check reads are stored: the oldest and the newest."""
-        self.few = self.at.zrange(self.key, 0, -1, withscores=True)
+        self.few = self.at.hget(self.key, self.field)
         members = set(self.stored()).union(str(number).encode() for number in skipped)
-        ordered = sorted(members - {member for member, _ in self.few})
+        ordered = sorted(members - set(self.few.split(b",")))
         left_out = len(ordered) - POSTINGS
         middle = (len(ordered) - left_out) // 2
-        self.many = [(member, self.score) for member in ordered[:middle] + ordered[middle + left_out :]]
+        self.many = ordered[:middle] + ordered[middle + left_out :]
 
     def make(self, long: bool) -> None:
-        self.at.unlink(self.key)
-        postings = self.many + self.few if long else self.few
-        for first in range(0, len(postings), PIPELINE):
-            self.at.zadd(self.key, dict(postings[first : first + PIPELINE]))
-        encoding = self.at.object("encoding", self.key)
-        if (encoding == b"skiplist") is not long:
-            sys.exit(f"the key has the encoding {encoding}")
+        self.at.hset(self.key, self.field, b"+" + self.few if long else self.few)
+        self.at_more.unlink(self.more)
+        for first in range(0, len(self.many) if long else 0, PIPELINE):
+            some = self.many[first : first + PIPELINE]
+            self.at_more.zadd(self.more, dict.fromkeys(some, int(self.field)))
         if long and not self.bytes:
-            self.bytes = self.at.memory_usage(self.key, samples=0)
+            self.bytes = self.at_more.memory_usage(self.more, samples=0)
         self.nodes.wait_until_settled()
 
 
-def has(at: redis.Redis, key: bytes) -> bool:
+def has(at: redis.Redis, key: bytes) -> bool | None:
+    """Returns whether a key exists. None: another node has its slot."""
     try:
         return bool(at.exists(key))
-    except redis.exceptions.RedisError:
-        # MOVED: another node has the slot.
-        return False
+    except redis.exceptions.MovedError:
+        return None
 
 
 def measure(options: argparse.Namespace, texts: Texts) -> list[Bar]:

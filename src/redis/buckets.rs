@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use hapax_core::{Banding, SignatureShape};
 use redis::Value;
 
-use super::cluster::{Cluster, Request};
+use super::cluster::{Cluster, Request, Response};
 use super::counters::Counters;
 use super::drive::Driver;
 use super::failure::Failure;
 use super::keys::{FIRST, Keys, Posting};
 use super::pages::stored;
+use super::postings::{self, Field, More};
 use super::protocol::Ref;
-use super::wire::{count, range, refs};
-use crate::verdicts::{HotBucket, Result};
+
+use crate::verdicts::{CollectionError, HotBucket, Result};
 
 /// The number of documents whose buckets are counted. The last ones are read together, so there may be up to half as
 /// many more.
@@ -100,29 +101,45 @@ impl<'a> Sampler<'a> {
         let mut counted = Vec::new();
         let buckets: Vec<_> = buckets.into_iter().collect();
         for some in buckets.chunks(AT_ONCE) {
-            let count =
-                |(_, posting): &(_, Posting)| Request { slot: posting.slot, calls: vec![count(posting)], waits: false };
-            let answers = self.cluster.run(some.iter().map(count).collect()).await;
-            for (((band, key), posting), answer) in some.iter().zip(answers) {
-                let answer = answer.map_err(|error| Failure::from(error).told(false))?;
-                let Some(Value::Int(documents)) = answer.values.first() else { continue };
-                let (posting, documents) = (posting.clone(), u64::try_from(*documents).unwrap_or(0));
+            let calls = some.iter().map(|(_, posting)| (posting, vec![postings::read(posting)]));
+            let fields = self.values(calls.map(|(posting, calls)| Request { slot: posting.slot, calls, waits: false }));
+            let more = some.iter().map(|(_, posting)| More::of(posting));
+            let counts = self.values(more.map(|more| more.request(vec![more.count()], false)));
+            let (fields, counts) = tokio::try_join!(fields, counts)?;
+            for ((((band, key), posting), field), count) in some.iter().zip(fields).zip(counts) {
+                let field = Field::of(field).map_err(told)?;
+                let more = if let Value::Int(count) = count { u64::try_from(count).unwrap_or(0) } else { 0 };
+                let (posting, documents) = (posting.clone(), field.refs.len() as u64 + more);
                 counted.push(Counted { band: *band, key: *key, posting, documents });
             }
         }
         Ok(counted)
     }
 
+    /// Sends requests with one call each.
+    async fn values(&self, requests: impl Iterator<Item = Request>) -> Result<Vec<Value>> {
+        let answers = self.cluster.run(requests.collect()).await.into_iter();
+        let first = |answer: Response| answer.values.into_iter().next().unwrap_or(Value::Nil);
+        answers.map(|answer| answer.map(first).map_err(|error| told(error.into()))).collect()
+    }
+
     /// Returns the numbers of the oldest and of the newest documents of a bucket.
     async fn some_of(&self, posting: &Posting) -> Result<Vec<Ref>> {
-        let calls = [false, true].map(|newest| range(posting, newest, HotBucket::SAMPLE_MAX / 2)).into();
-        let mut answers = self.cluster.run(vec![Request { slot: posting.slot, calls, waits: false }]).await;
-        let told = |failure: Failure| failure.told(false);
-        let response = answers.pop().expect("an answer for each request").map_err(|error| told(error.into()))?;
-        let mut numbers = BTreeSet::new();
-        for value in response.values {
-            numbers.extend(refs(value).map_err(told)?);
+        let more = More::of(posting);
+        let ends = [false, true].map(|newest| more.request(vec![more.read(newest, HotBucket::SAMPLE_MAX)], false));
+        let field = Request { slot: posting.slot, calls: vec![postings::read(posting)], waits: false };
+        let mut values = self.values([field].into_iter().chain(ends)).await?.into_iter();
+        let mut numbers: BTreeSet<_> =
+            Field::of(values.next().unwrap_or(Value::Nil)).map_err(told)?.refs.into_iter().collect();
+        for value in values {
+            numbers.extend(postings::refs(value).map_err(told)?);
         }
-        Ok(numbers.into_iter().collect())
+        let (all, most) = (numbers.len(), HotBucket::SAMPLE_MAX);
+        let chosen = numbers.into_iter().enumerate().filter(|(at, _)| *at < most / 2 || all - at <= most / 2);
+        Ok(chosen.map(|(_, number)| number).collect())
     }
+}
+
+fn told(failure: Failure) -> CollectionError {
+    failure.told(false)
 }

@@ -1,7 +1,7 @@
 //! Runs the machines of the protocol: sends their commands, gives them the answers, waits for other servers, and removes
 //! in the background what nobody needs any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
@@ -11,7 +11,7 @@ use super::protocol::{
     Update, Updated,
 };
 use super::record::Judged;
-use super::wire::Wire;
+use super::wire::{Rest, Wire};
 use crate::telemetry::names::{self, label, value};
 
 /// A server that has not finished an insertion for so long has probably ended.
@@ -31,6 +31,8 @@ const TIDY_ATTEMPTS: usize = 16;
 pub(super) struct Driver {
     cluster: Cluster,
     wire: Wire,
+    /// The bands in which other postings were found.
+    shared: BTreeSet<Band>,
     /// The number of postings of each band that were not read.
     unread: BTreeMap<Band, u64>,
     /// Documents that other servers were inserting when this one last read them, and since when their heads are known.
@@ -46,6 +48,7 @@ impl Driver {
         Self {
             cluster,
             wire,
+            shared: BTreeSet::new(),
             unread: BTreeMap::new(),
             pending: BTreeMap::new(),
             awaited: None,
@@ -133,22 +136,27 @@ impl Driver {
 
     /// Sends commands, all at once.
     pub(super) async fn send(&mut self, steps: &[Step<Judged>]) -> Result<Vec<Answer<Judged>>, Failure> {
-        let requests = steps.iter().map(|step| self.wire.request(step)).collect();
+        let requests = steps.iter().map(|step| self.wire.request(step, &self.shared)).collect();
         let responses = self.cluster.run(requests).await;
-        let mut answers = Vec::with_capacity(steps.len());
+        let (mut answers, mut open) = (Vec::with_capacity(steps.len()), Vec::new());
         for (step, response) in steps.iter().zip(responses) {
-            answers.push(self.wire.answer(step, response?)?);
+            let (answer, rest) = self.wire.answer(step, response?)?;
+            open.extend(rest.map(|rest| (answers.len(), rest)));
+            answers.push(answer);
+        }
+        let mut unread = BTreeMap::new();
+        while !open.is_empty() {
+            open = self.finish(open, &mut answers, &mut unread).await?;
         }
         count_conflicts(steps, &answers);
         self.refuse_to_go_on_without_replicas(steps, &answers)?;
         for (step, answer) in steps.iter().zip(&mut answers) {
             if let (Command::Probe { band } | Command::Post { band, .. }, Reply::Postings(found)) =
                 (&step.command, &mut answer.reply)
-                && found.len() > self.wire.postings_max
+                && !found.is_empty()
             {
-                let responses = self.cluster.run(vec![self.wire.rest_of_band(*band)]).await;
-                let response = responses.into_iter().next().expect("an answer for each request")?;
-                let unread = self.wire.with_newest(found, response)?;
+                self.shared.insert(*band);
+                let unread = unread.get(band).unwrap_or(&0) + self.wire.bound(found);
                 self.unread.insert(*band, unread);
             }
             if let (Command::Read { at }, Reply::Record(Some(found))) = (&step.command, &answer.reply)
@@ -158,6 +166,27 @@ impl Driver {
             }
         }
         Ok(answers)
+    }
+
+    /// Does what is left to do for the steps of some answers. Returns what is left even then. Notes in `unread` how many
+    /// postings are not read.
+    async fn finish(
+        &self,
+        open: Vec<(usize, Rest)>,
+        answers: &mut [Answer<Judged>],
+        unread: &mut BTreeMap<Band, u64>,
+    ) -> Result<Vec<(usize, Rest)>, Failure> {
+        let requests = open.iter().map(|(_, rest)| self.wire.request_of_rest(*rest)).collect();
+        let responses = self.cluster.run(requests).await;
+        let mut left = Vec::new();
+        for ((number, rest), response) in open.into_iter().zip(responses) {
+            let (next, left_out) = self.wire.add_rest(rest, response?, &mut answers[number])?;
+            left.extend(next.map(|next| (number, next)));
+            if let Rest::More { band, .. } = rest {
+                unread.insert(band, left_out);
+            }
+        }
+        Ok(left)
     }
 
     /// A machine sends a write again if too few replicas have it. Returns an error if this lasts.

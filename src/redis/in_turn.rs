@@ -46,7 +46,7 @@ pub fn delete_in_turn(
     in_turn(collection, turn, async move { this.delete(id).await })
 }
 
-fn key_of_turn(collection: &RedisCollection, id: &DocId) -> (Vec<u8>, u32) {
+fn key_of_turn(collection: &RedisCollection, id: &DocId) -> (Vec<u8>, i32) {
     let (key, field) = collection.keys().id(id);
     ([&key[..], &field].concat(), 0)
 }

@@ -1,17 +1,20 @@
-//! The names of the keys in the cluster, and how postings and ids are grouped into keys. A group is one sorted set or
+//! The names of the keys in the cluster, and how postings and ids are grouped into keys. A group is one hash, or
 //! hash of some 48 entries, because the server stores small ones as compact lists.
 
 use hapax_core::{Banding, ContentHash, SignatureShape};
 use sha2::{Digest, Sha256};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, put_decimal};
 use super::protocol::Ref;
 use crate::types::DocId;
 
 /// The number of entries that a group should have.
 const GROUP: u64 = 48;
-/// The number of bits of a score, which distinguishes the keys of a group.
+/// The number of bits of a score, which distinguishes the keys of a group. Redis keeps a number of 24 bits in four bytes,
+/// and one of these bits is the sign.
 const SCORE_BITS: u32 = 24;
+/// The number of bytes of a digest of an id. Each of them is stored for each document.
+const FIELD_BYTES: usize = 12;
 
 /// The number before the first document. Postings of one band are in the order of their numbers as texts, so numbers
 /// have equally many digits.
@@ -27,12 +30,15 @@ pub(super) struct Keys {
     groups: u64,
 }
 
+/// The field of an id in its hash: the first bytes of a digest.
+pub(super) type IdField = [u8; FIELD_BYTES];
+
 /// A set of postings: the key of its group, and the score of the postings in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Posting {
     pub key: Vec<u8>,
     pub slot: u16,
-    pub score: u32,
+    pub score: i32,
 }
 
 impl Keys {
@@ -47,7 +53,10 @@ impl Keys {
     }
 
     pub(super) fn record(&self, at: Ref) -> Vec<u8> {
-        format!("{}:r{}", self.prefix, at.0).into_bytes()
+        let mut key = self.begun(24);
+        key.extend_from_slice(b":r");
+        put_decimal(&mut key, at.0);
+        key
     }
 
     /// Returns the counter of which servers take blocks of document numbers.
@@ -71,11 +80,16 @@ impl Keys {
         let all = move |kind: String| {
             (0..self.groups).map(move |group| format!("{}:{kind}{group:x}", self.prefix).into_bytes())
         };
-        kinds.flat_map(all)
+        kinds.flat_map(all).flat_map(|group| [Self::more(&group), group])
+    }
+
+    /// Returns the sorted set of a group of postings.
+    pub(super) fn more(group: &[u8]) -> Vec<u8> {
+        [group, b"+"].concat()
     }
 
     /// Returns the hash that has an id, and the field in it.
-    pub(super) fn id(&self, id: &DocId) -> (Vec<u8>, [u8; 16]) {
+    pub(super) fn id(&self, id: &DocId) -> (Vec<u8>, IdField) {
         let digest = Sha256::digest(id.as_str().as_bytes());
         let (group, field) = (u64::from_be_bytes(first(&digest[16..])), first(&digest));
         let (group, _) = self.group_and_score(group);
@@ -89,23 +103,46 @@ impl Keys {
         signature: &[u8],
         content: Option<ContentHash>,
     ) -> Vec<Posting> {
-        let bands = banding.keys(signature, shape).enumerate();
-        let bands = bands.map(|(band, key)| self.posting(&format!("b{band}"), key.0));
+        let bands = banding.keys(signature, shape).zip(0..).map(|(key, band)| self.posting(Some(band), key.0));
         // The first ones are read first, so equal contents are found however many documents share a band.
-        content.map(|content| self.posting("c", (content.0 >> 64) as u64)).into_iter().chain(bands).collect()
+        content.map(|content| self.posting(None, (content.0 >> 64) as u64)).into_iter().chain(bands).collect()
     }
 
-    fn posting(&self, kind: &str, key: u64) -> Posting {
+    /// Returns the posting of a band, or of a content.
+    fn posting(&self, band: Option<u64>, key: u64) -> Posting {
         let (group, score) = self.group_and_score(key);
-        let key = format!("{}:{kind}.{group:x}", self.prefix).into_bytes();
+        // A document has many keys. The formatter of texts would take several times as long.
+        let mut key = self.begun(32);
+        match band {
+            Some(band) => {
+                key.extend_from_slice(b":b");
+                put_decimal(&mut key, band);
+            }
+            None => key.extend_from_slice(b":c"),
+        }
+        key.push(b'.');
+        put_hex(&mut key, group);
         Posting { slot: Cluster::slot_of(&key), key, score }
     }
 
-    /// Divides all keys into groups of equal size, in their order. The score is the place in the group.
-    fn group_and_score(&self, key: u64) -> (u64, u32) {
-        let product = u128::from(key) * u128::from(self.groups);
-        ((product >> u64::BITS) as u64, (product as u64 >> (u64::BITS - SCORE_BITS)) as u32)
+    /// Returns the prefix, with room for `more` bytes.
+    fn begun(&self, more: usize) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.prefix.len() + more);
+        key.extend_from_slice(self.prefix.as_bytes());
+        key
     }
+
+    /// Divides all keys into groups of equal size, in their order. The score is the place in the group; 0 is its middle.
+    fn group_and_score(&self, key: u64) -> (u64, i32) {
+        let product = u128::from(key) * u128::from(self.groups);
+        let place = (product as u64 >> (u64::BITS - SCORE_BITS)) as i32;
+        ((product >> u64::BITS) as u64, place - (1 << (SCORE_BITS - 1)))
+    }
+}
+
+fn put_hex(key: &mut Vec<u8>, number: u64) {
+    let digits = number.checked_ilog2().map_or(1, |log| log / 4 + 1);
+    key.extend((0..digits).rev().map(|place| b"0123456789abcdef"[(number >> (4 * place) & 0xF) as usize]));
 }
 
 fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
@@ -120,25 +157,37 @@ mod tests {
     fn all_keys_of_a_document_can_be_enumerated() {
         let keys = Keys::new("hapax", 7, 48 * 9);
         let groups: Vec<_> = keys.all_groups(3).collect();
-        assert_eq!(groups.len(), 5 * 9);
+        assert_eq!(groups.len(), 2 * 5 * 9);
         for number in 0..100_u64 {
             let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let id = keys.id(&DocId::new(number.to_string()).unwrap()).0;
-            let postings = ["b0", "b1", "b2", "c"].map(|kind| keys.posting(kind, key).key);
+            let postings = [Some(0), Some(1), Some(2), None].map(|band| keys.posting(band, key).key);
             assert!(postings.into_iter().chain([id]).all(|key| groups.contains(&key)), "{number}");
         }
         assert_eq!(keys.records(2).collect::<Vec<_>>(), [b"hapax:7:r1000000001", b"hapax:7:r1000000002"]);
     }
 
     #[test]
+    fn numbers_are_written_as_the_formatter_writes_them() {
+        for number in [0, 1, 9, 10, 15, 16, 99, 100, 255, 256, 1_000_000_007, u64::MAX] {
+            let written = |put: fn(&mut Vec<u8>, u64)| {
+                let mut key = Vec::new();
+                put(&mut key, number);
+                String::from_utf8(key).unwrap()
+            };
+            assert_eq!((written(put_decimal), written(put_hex)), (number.to_string(), format!("{number:x}")));
+        }
+    }
+
+    #[test]
     fn group_and_score_are_successive_parts_of_a_key() {
         let keys = Keys::new("hapax", 7, 48 * 256);
-        let posting = keys.posting("b3", 0xAB12_3456_789A_BCDE);
-        assert_eq!((&posting.key[..], posting.score), (&b"hapax:7:b3.ab"[..], 0x12_3456));
-        let alone = Keys::new("hapax", 7, 0).posting("b3", 0xAB12_3456_789A_BCDE);
-        assert_eq!((&alone.key[..], alone.score), (&b"hapax:7:b3.0"[..], 0xAB_1234));
+        let posting = keys.posting(Some(3), 0xAB12_3456_789A_BCDE);
+        assert_eq!((&posting.key[..], posting.score), (&b"hapax:7:b3.ab"[..], 0x12_3456 - 0x80_0000));
+        let alone = Keys::new("hapax", 7, 0).posting(Some(3), 0xAB12_3456_789A_BCDE);
+        assert_eq!((&alone.key[..], alone.score), (&b"hapax:7:b3.0"[..], 0xAB_1234 - 0x80_0000));
         let third = Keys::new("hapax", 7, 48 * 3);
-        assert_eq!(third.group_and_score(u64::MAX), (2, 0xFF_FFFF));
-        assert_eq!(third.group_and_score(u64::MAX / 3 + 1), (1, 0));
+        assert_eq!(third.group_and_score(u64::MAX), (2, 0x7F_FFFF));
+        assert_eq!(third.group_and_score(u64::MAX / 3 + 1), (1, -0x80_0000));
     }
 }

@@ -2,7 +2,8 @@
 //! cluster, and `protocol/` decides which of several similar documents is stored. Experimental: see docs/redis.md.
 //!
 //! - `protocol` says which commands to send, and is checked by a model.
-//! - `wire` writes these commands for Redis, with the keys of `keys` and the records of `record`. `drive` sends them.
+//! - `wire` writes these commands for Redis, with the keys of `keys`, the records of `record` and the postings of
+//!   `postings`. `drive` sends them.
 //! - `cluster` is the client of the cluster.
 //! - `catalogue` is the list of the collections, and `entry` is the part of it that one collection follows. `dropping`
 //!   removes the data of collections that were dropped.
@@ -28,6 +29,7 @@ mod keys;
 mod line_order;
 mod pages;
 mod permissions;
+mod postings;
 mod protocol;
 mod record;
 mod size;

@@ -11,9 +11,9 @@ use super::protocol::{Body, Ref};
 use crate::types::{Capture, DocId, Document, Metadata, Seq, TimestampMs, VerdictKind};
 use crate::verdicts::Terms;
 
-/// The number of the layout of these bytes.
-const LAYOUT: u8 = 1;
-/// Bits of the byte that says which parts follow.
+/// The number of the layout of these bytes, in the high bits of the first one.
+const LAYOUT: u8 = 0x20;
+/// The low bits of the first byte. They say which parts follow.
 const HAS_CONTENT: u8 = 1;
 const HAS_SHINGLES: u8 = 2;
 const HAS_METADATA: u8 = 4;
@@ -207,13 +207,13 @@ impl Stored {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64 + self.signature.len() + self.id.as_str().len());
         let flag = |is_there: bool, bit: u8| if is_there { bit } else { 0 };
-        bytes.push(LAYOUT);
         bytes.push(
-            flag(self.content.is_some(), HAS_CONTENT)
+            LAYOUT
+                | flag(self.content.is_some(), HAS_CONTENT)
                 | flag(self.shingles.is_some(), HAS_SHINGLES)
                 | flag(self.metadata.is_some(), HAS_METADATA),
         );
-        bytes.extend(self.first_seen.0.to_le_bytes());
+        put(&mut bytes, self.first_seen.0 as u64);
         put_bytes(&mut bytes, &self.signature);
         put_bytes(&mut bytes, self.id.as_str().as_bytes());
         bytes.extend(self.content.iter().flat_map(|content| content.0.to_be_bytes()));
@@ -229,11 +229,12 @@ impl Stored {
     /// Reads the bytes that follow the head. `None` if they are not a record of this layout.
     pub(super) fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = Rest(bytes);
-        let [layout, flags] = rest.take::<2>()?;
-        if layout != LAYOUT {
+        let [first] = rest.take::<1>()?;
+        let flags = first ^ LAYOUT;
+        if flags > HAS_CONTENT | HAS_SHINGLES | HAS_METADATA {
             return None;
         }
-        let first_seen = TimestampMs(i64::from_le_bytes(rest.take()?));
+        let first_seen = TimestampMs(rest.number()? as i64);
         let signature = rest.bytes()?.to_vec();
         let id = DocId::new(rest.text()?).ok()?;
         let has = |bit: u8| flags & bit != 0;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 
-/// From this mean number of postings in a group on, the largest groups have more than 128 (`zset-max-listpack-entries`).
-/// A sorted set with more takes several times as much memory for each posting.
-const POSTINGS_MANY: f64 = 96.0;
+/// From this mean number of postings in a group on, the largest groups nearly have 512 (`hash-max-listpack-entries`). A
+/// hash with more takes several times as much memory for each posting.
+const POSTINGS_MANY: f64 = 400.0;
 
 /// The size of one collection.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Size {
                 collection = %name,
                 postings_per_group,
                 "the collection has far more documents than the redis.documents_expected with which it was created; if \
-                 it grows further, each posting will take several times the memory; set zset-max-listpack-entries of \
+                 it grows further, each posting will take several times the memory; set hash-max-listpack-entries of \
                  all nodes to four times postings_per_group, or create another collection with a higher \
                  redis.documents_expected"
             );

@@ -1,5 +1,6 @@
 //! The commands of the protocol as Redis commands, and the replies of Redis as answers of the protocol.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use hapax_core::SignatureShape;
@@ -7,7 +8,8 @@ use redis::Value;
 
 use super::cluster::{Call, Cluster, Packed, Request, Response, Script};
 use super::failure::Failure;
-use super::keys::{Keys, Posting};
+use super::keys::{IdField, Keys, Posting};
+use super::postings::{self, Field, More};
 use super::protocol::{Answer, Band, Bounds, Command, Found, Head, Ref, Reply, State, Step, Token};
 use super::record::{FirstVerdict, Judged, Stored};
 use crate::verdicts::Terms;
@@ -80,14 +82,18 @@ redis.call('HDEL', KEYS[1], ARGV[1])
 return 1",
     )
 });
-/// Writes a posting that may exist, so that replicas get a write in any case.
-static POST_AGAIN: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua
-redis.call('ZREM', KEYS[1], ARGV[2])
-return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])",
-    )
-});
+
+/// What is left to do for a step on a band that other documents share.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rest {
+    /// The posting must be written beside others.
+    Share { band: Band, at: Ref, again: bool },
+    /// The sorted set must be read. If `post` has the own posting, it is written there first; if it may exist (`true`), it
+    /// is removed before.
+    More { band: Band, post: Option<(Ref, bool)> },
+    /// The posting must be removed from the sorted set, too.
+    Remove { band: Band, at: Ref },
+}
 
 /// The document of a machine in terms of keys.
 #[derive(Clone)]
@@ -95,7 +101,7 @@ pub(super) struct Wire {
     pub keys: Keys,
     pub postings: Vec<Posting>,
     /// The hash and the field of the id, if the document has one.
-    pub id: Option<(Vec<u8>, [u8; 16])>,
+    pub id: Option<(Vec<u8>, IdField)>,
     /// By what other documents are compared.
     pub terms: Terms,
     pub shape: SignatureShape,
@@ -116,41 +122,16 @@ impl Wire {
         Bounds { bands: self.bands(), candidates_max: self.candidates_max }
     }
 
-    /// Returns the request for the newest postings of a band that has more than are read, and for their number.
-    pub(super) fn rest_of_band(&self, band: Band) -> Request {
-        let posting = self.posting(band);
-        let calls = vec![range(posting, true, self.postings_max / 2), count(posting)];
-        Request { slot: posting.slot, calls, waits: false }
-    }
-
-    /// Replaces the newer half of `found`, which has too many postings, with the newest ones. Returns how many postings
-    /// are left unread.
-    pub(super) fn with_newest(&self, found: &mut Vec<Ref>, response: Response) -> Result<u64, Failure> {
-        let mut values = response.values.into_iter();
-        found.truncate(self.postings_max - self.postings_max / 2);
-        found.extend(refs(values.next().unwrap_or(Value::Nil))?);
-        match values.next() {
-            Some(Value::Int(count)) => Ok((count as u64).saturating_sub(self.postings_max as u64)),
-            _ => Err(strange("a count that is no number")),
-        }
-    }
-
-    /// Returns the request for a step.
-    pub(super) fn request(&self, step: &Step<Judged>) -> Request {
+    /// Returns the request for a step. `shared`: bands in which other postings were found before.
+    pub(super) fn request(&self, step: &Step<Judged>, shared: &BTreeSet<Band>) -> Request {
         let waits = step.waits && self.acks > 0;
         let (slot, calls) = match &step.command {
-            Command::Probe { band } => {
-                let posting = self.posting(*band);
-                (posting.slot, vec![self.read(posting)])
+            Command::Probe { band } => self.on_posting(*band, postings::read),
+            Command::Post { band, at, again } if *again || shared.contains(band) => {
+                self.on_posting(*band, |posting| postings::share(posting, *at))
             }
-            Command::Post { band, at, again } => {
-                let posting = self.posting(*band);
-                (posting.slot, vec![post(posting, *at, *again), self.read(posting)])
-            }
-            Command::Unpost { band, at } => {
-                let Posting { key, slot, .. } = self.posting(*band);
-                (*slot, vec![Call::plain(Packed::new("ZREM", 2, key.len()).arg(key).number(at.0))])
-            }
+            Command::Post { band, at, .. } => self.on_posting(*band, |posting| postings::post_alone(posting, *at)),
+            Command::Unpost { band, at } => self.on_posting(*band, |posting| postings::leave(posting, *at)),
             other => {
                 let (key, call) = self.request_of_one(other);
                 (Cluster::slot_of(&key), vec![call])
@@ -211,14 +192,92 @@ impl Wire {
         &self.postings[usize::from(band.0)]
     }
 
-    fn read(&self, posting: &Posting) -> Call {
-        range(posting, false, self.postings_max + 1)
+    fn on_posting(&self, band: Band, call: impl FnOnce(&Posting) -> Call) -> (u16, Vec<Call>) {
+        let posting = self.posting(band);
+        (posting.slot, vec![call(posting)])
     }
 
-    /// Returns the answer to a step.
-    pub(super) fn answer(&self, step: &Step<Judged>, response: Response) -> Result<Answer<Judged>, Failure> {
+    /// Returns the request for the rest of a step on a band.
+    pub(super) fn request_of_rest(&self, rest: Rest) -> Request {
+        let waits = |writes: bool| writes && self.acks > 0;
+        match rest {
+            Rest::Share { band, at, .. } => {
+                let (slot, calls) = self.on_posting(band, |posting| postings::share(posting, at));
+                Request { slot, calls, waits: waits(true) }
+            }
+            Rest::More { band, post } => {
+                let more = More::of(self.posting(band));
+                let newest = self.postings_max / 2;
+                let mut calls: Vec<_> = post.iter().map(|(at, again)| more.post(*at, *again)).collect();
+                calls.extend([more.read(false, self.postings_max - newest), more.read(true, newest), more.count()]);
+                more.request(calls, waits(post.is_some()))
+            }
+            Rest::Remove { band, at } => {
+                let more = More::of(self.posting(band));
+                more.request(vec![more.remove(at)], false)
+            }
+        }
+    }
+
+    /// Adds the response to the rest of a step to its answer. Returns what is left to do even then, and how many postings
+    /// of the sorted set are not read because there are too many.
+    pub(super) fn add_rest(
+        &self,
+        rest: Rest,
+        response: Response,
+        answer: &mut Answer<Judged>,
+    ) -> Result<(Option<Rest>, u64), Failure> {
+        let Response { mut values, acknowledged } = response;
+        let is_acknowledged = acknowledged.is_none_or(|replicas| replicas >= self.acks);
+        match rest {
+            Rest::Share { band, at, again } => {
+                let field = Field::of(values.pop().unwrap_or(Value::Nil))?;
+                answer.replicated = is_acknowledged;
+                let (found, rest) = shared(field, band, (at, again));
+                answer.reply = Reply::Postings(found);
+                Ok((rest, 0))
+            }
+            Rest::More { post, .. } => {
+                let count = values.pop();
+                let (newest, oldest) = (values.pop().unwrap_or(Value::Nil), values.pop().unwrap_or(Value::Nil));
+                if post.is_some() {
+                    let has_written = matches!(values.pop(), Some(Value::Int(1)));
+                    answer.replicated &= has_written && is_acknowledged;
+                }
+                let mut read = [postings::refs(oldest)?, postings::refs(newest)?].concat();
+                read.sort_unstable();
+                read.dedup();
+                let Some(Value::Int(count)) = count else { return Err(strange("a count that is no number")) };
+                let unread = (count as u64).saturating_sub(read.len() as u64);
+                let Reply::Postings(found) = &mut answer.reply else { unreachable!("a step on a band has postings") };
+                found.append(&mut read);
+                Ok((None, unread))
+            }
+            Rest::Remove { .. } => Ok((None, 0)),
+        }
+    }
+
+    /// Leaves only the oldest and the newest postings of a band if there are more than are read. Returns how many were
+    /// removed.
+    pub(super) fn bound(&self, found: &mut Vec<Ref>) -> u64 {
+        let more = found.len().saturating_sub(self.postings_max);
+        if more > 0 {
+            found.sort_unstable();
+            let oldest = self.postings_max - self.postings_max / 2;
+            found.drain(oldest..oldest + more);
+        }
+        more as u64
+    }
+
+    /// Returns the answer to a step, and what is left to do before it is whole.
+    pub(super) fn answer(
+        &self,
+        step: &Step<Judged>,
+        response: Response,
+    ) -> Result<(Answer<Judged>, Option<Rest>), Failure> {
         let Response { mut values, acknowledged } = response;
         let last = values.pop().unwrap_or(Value::Nil);
+        let mut rest = None;
         let (reply, changed) = match &step.command {
             Command::Create { head, .. } => {
                 // The request may have been sent twice, so the record may be its own.
@@ -233,20 +292,36 @@ impl Wire {
                 other => (Reply::Swapped(Err(head_of(&bytes(other)?)?)), false),
             },
             Command::Read { .. } => (Reply::Record(self.record(last)?), false),
-            Command::Remove { .. } | Command::Unpost { .. } => (Reply::Removed, true),
+            Command::Remove { .. } => (Reply::Removed, true),
+            Command::Unpost { band, at } => {
+                rest = matches!(last, Value::Int(1)).then_some(Rest::Remove { band: *band, at: *at });
+                (Reply::Removed, true)
+            }
             Command::Claim { .. } => match last {
                 Value::Int(_) => (Reply::Claimed(Ok(())), true),
                 other => (Reply::Claimed(Err(number(&bytes(other)?)?)), false),
             },
             Command::Holder => (Reply::Holder(number(&bytes(last)?)?), false),
-            Command::Probe { .. } => (Reply::Postings(refs(last)?), false),
-            Command::Post { .. } => {
-                let added = matches!(values.first(), Some(Value::Int(1)));
-                (Reply::Postings(refs(last)?), added)
+            Command::Probe { band } => {
+                let Field { refs, has_more } = Field::of(last)?;
+                rest = has_more.then_some(Rest::More { band: *band, post: None });
+                (Reply::Postings(refs), false)
             }
+            Command::Post { band, at, again } => match last {
+                Value::Int(1) => (Reply::Postings(vec![*at]), true),
+                Value::Int(_) => {
+                    rest = Some(Rest::Share { band: *band, at: *at, again: *again });
+                    (Reply::Postings(Vec::new()), false)
+                }
+                other => {
+                    let (found, more) = shared(Field::of(other)?, *band, (*at, *again));
+                    rest = more;
+                    (Reply::Postings(found), true)
+                }
+            },
         };
         let replicated = changed && acknowledged.is_none_or(|replicas| replicas >= self.acks);
-        Ok(Answer { reply, replicated })
+        Ok((Answer { reply, replicated }, rest))
     }
 
     fn record(&self, value: Value) -> Result<Option<Found<Judged>>, Failure> {
@@ -270,27 +345,13 @@ impl Wire {
     }
 }
 
-/// Reads the oldest or the newest postings.
-pub(super) fn range(Posting { key, score, .. }: &Posting, newest: bool, limit: usize) -> Call {
-    let score = u64::from(*score);
-    let range = Packed::new("ZRANGE", 7 + usize::from(newest), key.len()).arg(key).number(score).number(score);
-    let range = range.arg(b"BYSCORE");
-    let range = if newest { range.arg(b"REV") } else { range };
-    Call::plain(range.arg(b"LIMIT").number(0).number(limit as u64))
-}
-
-/// Counts postings.
-pub(super) fn count(Posting { key, score, .. }: &Posting) -> Call {
-    let score = u64::from(*score);
-    Call::plain(Packed::new("ZCOUNT", 3, key.len()).arg(key).number(score).number(score))
-}
-
-fn post(Posting { key, score, .. }: &Posting, at: Ref, again: bool) -> Call {
-    if again {
-        let [score, at] = [u64::from(*score), at.0].map(|number| number.to_string());
-        return Call::script_on(&POST_AGAIN, key, &[score.as_bytes(), at.as_bytes()]);
-    }
-    Call::plain(Packed::new("ZADD", 3, key.len()).arg(key).number(u64::from(*score)).number(at.0))
+/// Returns the postings of a field after the own one was added, and what is left to do. The own one is in the field, or
+/// belongs into the sorted set.
+fn shared(field: Field, band: Band, (at, again): (Ref, bool)) -> (Vec<Ref>, Option<Rest>) {
+    let is_inside = field.refs.contains(&at);
+    let rest = Rest::More { band, post: (!is_inside).then_some((at, again)) };
+    let has_rest = field.has_more || !is_inside;
+    (field.refs, has_rest.then_some(rest))
 }
 
 fn scripted(script: &'static Script, key: Vec<u8>, arguments: &[&[u8]]) -> (Vec<u8>, Call) {
@@ -345,13 +406,6 @@ fn number(bytes: &[u8]) -> Result<Option<Ref>, Failure> {
     }
     let number = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
     number.map(|number| Some(Ref(number))).ok_or_else(|| strange("a document number that is not a number"))
-}
-
-/// Reads postings.
-pub(super) fn refs(value: Value) -> Result<Vec<Ref>, Failure> {
-    let Value::Array(values) = value else { return Err(strange("postings that are not a list")) };
-    let numbers = values.into_iter().map(|value| number(&bytes(value)?));
-    numbers.filter_map(Result::transpose).collect()
 }
 
 fn strange(what: &str) -> Failure {

@@ -713,8 +713,8 @@ metrics_table! {
         "The log names the node, the setting and the remedy.";
     REDIS_POSTINGS_PER_GROUP = "hapax_redis_postings_per_group", Kind::Gauge, None, [label::COLLECTION],
         "Documents of the collection, divided by the number of groups of each band: the mean number of postings in a \
-         sorted set.",
-        "If it nears 96, see [the runbook](runbook.md#hapaxredisgroupslarge). If it stays below 10 after all documents \
+         hash.",
+        "If it nears 400, see [the runbook](runbook.md#hapaxredisgroupslarge). If it stays below 10 after all documents \
          are stored, each document takes several times the memory: next time, create the collection with a lower \
          `redis.documents_expected`.";
     REDIS_CONFLICTS = "hapax_redis_conflicts_total", Kind::Counter, None, [label::KIND],

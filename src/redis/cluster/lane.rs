@@ -50,9 +50,8 @@ impl Lane {
     /// Starts a lane. It ends when it is dropped. `waits` says whether each pipeline ends with a `WAIT`.
     pub(super) fn start(dial: Arc<Dial>, waits: bool) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-        let in_flight = Arc::new(Semaphore::new(if waits { 1 } else { PIPELINES_MAX }));
         let line = Line { dial, waits, connection: Mutex::new((0, None)) };
-        tokio::spawn(serve(queue, Arc::new(line), in_flight));
+        tokio::spawn(serve(queue, Arc::new(line)));
         Self { jobs }
     }
 
@@ -64,7 +63,8 @@ impl Lane {
     }
 }
 
-async fn serve(mut queue: mpsc::Receiver<Job>, line: Arc<Line>, in_flight: Arc<Semaphore>) {
+async fn serve(mut queue: mpsc::Receiver<Job>, line: Arc<Line>) {
+    let in_flight = Arc::new(Semaphore::new(PIPELINES_MAX));
     while let Some(first) = queue.recv().await {
         let permit = in_flight.clone().acquire_owned().await.expect("the semaphore is never closed");
         let connected = line.connected().await;
@@ -80,6 +80,7 @@ async fn serve(mut queue: mpsc::Receiver<Job>, line: Arc<Line>, in_flight: Arc<S
         }
         match connected {
             Err(error) => batch.refuse(&error),
+            Ok((number, connection)) if line.waits => line.send(number, connection, batch).await,
             Ok((number, connection)) => {
                 let line = line.clone();
                 tokio::spawn(async move {

@@ -28,6 +28,6 @@ mod topology;
 pub(crate) use address::NodeAddress;
 pub(crate) use config::ClusterConfig;
 pub(crate) use error::ClusterError;
-pub(crate) use packed::Packed;
+pub(crate) use packed::{Packed, put_decimal};
 pub(crate) use request::{Call, Request, Response, Script};
 pub(crate) use run::Cluster;

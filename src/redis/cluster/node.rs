@@ -14,8 +14,8 @@ use super::lane::{Lane, Reply};
 use super::request::Asks;
 
 /// Connections for requests that wait for replicas. They are more, because a `WAIT` stops all commands behind it.
-const WAITING_LANES: usize = 4;
-const PLAIN_LANES: usize = 2;
+const WAITING_LANES: usize = 2;
+const PLAIN_LANES: usize = 1;
 
 /// A node of the cluster. Its lanes connect when they are first used.
 #[derive(Debug)]

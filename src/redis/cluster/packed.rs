@@ -21,12 +21,19 @@ impl Packed {
         self
     }
 
-    pub(crate) fn number(mut self, number: u64) -> Self {
+    pub(crate) fn number(self, number: u64) -> Self {
         let mut digits = [0; DIGITS_MAX];
-        let digits = decimal(number, &mut digits);
-        self.line(b'$', digits.len() as u64);
-        self.0.extend_from_slice(digits);
-        self.0.extend_from_slice(b"\r\n");
+        self.arg(decimal(number, &mut digits))
+    }
+
+    pub(crate) fn signed(mut self, number: i32) -> Self {
+        let mut digits = [0; DIGITS_MAX];
+        let digits = decimal(number.unsigned_abs().into(), &mut digits);
+        let sign = if number < 0 { &b"-"[..] } else { b"" };
+        self.line(b'$', (sign.len() + digits.len()) as u64);
+        for part in [sign, digits, b"\r\n"] {
+            self.0.extend_from_slice(part);
+        }
         self
     }
 
@@ -41,9 +48,8 @@ impl Packed {
     }
 
     fn line(&mut self, kind: u8, number: u64) {
-        let mut digits = [0; DIGITS_MAX];
         self.0.push(kind);
-        self.0.extend_from_slice(decimal(number, &mut digits));
+        put_decimal(&mut self.0, number);
         self.0.extend_from_slice(b"\r\n");
     }
 }
@@ -52,6 +58,11 @@ impl From<Cmd> for Packed {
     fn from(cmd: Cmd) -> Self {
         Self(cmd.get_packed_command())
     }
+}
+
+/// Appends the decimal digits of a number.
+pub(crate) fn put_decimal(bytes: &mut Vec<u8>, number: u64) {
+    bytes.extend_from_slice(decimal(number, &mut [0; DIGITS_MAX]));
 }
 
 /// The digits of the largest number.
@@ -75,11 +86,12 @@ mod tests {
 
     #[test]
     fn commands_are_written_as_the_library_writes_them() {
-        for number in [0, 9, 10, 1_000_000_007, u64::MAX] {
+        for number in [0, 9, 10, 1_000_000_007, 1 << 31, u64::MAX] {
             for text in [&b""[..], b"\r\n", &[0; 300]] {
                 let mut cmd = redis::cmd("ZADD");
-                cmd.arg(text).arg(number).arg("a");
-                let packed = Packed::new("ZADD", 3, 0).arg(text).number(number).arg(b"a");
+                let signed = (number as i32).wrapping_sub(8);
+                cmd.arg(text).arg(number).arg(signed);
+                let packed = Packed::new("ZADD", 3, 0).arg(text).number(number).signed(signed);
                 assert_eq!(packed.bytes(), cmd.get_packed_command());
                 assert_eq!(packed.name(), "ZADD");
             }

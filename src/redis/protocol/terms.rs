@@ -82,8 +82,8 @@ pub(crate) enum Command<B> {
     Holder,
     /// Reads the postings of a band.
     Probe { band: Band },
-    /// Writes a posting, and then reads the postings of the band. These are two commands on one connection. `again`: the
-    /// posting may exist, so it is removed first, because a write that changes nothing reaches no replica.
+    /// Writes a posting, and then reads the postings of the band; see `postings.rs`. `again`: the posting may exist, so it
+    /// is written in any case, because a write that changes nothing reaches no replica.
     Post { band: Band, at: Ref, again: bool },
     /// Removes a posting.
     Unpost { band: Band, at: Ref },

@@ -19,8 +19,8 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         alert: "HapaxRedisGroupsLarge",
-        fires: &[("hapax_redis_postings_per_group{collection='default'}", "90+1x40")],
-        quiet: &[("hapax_redis_postings_per_group{collection='default'}", "96x40")],
+        fires: &[("hapax_redis_postings_per_group{collection='default'}", "390+1x40")],
+        quiet: &[("hapax_redis_postings_per_group{collection='default'}", "400x40")],
         at: "30m",
     },
     Case { alert: "HapaxDown", fires: &[("up{job='hapax'}", "0x10")], quiet: &[("up{job='hapax'}", "1x10")], at: "5m" },

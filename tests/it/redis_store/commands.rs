@@ -11,10 +11,12 @@ pub enum CommandKind {
     Claim,
     /// Reads the postings of a band.
     Probe,
-    /// Writes a posting.
+    /// Writes a posting, if it is the only one.
     Post,
-    /// Writes a posting that may exist.
-    PostAgain,
+    /// Writes a posting beside others, or again.
+    Share,
+    /// Writes, reads or removes postings in a sorted set.
+    More,
     /// Reads a record.
     Read,
     /// Changes a pending record, so that its server must read again.
@@ -51,8 +53,8 @@ pub enum CommandKind {
 use CommandKind::*;
 
 /// The commands of which inserts, deletes and checks consist.
-pub const OF_DOCUMENTS: [CommandKind; 19] = [
-    Reserve, Create, Claim, Probe, Post, PostAgain, Read, Wound, Confirm, Keep, Wait, Seal, Abort, Unpost, Release,
+pub const OF_DOCUMENTS: [CommandKind; 20] = [
+    Reserve, Create, Claim, Probe, Post, Share, More, Read, Wound, Confirm, Keep, Wait, Seal, Abort, Unpost, Release,
     Remove, Holder, Delete, Count,
 ];
 
@@ -67,9 +69,9 @@ impl CommandKind {
             (b"SET", b'r') => Create,
             (b"GET", b'r') => Read,
             (b"HGET", b'i') => Holder,
-            (b"ZRANGE", b'b' | b'c') => Probe,
-            (b"ZADD", b'b' | b'c') => Post,
-            (b"ZREM", b'b' | b'c') => Unpost,
+            (b"HGET", b'b' | b'c') => Probe,
+            (b"HSETNX", b'b' | b'c') => Post,
+            (b"ZADD" | b"ZRANGE" | b"ZCOUNT" | b"ZREM", b'b' | b'c') => More,
             (b"WAIT", _) => Wait,
             (b"CLUSTER", _) if second.eq_ignore_ascii_case(b"SLOTS") => Slots,
             (b"EVALSHA", _) => words.get(3).map_or(Other, |key| of_script(part(key), &words[4..])),
@@ -95,7 +97,8 @@ fn of_script(part: u8, args: &[&[u8]]) -> CommandKind {
         (b'd', 1) => Count,
         (b'i', 2) => Release,
         (b'i', 3) => Claim,
-        (b'b' | b'c', 2) => PostAgain,
+        (b'b' | b'c', 3) => Share,
+        (b'b' | b'c', 2) => Unpost,
         _ => Other,
     }
 }

@@ -2,7 +2,8 @@
 //! Several servers, which share a cluster, store at most one of several similar documents (`one_winner`), also if servers
 //! are killed (`kills`, `leases`), or a node of the cluster fails (`failover`) or is full (`full_node`). Operations need
 //! few round trips (`round_trips`). A server does not start on a cluster that is not fit (`refusals`). Changed settings and
-//! drops reach all servers (`changes`, `drops`).
+//! drops reach all servers (`changes`, `drops`). Documents that share bands are found in the order of their
+//! numbers (`postings`).
 //!
 //! `proxy` is a proxy between a server and a cluster, which sees each command.
 //!
@@ -27,6 +28,7 @@ mod nodes;
 mod notes;
 mod one_winner;
 mod operations;
+mod postings;
 mod proxy;
 mod refusals;
 mod resp;

@@ -138,9 +138,9 @@ fn servers_that_would_not_understand_each_other_are_refused() {
     let bands = format!("{shingles} = \"word4\"\nbands = 20\nrows = 5");
     start_with(&with(&bands), dir.path(), "bands").ready().terminate();
 
-    set_key(&cluster, "shingles:format", "2");
+    set_key(&cluster, "shingles:format", "1");
     let said = refused(&with(&format!("{shingles} = \"word4\"")), dir.path());
-    assert_says(&said, &["shingles", "redis.prefix", "format \"2\"", "set another redis.prefix"]);
+    assert_says(&said, &["shingles", "redis.prefix", "format \"1\"", "set another redis.prefix"]);
 }
 
 /// Makes a user on all nodes.

@@ -99,12 +99,12 @@ impl Counted<'_> {
 
     fn inserts(&self) {
         let first = [(Create, 1), (Claim, 1), (Wait, 1), (Probe, self.postings)];
-        // Each posting is written, and its band is read again. Each primary that has some of the bands waits once.
+        // Each primary that has some of the bands waits once.
         let (claimed, posts) = (1, PRIMARIES);
         let all = [
             (Create, 1),
             (Claim, 1),
-            (Probe, 2 * self.postings),
+            (Probe, self.postings),
             (Post, self.postings),
             (Keep, 1),
             (Wait, claimed + posts + 1),
@@ -114,7 +114,7 @@ impl Counted<'_> {
             let answer = self.insert(&format!("unique-{number}"), &text("stored", number, 0));
             (json!([answer["outcome"], answer["candidates"]]), json!(["inserted", 0]))
         });
-        let with_read = [&all[..], &[(Read, 1)]].concat();
+        let with_read = [&all[..], &[(Read, 1), (Share, self.postings)]].concat();
         for number in 0..TIMES {
             self.insert(&format!("near-{number}"), &text("near", number, 0));
         }
