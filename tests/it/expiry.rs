@@ -17,6 +17,7 @@ use crate::support::client::{Client, words};
 use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 use crate::support::server::Server;
+use crate::support::until::until_within;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
@@ -324,11 +325,7 @@ fn a_server_expires_counts_and_reuses_across_kills() {
         client.post(&format!("{path}/batch"), &json!({"op": "insert", "documents": documents})).ok();
     };
     let empty = |client: &Client| {
-        let since = Instant::now();
-        while client.get(path).ok()["documents"] != 0 {
-            assert!(since.elapsed() < PATIENCE);
-            std::thread::sleep(POLL);
-        }
+        until_within(PATIENCE, "the collection is empty", || client.get(path).ok()["documents"] == 0);
     };
     fill(&client, 0);
     let signatures = || metric(&client, names::INDEX_BYTES, &format!("{OF},part=\"signatures\""));
@@ -340,11 +337,7 @@ fn a_server_expires_counts_and_reuses_across_kills() {
     }
     empty(&client);
     // Documents are counted as expired a little after they are gone.
-    let since = Instant::now();
-    while metric(&client, names::EXPIRED_DOCUMENTS, OF) != 500.0 {
-        assert!(since.elapsed() < PATIENCE);
-        std::thread::sleep(POLL);
-    }
+    until_within(PATIENCE, "500 documents have expired", || metric(&client, names::EXPIRED_DOCUMENTS, OF) == 500.0);
     assert!(metric(&client, names::INDEX_BYTES, &format!("{OF},part=\"seen_times\"")) >= 4.0 * 500.0);
     fill(&client, 1000);
     assert_eq!(signatures(), full, "slots are used again");

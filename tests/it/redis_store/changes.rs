@@ -2,7 +2,7 @@
 //! on a node that has room, and stay as they are on a full one.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,20 +11,11 @@ use super::start;
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
+use crate::support::until::until_within;
 
 const DEFAULT: &str = "/v1/collections/default";
 /// A change must hold on all servers after this time.
 const SEEN_MAX: Duration = Duration::from_secs(2);
-
-/// Asks until the answer is the expected one. Fails if this takes longer than `most`.
-pub fn until(what: &str, most: Duration, mut is_so: impl FnMut() -> bool) -> Duration {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < most, "{what}: not within {most:?}");
-        thread::sleep(Duration::from_millis(20));
-    }
-    begun.elapsed()
-}
 
 #[test]
 fn changed_settings_hold_on_all_servers_within_two_seconds() {
@@ -40,7 +31,9 @@ fn changed_settings_hold_on_all_servers_within_two_seconds() {
     let changed = first.json("PATCH", DEFAULT, &json!({"threshold": 0.99})).ok();
     assert_eq!((&changed["threshold"], &changed["banding"]), (&json!(0.99), &before["banding"]));
     assert_eq!(first.post(CHECK, &near).ok()["verdict"], "unique");
-    let needed = until("the other server", SEEN_MAX, || second.get(DEFAULT).ok()["threshold"] == json!(0.99));
+    let needed = until_within(SEEN_MAX, "the other server has the new threshold", || {
+        second.get(DEFAULT).ok()["threshold"] == json!(0.99)
+    });
     println!("changes: the other server has the new threshold after {needed:?}");
     assert_eq!(second.post(CHECK, &near).ok()["verdict"], "unique");
     // Its insertions have the new threshold, too, and the first verdict of a document stays.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::changes::until;
 use super::nodes::Node;
 use super::{settings, start_with};
 use crate::support::client::{Client, documents, words};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
+use crate::support::until::until_within;
 
 const SEEN_MAX: Duration = Duration::from_secs(2);
 /// The data is removed after ten seconds, unless the machine is busy.
@@ -51,7 +51,9 @@ fn dropped_data_is_removed(kind: Kind) {
     drop(&at_first, "d").ok();
     first.kill();
     for name in ["c", "d"] {
-        let needed = until("the drop", SEEN_MAX, || at_second.get(&path(name)).status == 404);
+        let needed = until_within(SEEN_MAX, "the other server has forgotten the collection", || {
+            at_second.get(&path(name)).status == 404
+        });
         println!("drops: the other server has forgotten `{name}` after {needed:?}");
     }
     // A collection of the same name has nothing to do with it.
@@ -60,11 +62,11 @@ fn dropped_data_is_removed(kind: Kind) {
     assert_eq!(at_second.post(&documents("c"), &document).ok()["verdict"], "unique");
 
     let is_old = |key: &String| filled.contains(key) && !before.contains(key);
-    let needed = until("the removal", REMOVED_MAX, || !keys(&cluster).iter().any(is_old));
+    let needed = until_within(REMOVED_MAX, "the keys are removed", || !keys(&cluster).iter().any(is_old));
     println!("drops: {} keys were removed after {needed:?}", filled.len() - before.len());
     assert_eq!(at_second.post(&documents("c"), &document).ok()["outcome"], "unchanged");
     drop(&at_second, "c").ok();
-    until("the removal of the last one", REMOVED_MAX, || keys(&cluster) == before);
+    until_within(REMOVED_MAX, "the last keys are removed", || keys(&cluster) == before);
     drop(&at_second, "default").problem(403, "default_stays");
 }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::changes::until;
 use super::clients::{Clients, Load};
 use super::nodes::primaries;
 use super::one_winner::three;
@@ -17,6 +16,7 @@ use super::{seed, start, turn};
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
+use crate::support::until::until_within;
 
 /// The time in which writes must work again once there is a new primary that has a replica.
 const AGAIN_MAX: Duration = Duration::from_secs(20);
@@ -77,7 +77,7 @@ fn a_server_starts_without_replicas_and_writes_when_they_are_back() {
     assert_eq!(client.post(CHECK, &json!({"text": words(1)})).ok()["duplicate_of"], "1");
     assert_eq!(client.post(DOCUMENTS, &other).json()["code"], "uncertain");
     replicas.for_each(|node| cluster.start(node));
-    until("a write", AGAIN_MAX, || client.post(DOCUMENTS, &other).status == 200);
+    until_within(AGAIN_MAX, "a write works", || client.post(DOCUMENTS, &other).status == 200);
 }
 
 #[test]

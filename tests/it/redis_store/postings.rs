@@ -42,7 +42,7 @@ fn all_postings_of_a_key_are_found_and_those_of_deleted_documents_are_not() {
         client.bulk("op=insert&on_duplicate=store&on_existing=keep", &copies(count));
         assert_eq!(matches(&check()), copy_ids(0..count));
     }
-    let [buckets] = [client.get("/v1/collections/default/buckets?limit=1").ok()];
+    let buckets = client.get("/v1/collections/default/buckets?limit=1").ok();
     assert_eq!(buckets["buckets"][0]["documents"], 20, "{buckets}");
     let delete = |numbers| client.post(&format!("{DOCUMENTS}/delete"), &json!({"ids": copy_ids(numbers)})).ok();
     delete(0..4);

@@ -9,11 +9,12 @@ pub fn until(claim: &str, holds: impl FnMut() -> bool) {
     until_within(Duration::from_secs(60), claim, holds);
 }
 
-/// Waits for at most `patience` until `holds` is true. `holds` is called again and again.
-pub fn until_within(patience: Duration, claim: &str, mut holds: impl FnMut() -> bool) {
+/// Waits for at most `patience` until `holds` is true. `holds` is called again and again. Returns how long that took.
+pub fn until_within(patience: Duration, claim: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < patience, "not within {patience:?}: {claim}");
         std::thread::sleep(PAUSE);
     }
+    begun.elapsed()
 }
