@@ -29,7 +29,7 @@ use crate::verdicts::{
     InsertOptions, Limits, Made, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, Terms, TextSigner,
     VerdictContext, check_threshold, empty_verdict, similarity,
 };
-use hapax_core::{IllFormed, tuning};
+use hapax_core::{ContentHash, IllFormed, tuning};
 
 /// The number of documents of streams that a collection inserts or deletes at once, and of lookups of one stream.
 pub const AT_ONCE: usize = 128;
@@ -59,6 +59,12 @@ pub(super) struct Parts {
     pub keys: Keys,
     pub limits: Limits,
     pub gate: Arc<Gate>,
+}
+
+/// What a document of a request with several has before its turn comes.
+pub(super) struct Reserved {
+    pub number: Ref,
+    pub postings: Vec<Posting>,
 }
 
 impl RedisCollection {
@@ -169,10 +175,10 @@ impl RedisCollection {
         self.insert_as(None, id, attached, prepared, options, bytes_max).await
     }
 
-    /// Does the same as [`insert_within`](Self::insert_within), with a document number that is reserved already.
+    /// Does the same as [`insert_within`](Self::insert_within) for a document that may have a number and postings already.
     pub(super) async fn insert_as(
         self: &Arc<Self>,
-        number: Option<Ref>,
+        reserved: Option<Reserved>,
         id: DocId,
         attached: Attached,
         prepared: Prepared,
@@ -198,7 +204,7 @@ impl RedisCollection {
         let body = self.judged(&made, terms_of(&settings, None), Some((id.clone(), metadata, shingles, options.limit)));
         let asked = Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata, threshold };
         let this = Arc::clone(self);
-        let mut verdict = to_its_end(async move { this.insert(number, id, body, asked, options).await }).await?;
+        let mut verdict = to_its_end(async move { this.insert(reserved, id, body, asked, options).await }).await?;
         self.count("insert", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
@@ -206,13 +212,16 @@ impl RedisCollection {
 
     async fn insert(
         &self,
-        mut number: Option<Ref>,
+        reserved: Option<Reserved>,
         id: DocId,
         body: Judged,
         asked: Asked,
         options: InsertOptions,
     ) -> Result<Verdict> {
-        let mut driver = Driver::new(self.cluster.clone(), self.wire(&body, Some(&id)));
+        let (mut number, postings) = reserved.map(|Reserved { number, postings }| (number, postings)).unzip();
+        let postings = postings.unwrap_or_else(|| self.postings(&body.stored.signature, body.stored.content));
+        let wire = Wire { postings, id: Some(self.keys.id(&id)), ..self.bare_wire(body.terms) };
+        let mut driver = Driver::new(self.cluster.clone(), wire);
         let beside = options.on_duplicate == OnDuplicate::Store;
         let shingles = body.stored.shingles;
         self.may_write().await?;
@@ -405,13 +414,12 @@ impl RedisCollection {
         Arc::clone(&self.places)
     }
 
-    pub(super) fn postings(&self, made: &Made) -> Vec<Posting> {
-        self.keys.postings((self.entry.settings().banding, self.preparer.shape()), &made.signature, made.content)
+    pub(super) fn postings(&self, signature: &[u8], content: Option<ContentHash>) -> Vec<Posting> {
+        self.keys.postings((self.entry.settings().banding, self.preparer.shape()), signature, content)
     }
 
     fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
-        let how = (self.entry.settings().banding, self.preparer.shape());
-        let postings = self.keys.postings(how, &body.stored.signature, body.stored.content);
+        let postings = self.postings(&body.stored.signature, body.stored.content);
         Wire { postings, id: id.map(|id| self.keys.id(id)), ..self.bare_wire(body.terms) }
     }
 
@@ -419,7 +427,7 @@ impl RedisCollection {
         Wire { id: Some(self.keys.id(id)), ..self.wire_of_reads() }
     }
 
-    /// Returns what is needed to read records by their numbers.
+    /// Returns a wire that can only read records.
     fn wire_of_reads(&self) -> Wire {
         self.bare_wire(terms_of(&self.entry.settings(), None))
     }

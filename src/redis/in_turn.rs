@@ -6,8 +6,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::collection::RedisCollection;
-use super::keys::Posting;
+use super::collection::{RedisCollection, Reserved};
 use super::line_order::{LineOrder, Turn};
 use crate::types::{DocId, Verdict};
 use crate::verdicts::{Attached, CollectionError, InsertOptions, Prepared, Result};
@@ -23,15 +22,18 @@ pub async fn insert_in_turn(
     options: InsertOptions,
     bytes_max: usize,
 ) -> Result<BoxFuture<'static, Result<Verdict>>> {
-    let shares = prepared.made().map(|made| collection.postings(made));
-    let number = match &shares {
-        Some(_) => Some(collection.counters().number().await?),
+    let reserved = match prepared.made() {
+        Some(made) => {
+            let number = collection.counters().number().await?;
+            Some(Reserved { number, postings: collection.postings(&made.signature, made.content) })
+        }
         None => None,
     };
-    let keys = shares.into_iter().flatten().map(|Posting { key, score, .. }| (key, score));
-    let turn = order.take(keys.chain([key_of_turn(collection, &id)]));
+    let postings = reserved.iter().flat_map(|reserved| &reserved.postings);
+    let (key, score) = key_of_turn(collection, &id);
+    let turn = order.take(postings.map(|posting| (&posting.key[..], posting.score)).chain([(&key[..], score)]));
     let this = Arc::clone(collection);
-    let insert = async move { this.insert_as(number, id, attached, prepared, options, bytes_max).await };
+    let insert = async move { this.insert_as(reserved, id, attached, prepared, options, bytes_max).await };
     Ok(in_turn(collection, turn, insert))
 }
 
