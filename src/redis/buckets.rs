@@ -15,7 +15,6 @@ use super::keys::{FIRST, Keys, Posting};
 use super::pages::stored;
 use super::postings::{self, Field, More};
 use super::protocol::Ref;
-
 use crate::verdicts::{CollectionError, HotBucket, Result};
 
 /// The number of documents whose buckets are counted. The last ones are read together, so there may be up to half as
@@ -101,11 +100,13 @@ impl<'a> Sampler<'a> {
         let mut counted = Vec::new();
         let buckets: Vec<_> = buckets.into_iter().collect();
         for some in buckets.chunks(AT_ONCE) {
-            let calls = some.iter().map(|(_, posting)| (posting, vec![postings::read(posting)]));
-            let fields = self.values(calls.map(|(posting, calls)| Request { slot: posting.slot, calls, waits: false }));
-            let more = some.iter().map(|(_, posting)| More::of(posting));
-            let counts = self.values(more.map(|more| more.request(vec![more.count()], false)));
-            let (fields, counts) = tokio::try_join!(fields, counts)?;
+            let field = |(_, posting): &(_, Posting)| postings::request(posting, postings::read(posting), false);
+            let count = |(_, posting): &(_, Posting)| {
+                let more = More::of(posting);
+                more.request(vec![more.count()], false)
+            };
+            let fields = self.values(some.iter().map(field));
+            let (fields, counts) = tokio::try_join!(fields, self.values(some.iter().map(count)))?;
             for ((((band, key), posting), field), count) in some.iter().zip(fields).zip(counts) {
                 let field = Field::of(field).map_err(told)?;
                 let more = if let Value::Int(count) = count { u64::try_from(count).unwrap_or(0) } else { 0 };
@@ -127,7 +128,7 @@ impl<'a> Sampler<'a> {
     async fn some_of(&self, posting: &Posting) -> Result<Vec<Ref>> {
         let more = More::of(posting);
         let ends = [false, true].map(|newest| more.request(vec![more.read(newest, HotBucket::SAMPLE_MAX)], false));
-        let field = Request { slot: posting.slot, calls: vec![postings::read(posting)], waits: false };
+        let field = postings::request(posting, postings::read(posting), false);
         let mut values = self.values([field].into_iter().chain(ends)).await?.into_iter();
         let mut numbers: BTreeSet<_> =
             Field::of(values.next().unwrap_or(Value::Nil)).map_err(told)?.refs.into_iter().collect();

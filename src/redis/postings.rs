@@ -87,9 +87,14 @@ impl Field {
         };
         let (has_more, numbers) = bytes.strip_prefix(b"+").map_or((false, &bytes[..]), |numbers| (true, numbers));
         let numbers = numbers.split(|byte| *byte == b',').filter(|number| !number.is_empty());
-        let refs = numbers.map(number).collect::<Result<_, _>>()?;
+        let refs = numbers.map(number).collect::<Option<_>>().ok_or_else(strange)?;
         Ok(Self { refs, has_more })
     }
+}
+
+/// Returns the request for a call on the field.
+pub(super) fn request(posting: &Posting, call: Call, waits: bool) -> Request {
+    Request { slot: posting.slot, calls: vec![call], waits }
 }
 
 /// Reads the field.
@@ -133,7 +138,7 @@ impl More {
     /// Writes a posting. `again`: it may exist.
     pub(super) fn post(&self, at: Ref, again: bool) -> Call {
         if again {
-            let [score, at] = [i64::from(self.score), at.0 as i64].map(|number| number.to_string());
+            let (score, at) = (self.score.to_string(), at.0.to_string());
             return Call::script_on(&POST_AGAIN, &self.key, &[score.as_bytes(), at.as_bytes()]);
         }
         Call::plain(Packed::new("ZADD", 3, self.key.len()).arg(&self.key).signed(self.score).number(at.0))
@@ -162,14 +167,15 @@ impl More {
 pub(super) fn refs(value: Value) -> Result<Vec<Ref>, Failure> {
     let Value::Array(values) = value else { return Err(strange()) };
     let numbers = values.into_iter().map(|value| match value {
-        Value::BulkString(bytes) => number(&bytes),
+        Value::BulkString(bytes) => number(&bytes).ok_or_else(strange),
         _ => Err(strange()),
     });
     numbers.collect()
 }
 
-fn number(bytes: &[u8]) -> Result<Ref, Failure> {
-    std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()).map(Ref).ok_or_else(strange)
+/// Reads a document number.
+pub(super) fn number(bytes: &[u8]) -> Option<Ref> {
+    std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()).map(Ref)
 }
 
 fn strange() -> Failure {

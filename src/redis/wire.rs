@@ -83,7 +83,7 @@ return 1",
     )
 });
 
-/// What is left to do for a step on a band that other documents share.
+/// The rest of a step on a band that other documents share.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rest {
     /// The posting must be written beside others.
@@ -202,8 +202,8 @@ impl Wire {
         let waits = |writes: bool| writes && self.acks > 0;
         match rest {
             Rest::Share { band, at, .. } => {
-                let (slot, calls) = self.on_posting(band, |posting| postings::share(posting, at));
-                Request { slot, calls, waits: waits(true) }
+                let posting = self.posting(band);
+                postings::request(posting, postings::share(posting, at), waits(true))
             }
             Rest::More { band, post } => {
                 let more = More::of(self.posting(band));
@@ -219,8 +219,8 @@ impl Wire {
         }
     }
 
-    /// Adds the response to the rest of a step to its answer. Returns what is left to do even then, and how many postings
-    /// of the sorted set are not read because there are too many.
+    /// Adds the response to the rest of a step to its answer. Returns the rest that follows, and how many postings of the
+    /// sorted set are not read because there are too many.
     pub(super) fn add_rest(
         &self,
         rest: Rest,
@@ -269,7 +269,7 @@ impl Wire {
         more as u64
     }
 
-    /// Returns the answer to a step, and what is left to do before it is whole.
+    /// Returns the answer to a step, and the rest of the step if it needs more requests.
     pub(super) fn answer(
         &self,
         step: &Step<Judged>,
@@ -345,8 +345,8 @@ impl Wire {
     }
 }
 
-/// Returns the postings of a field after the own one was added, and what is left to do. The own one is in the field, or
-/// belongs into the sorted set.
+/// Returns the postings of a field after the own one was added, and the rest of the step. If the own one is not in the
+/// field, it belongs into the sorted set.
 fn shared(field: Field, band: Band, (at, again): (Ref, bool)) -> (Vec<Ref>, Option<Rest>) {
     let is_inside = field.refs.contains(&at);
     let rest = Rest::More { band, post: (!is_inside).then_some((at, again)) };
@@ -404,8 +404,7 @@ fn number(bytes: &[u8]) -> Result<Option<Ref>, Failure> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let number = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
-    number.map(|number| Some(Ref(number))).ok_or_else(|| strange("a document number that is not a number"))
+    postings::number(bytes).map(Some).ok_or_else(|| strange("a document number that is not a number"))
 }
 
 fn strange(what: &str) -> Failure {
