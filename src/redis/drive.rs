@@ -168,8 +168,8 @@ impl Driver {
         Ok(answers)
     }
 
-    /// Does what is left to do for the steps of some answers. Returns what is left even then. Notes in `unread` how many
-    /// postings are not read.
+    /// Sends the next requests of steps that need several. Returns those that follow. `unread` gets the number of postings
+    /// that are not read.
     async fn finish(
         &self,
         open: Vec<(usize, Rest)>,

@@ -75,7 +75,7 @@ impl Entry {
         Err(self.keeps_changing())
     }
 
-    /// Reads the entry as it is now: its text, and what it says.
+    /// Reads the entry from the cluster. Returns its text and its values.
     async fn read(&self) -> Result<(String, Listed, Settings)> {
         let gone = || CollectionError::NoSuchCollection(self.name.clone());
         let text = self.catalogue.find(&self.name).await?.ok_or_else(gone)?;

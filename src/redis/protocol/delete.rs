@@ -94,7 +94,7 @@ impl<B: Body> Delete<B> {
         };
     }
 
-    /// Returns what is known after a node has answered with the head of the record. `None` means that there is no record.
+    /// Takes the head of the record, as a node has answered. `None`: there is no record.
     fn seen(&self, at: Ref, head: Option<Head>, body: Option<B>) -> Known<B> {
         match head {
             Some(head) if !head.state.is_over() => Known::Seen(at, head, body),

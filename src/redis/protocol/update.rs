@@ -1,9 +1,9 @@
-//! A change of what is stored with the content of a document, such as its metadata.
+//! A change of the metadata of a stored document.
 //!
-//! The whole record is replaced, if it still has the head that was read. The new record has another token and is kept,
-//! not sealed. So the change is made once, however often the command is executed; whoever reads the record confirms it
-//! before relying on it; and what is sealed is never undone. The document is stored all the time, so other insertions
-//! need not know of the change.
+//! The whole record is replaced, if it still has the head that was read. The new record has another token, so the change
+//! is made once, even if the command is executed twice. The new record is kept, not sealed, so each reader confirms it
+//! first, and a failover never undoes a sealed record. The document is stored all the time, so other insertions need not
+//! know of the change.
 
 use super::terms::{Answer, Body, Command, Found, Head, Next, Ref, Reply, State, Step, Token};
 

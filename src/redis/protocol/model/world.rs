@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    /// Returns the keys on which a document is, or was, written, so that whoever reads them knows its number.
+    /// Returns the keys that have, or had, the number of a document in their values.
     pub(super) fn keys_that_name(&self, at: Ref) -> impl Iterator<Item = Key> {
         let olds = self.shards.values().flat_map(|shard| shard.old.iter().flatten());
         let replaced = self.shards.values().flat_map(|shard| shard.replaced.iter().map(|(key, value)| (key, value)));
@@ -285,7 +285,7 @@ impl World {
         })
     }
 
-    /// Forgets a primary that was replaced, because nobody asks it any more.
+    /// Forgets a replaced primary that no actor asks any more.
     pub(super) fn forget_old(&mut self) {
         self.shards.retain(|_, shard| shard.old.is_none());
     }
@@ -295,7 +295,7 @@ impl World {
         self.shards.values().any(|shard| shard.old.is_some())
     }
 
-    /// Forgets the values of keys that nobody uses any more.
+    /// Forgets the values of keys that no actor uses any more.
     pub(super) fn forget(&mut self, is_used: impl Fn(Key) -> bool) {
         let is_kept = |key: &Key| matches!(key, Key::Record(_)) || is_used(*key);
         self.values.retain(|key, _| is_kept(key));
