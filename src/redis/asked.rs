@@ -3,7 +3,7 @@
 
 use hapax_core::Spec;
 
-use super::protocol::Checked;
+use super::protocol::{Body, Checked};
 use super::record::{Judged, candidates, ranked};
 use crate::types::{DocId, LookupTimes, Outcome, Previous, Verdict};
 use crate::verdicts::{Cited, CollectionError, Findings, Result, VerdictContext, similarity};

@@ -12,9 +12,9 @@ use super::counters::Counters;
 use super::drive::Driver;
 use super::failure::Failure;
 use super::keys::{FIRST, Keys, Posting};
-use super::pages::stored;
 use super::postings::{self, Field, More};
 use super::protocol::Ref;
+use super::reads::stored;
 use crate::verdicts::{CollectionError, HotBucket, Result};
 
 /// The number of documents whose buckets are counted. The last ones are read together, so there may be up to half as
@@ -70,7 +70,7 @@ impl<'a> Sampler<'a> {
         for Counted { band, key, posting, documents } in counted {
             let numbers = self.some_of(&posting).await?;
             let sample = stored(&mut self.driver, &numbers).await?;
-            let sample = sample.into_iter().map(|(_, stored)| stored.id).collect();
+            let sample = sample.into_iter().map(|(_, found)| found.stored.id.clone()).collect();
             hot.push(HotBucket { band, key, documents, sample });
         }
         Ok(hot)
@@ -88,7 +88,7 @@ impl<'a> Sampler<'a> {
         let mut signatures = Vec::new();
         for some in numbers.chunks(AT_ONCE) {
             let sample = stored(&mut self.driver, some).await?;
-            signatures.extend(sample.into_iter().map(|(_, stored)| stored.signature));
+            signatures.extend(sample.into_iter().map(|(_, found)| found.stored.signature.clone()));
             if signatures.len() >= DOCUMENTS {
                 break;
             }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use hapax_core::{Banding, Spec};
 use redis::Value;
@@ -56,6 +57,7 @@ pub(super) struct Listed {
     rows: u32,
     banding_by_hand: bool,
     threshold: f64,
+    ttl_ms: Option<u64>,
     extract: String,
     /// Decides the number of groups, and so the keys. All servers use the value with which it was created.
     pub documents_expected: u64,
@@ -71,6 +73,7 @@ impl Listed {
             rows: settings.banding.rows(),
             banding_by_hand: settings.banding_by_hand,
             threshold: settings.threshold,
+            ttl_ms: millis(settings.ttl),
             extract: settings.extract.as_str().to_owned(),
             documents_expected,
         }
@@ -87,6 +90,7 @@ impl Listed {
         let settings = Settings {
             extract,
             banding_by_hand: listed.banding_by_hand,
+            ttl: listed.ttl_ms.map(Duration::from_millis),
             ..Settings::new(spec, banding, listed.threshold)
         };
         Ok((listed, settings))
@@ -94,7 +98,8 @@ impl Listed {
 
     /// Returns the entry with the settings that can be changed.
     pub(super) fn with(&self, settings: &Settings) -> Self {
-        Self { threshold: settings.threshold, banding_by_hand: settings.banding_by_hand, ..self.clone() }
+        let Settings { threshold, banding_by_hand, ttl, .. } = *settings;
+        Self { threshold, banding_by_hand, ttl_ms: millis(ttl), ..self.clone() }
     }
 
     pub(super) fn created(&self) -> TimestampMs {
@@ -104,6 +109,10 @@ impl Listed {
     pub(super) fn to_text(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts are JSON")
     }
+}
+
+fn millis(ttl: Option<Duration>) -> Option<u64> {
+    ttl.map(|ttl| ttl.as_millis() as u64)
 }
 
 impl Catalogue {

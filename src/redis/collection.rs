@@ -11,30 +11,33 @@ use super::cluster::Cluster;
 use super::counters::Counters;
 use super::drive::Driver;
 use super::entry::{Entry, terms_of};
+use super::insertion::Insertion;
 use super::keys::{Keys, Posting};
 use super::pages::page;
-use super::protocol::{Answer, Checked, Inserted, Ref, Reply, Step, Updated, rest_of};
-use super::record::{FirstVerdict, Judged, Stored};
+use super::protocol::{Body, Deleted, Ref, Reply, Rest, Step, rest_of};
+use super::reads::present;
+use super::record::{Judged, Stored};
 use super::watch::Gate;
 use super::wire::Wire;
 use crate::cpu::WhenFull;
 use crate::extract::Page;
 use crate::telemetry::names::{self, label};
 use crate::types::{
-    CollectionName, Content, DocId, Document, Extract, Html, LookupTimes, Metadata, OnDuplicate, OnExisting, Outcome,
-    Seq, TimestampMs, Verdict,
+    CollectionName, Content, DocId, Document, Extract, Html, Metadata, OnDuplicate, OnExisting, Outcome, Seq,
+    TimestampMs, Verdict, expires_at,
 };
 use crate::verdicts::{
-    Attached, Changes, CheckOptions, Cited, CollectionError, Description, DocumentsPage, Findings, HotBucket,
-    InsertOptions, Limits, Made, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, Terms, TextSigner,
-    VerdictContext, check_threshold, empty_verdict, similarity,
+    Attached, Changes, CheckOptions, CollectionError, Description, DocumentsPage, HotBucket, InsertOptions, Limits,
+    Made, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, Terms, TextSigner, check_threshold,
+    empty_verdict,
 };
-use hapax_core::{ContentHash, IllFormed, tuning};
+use hapax_core::{ContentHash, IllFormed, Spec, tuning};
 
 /// The number of documents of streams that a collection inserts or deletes at once, and of lookups of one stream.
 pub const AT_ONCE: usize = 128;
-/// How often an insertion begins again with another number before it is refused.
-const ATTEMPTS: usize = 8;
+
+/// How many holders of an id are looked at if it is replaced again and again.
+const HOLDERS_MAX: usize = 16;
 
 /// A collection in the cluster.
 pub struct RedisCollection {
@@ -137,7 +140,7 @@ impl RedisCollection {
         let (made, shingles) = prepared.into_parts();
         let holder = async {
             match &id {
-                Some(id) => self.find(id).await,
+                Some(id) => Ok(self.find_at(id).await?.map(|(_, found)| found)),
                 None => Ok(None),
             }
         };
@@ -148,7 +151,7 @@ impl RedisCollection {
             return Ok(verdict);
         };
         let query = self.judged(&made, terms_of(&settings, options.threshold), None);
-        let mut driver = Driver::new(self.cluster.clone(), self.wire(&query, None));
+        let mut driver = self.driver(self.wire(&query, None));
         let lookup = async { driver.check(query.clone()).await.map_err(|failure| failure.told(false)) };
         let (held, checked) = tokio::try_join!(holder, lookup)?;
         let asked =
@@ -187,7 +190,6 @@ impl RedisCollection {
     ) -> Result<Verdict> {
         let Attached { metadata, labels, capture } = attached;
         refuse(options.on_duplicate == OnDuplicate::Link, "`on_duplicate=link`")?;
-        refuse(options.on_existing == OnExisting::Replace, "`on_existing=replace`")?;
         refuse(labels.is_some_and(|labels| !labels.is_empty()), "labels")?;
         refuse(!capture.is_empty(), "captures")?;
         refuse(options.explain, "explanations")?;
@@ -195,194 +197,103 @@ impl RedisCollection {
         // They hold to the end of the insertion.
         let settings = self.entry.settings();
         let threshold = settings.threshold;
-        let Some(made) = made else {
-            let verdict = empty_verdict(Some(id), Outcome::Skipped, threshold, None);
-            self.count("insert", &verdict);
-            return Ok(verdict);
-        };
-        let sends_metadata = metadata.is_some();
-        let body = self.judged(&made, terms_of(&settings, None), Some((id.clone(), metadata, shingles, options.limit)));
-        let asked = Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata, threshold };
         let this = Arc::clone(self);
-        let mut verdict = to_its_end(async move { this.insert(reserved, id, body, asked, options).await }).await?;
+        let mut verdict = match made {
+            None => to_its_end(async move { this.insert_empty(id, options, threshold).await }).await?,
+            Some(made) => {
+                let sends_metadata = metadata.is_some();
+                let own = (id.clone(), metadata, shingles, options.limit);
+                let body = self.judged(&made, terms_of(&settings, None), Some(own));
+                let asked =
+                    Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata, threshold };
+                let insertion = Insertion { id, body, asked, options, ttl: settings.ttl };
+                to_its_end(async move { insertion.run(&this, reserved).await }).await?
+            }
+        };
         self.count("insert", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
     }
 
-    async fn insert(
-        &self,
-        reserved: Option<Reserved>,
-        id: DocId,
-        body: Judged,
-        asked: Asked,
-        options: InsertOptions,
-    ) -> Result<Verdict> {
-        let (mut number, postings) = reserved.map(|Reserved { number, postings }| (number, postings)).unzip();
-        let postings = postings.unwrap_or_else(|| self.postings(&body.stored.signature, body.stored.content));
-        let wire = Wire { postings, id: Some(self.keys.id(&id)), ..self.bare_wire(body.terms) };
-        let mut driver = Driver::new(self.cluster.clone(), wire);
-        let beside = options.on_duplicate == OnDuplicate::Store;
-        let shingles = body.stored.shingles;
-        self.may_write().await?;
-        for _ in 0..ATTEMPTS {
-            let at = match number.take() {
-                Some(reserved) => reserved,
-                None => self.counters.number().await?,
-            };
-            let inserted = driver.insert(at, body.clone(), beside).await.map_err(|failure| failure.told(true))?;
-            let (found, met, outcome) = match inserted {
-                Inserted::Again => continue,
-                Inserted::Unknown => {
-                    let detail =
-                        "the document may have been stored, and deleted since; send it again to store it".into();
-                    return Err(CollectionError::StoreUnavailable { detail, uncertain: true });
-                }
-                Inserted::Stored { beside, met } => (beside, met, Outcome::Inserted),
-                Inserted::Duplicate { found, met } => (found, met, Outcome::Skipped),
-                Inserted::Held { by, body: held } => {
-                    match self.held(id.clone(), body.clone(), (by, &held), asked, options).await? {
-                        Some(verdict) => return Ok(verdict),
-                        None => continue,
-                    }
-                }
-            };
-            if outcome == Outcome::Inserted {
-                self.counters.count(1);
-            }
-            let found = (Checked { found, met }, driver.unread());
-            let verdict = asked.verdict((self.preparer.spec(), &body), found, Some(id), shingles, None);
-            return Ok(Verdict { outcome, stored: outcome == Outcome::Inserted, ..verdict });
-        }
-        Err(CollectionError::StoreUnavailable {
-            detail: "other servers have aborted this insertion several times; nothing was stored; send it again".into(),
-            uncertain: false,
-        })
-    }
-
-    /// Answers an insertion whose id is held by the document `by`. None: it was deleted meanwhile.
-    async fn held(
-        &self,
-        id: DocId,
-        body: Judged,
-        (by, held): (Ref, &Judged),
-        asked: Asked,
-        options: InsertOptions,
-    ) -> Result<Option<Verdict>> {
-        let sent = &body.stored.metadata;
-        if body.repeats(held) {
-            if !asked.sends_metadata || *sent == held.stored.metadata || options.on_existing == OnExisting::Keep {
-                return self.repeat(held, asked, Outcome::Unchanged).await.map(Some);
-            }
-            let change =
-                |stored: &Judged| (stored.stored.metadata != *sent).then(|| stored.with_metadata(sent.clone()));
-            let mut driver = Driver::new(self.cluster.clone(), self.wire(held, None));
-            return match driver.update(by, &change).await.map_err(|failure| failure.told(true))? {
-                Updated::Changed(held) => self.repeat(&held, asked, Outcome::Updated).await.map(Some),
-                Updated::Unchanged(held) => self.repeat(&held, asked, Outcome::Unchanged).await.map(Some),
-                Updated::Gone => Ok(None),
-            };
-        }
-        if options.on_existing == OnExisting::Conflict {
-            return Err(CollectionError::IdConflict { id });
-        }
-        let mut driver = Driver::new(self.cluster.clone(), self.wire(&body, None));
-        let checked = driver.check(body.clone()).await.map_err(|failure| failure.told(false))?;
-        let found = (checked, driver.unread());
-        let spec = self.preparer.spec();
-        let verdict = asked.verdict((spec, &body), found, Some(id), body.stored.shingles, Some(held));
-        Ok(Some(Verdict { outcome: Outcome::Skipped, stored: false, ..verdict }))
-    }
-
-    /// Gives the first verdict of a document again, without the matches that are no longer stored.
-    async fn repeat(&self, held: &Judged, asked: Asked, outcome: Outcome) -> Result<Verdict> {
-        let first = held.stored.verdict.clone().unwrap_or_else(|| FirstVerdict::unique(asked.threshold));
-        let mut driver = Driver::new(self.cluster.clone(), self.wire(held, None));
-        let reads: Vec<_> = first.matches.iter().map(|found| Step::read(found.at)).collect();
-        let answers = driver.send(&reads).await.map_err(|failure| failure.told(false))?;
-        let still = first.matches.iter().zip(answers).filter_map(|(found, answer)| match answer.reply {
-            Reply::Record(Some(record)) if record.head.state.is_stored() => Some((found, record.body?)),
-            _ => None,
-        });
-        let cited: Vec<Cited> = still
-            .take(asked.limit)
-            .map(|(found, body)| asked.cited(&body, found.matching, found.same_content))
-            .collect();
-        let best = first.matches.first();
-        let spec = self.preparer.spec();
-        let similarity = best.map(|best| similarity(spec, best.matching, best.same_content, None).value);
-        let findings = Findings::again(spec, (first.kind, first.duplicate_of, similarity), cited.into_iter());
-        Ok(findings.verdict(VerdictContext {
-            outcome,
-            stored: true,
-            id: Some(held.stored.id.clone()),
-            representative: None,
-            threshold: first.threshold,
-            candidates: first.candidates,
-            unread: 0,
-            shingles: held.stored.shingles,
-            previous: None,
-            expected_recall: None,
-            times: LookupTimes::default(),
-            explanation: None,
-        }))
+    /// Answers the insertion of a document without a token. At most, it removes the content that the id holds.
+    async fn insert_empty(&self, id: DocId, options: InsertOptions, threshold: f64) -> Result<Verdict> {
+        let removed = match options.on_existing {
+            OnExisting::Replace => self.delete_held(&id).await?,
+            OnExisting::Conflict | OnExisting::Keep => None,
+        };
+        let outcome = if removed.is_some() { Outcome::Removed } else { Outcome::Skipped };
+        Ok(empty_verdict(Some(id), outcome, threshold, removed.map(|held| held.stored.first_seen)))
     }
 
     /// Deletes an id. Returns whether it was stored. If the client leaves, the deletion goes on.
     pub async fn delete(self: &Arc<Self>, id: DocId) -> Result<bool> {
         let this = Arc::clone(self);
-        to_its_end(async move { this.delete_now(id).await }).await
+        to_its_end(async move { this.delete_held(&id).await }).await.map(|deleted| deleted.is_some())
     }
 
-    async fn delete_now(&self, id: DocId) -> Result<bool> {
+    /// Deletes the document that holds an id, and returns it.
+    async fn delete_held(&self, id: &DocId) -> Result<Option<Judged>> {
         self.may_write().await?;
-        let mut driver = Driver::new(self.cluster.clone(), self.wire_of_id(&id));
-        let Some((at, head, body)) = driver.delete().await.map_err(|failure| failure.told(true))? else {
-            return Ok(false);
+        let mut driver = self.driver(self.wire_of_id(id));
+        let (at, head, body) = match driver.delete().await.map_err(|failure| failure.told(true))? {
+            Deleted::This(at, head, body) => (at, head, body),
+            Deleted::Nothing => return Ok(None),
+            Deleted::Unknown => {
+                let detail = "the document is deleted, perhaps by another request; send it again to be sure".into();
+                return Err(CollectionError::StoreUnavailable { detail, uncertain: true });
+            }
         };
         self.counters.count(-1);
-        let wire = self.wire(&body, Some(&id));
-        let rest = rest_of(at, head, wire.bands());
-        Driver::new(self.cluster.clone(), wire).tidy(rest);
-        Ok(true)
+        self.remove(id, &body, |bands| rest_of(at, head, body.replaces(), bands));
+        Ok(Some(body))
+    }
+
+    /// Removes a document that is not stored any more, in the background.
+    pub(super) fn remove(&self, id: &DocId, body: &Judged, rest: impl FnOnce(u16) -> Rest<Judged>) {
+        let wire = self.wire(body, Some(id));
+        let rest = rest(wire.bands());
+        self.driver(wire).tidy(rest);
     }
 
     /// Returns the document of an id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
-        let found = self.find_at(id).await?;
-        Ok(found.map(|(at, found)| Stored::clone(&found.stored).document(at)))
+        let Some((at, found)) = self.find_at(id).await? else { return Ok(None) };
+        let document = Stored::clone(&found.stored).document(at);
+        let Some(ttl) = self.entry.settings().ttl else { return Ok(Some(document)) };
+        let last_seen = found.stored.last_seen();
+        let expires = Some(expires_at(last_seen, ttl));
+        Ok(Some(Document { last_seen: Some(last_seen), expires, ..document }))
     }
 
     /// Returns a page of documents in the order of `seq`, after `after`.
     pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<DocumentsPage> {
-        let mut driver = Driver::new(self.cluster.clone(), self.wire_of_reads());
+        let mut driver = self.driver(self.wire_of_reads());
         page((&self.counters, &mut driver), after, limit, bytes_max).await
     }
 
     /// Returns the fullest buckets of some documents that are chosen at random.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         let _one_at_a_time = self.sampling.lock().await;
-        let driver = Driver::new(self.cluster.clone(), self.wire_of_reads());
+        let driver = self.driver(self.wire_of_reads());
         let how = (self.settings().banding, self.preparer.shape());
         Sampler::new(&self.cluster, &self.keys, &self.counters, driver, how).fullest(limit).await
     }
 
-    async fn find(&self, id: &DocId) -> Result<Option<Judged>> {
-        Ok(self.find_at(id).await?.map(|(_, found)| found))
-    }
-
     async fn find_at(&self, id: &DocId) -> Result<Option<(Ref, Judged)>> {
-        let mut driver = Driver::new(self.cluster.clone(), self.wire_of_id(id));
-        let one = |answers: Vec<Answer<Judged>>| answers.into_iter().next().map(|answer| answer.reply);
-        let holder = driver.send(&[Step::holder()]).await.map_err(|failure| failure.told(false))?;
-        let Some(Reply::Holder(Some(at))) = one(holder) else { return Ok(None) };
-        let record = driver.send(&[Step::read(at)]).await.map_err(|failure| failure.told(false))?;
-        Ok(match one(record) {
-            Some(Reply::Record(Some(found))) if found.head.state.is_stored() => {
-                found.body.filter(|body| body.stored.id == *id).map(|body| (at, body))
+        let mut driver = self.driver(self.wire_of_id(id));
+        let mut before = None;
+        for _ in 0..HOLDERS_MAX {
+            let holder = driver.send(&[Step::holder()]).await.map_err(|failure| failure.told(false))?;
+            let Some(Reply::Holder(Some(at))) = holder.into_iter().next().map(|answer| answer.reply) else {
+                return Ok(None);
+            };
+            let found = present(&mut driver, at).await?.filter(|(_, body)| body.stored.id == *id);
+            // It may have been replaced and removed since its number was read. Then another document holds the id.
+            if found.is_some() || before.replace(at) == Some(at) {
+                return Ok(found);
             }
-            _ => None,
-        })
+        }
+        Ok(None)
     }
 
     fn judged(&self, made: &Made, terms: Terms, own: Option<(DocId, Option<Metadata>, Option<u64>, usize)>) -> Judged {
@@ -394,15 +305,28 @@ impl RedisCollection {
             shingles,
             metadata: metadata.filter(|metadata| !metadata.is_empty()),
             first_seen: TimestampMs::now(),
+            seen: None,
             verdict: None,
         };
         Judged { stored: Arc::new(stored), terms, shape: self.preparer.shape(), limit }
     }
 
     /// Returns an error if documents must not be changed now.
-    async fn may_write(&self) -> Result<()> {
+    pub(super) async fn may_write(&self) -> Result<()> {
         self.gate.check()?;
         self.entry.confirm().await
+    }
+
+    pub(super) fn driver(&self, wire: Wire) -> Driver {
+        Driver::new(self.cluster.clone(), wire)
+    }
+
+    pub(super) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub(super) fn spec(&self) -> &Spec {
+        self.preparer.spec()
     }
 
     pub(super) fn keys(&self) -> &Keys {
@@ -418,7 +342,7 @@ impl RedisCollection {
         self.keys.postings((self.entry.settings().banding, self.preparer.shape()), signature, content)
     }
 
-    fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
+    pub(super) fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
         let postings = self.postings(&body.stored.signature, body.stored.content);
         Wire { postings, id: id.map(|id| self.keys.id(id)), ..self.bare_wire(body.terms) }
     }
@@ -428,11 +352,11 @@ impl RedisCollection {
     }
 
     /// Returns a wire that can only read records.
-    fn wire_of_reads(&self) -> Wire {
+    pub(super) fn wire_of_reads(&self) -> Wire {
         self.bare_wire(terms_of(&self.entry.settings(), None))
     }
 
-    fn bare_wire(&self, terms: Terms) -> Wire {
+    pub(super) fn bare_wire(&self, terms: Terms) -> Wire {
         Wire {
             keys: self.keys.clone(),
             postings: Vec::new(),
@@ -442,7 +366,18 @@ impl RedisCollection {
             postings_max: self.limits.bucket_read_max,
             candidates_max: self.limits.candidates_max,
             acks: self.cluster.acks(),
+            ttl: self.entry.settings().ttl,
         }
+    }
+
+    /// Counts documents that were marked as deleted. `removed` of them were not expired.
+    pub(super) fn count_expired(&self, ended: i64, removed: i64) {
+        if ended == 0 {
+            return;
+        }
+        self.counters.count(-ended);
+        let expired = (ended - removed).max(0) as u64;
+        metrics::counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => self.name().to_string()).increment(expired);
     }
 
     fn count(&self, op: &'static str, verdict: &Verdict) {

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use super::cluster::Cluster;
 use super::failure::Failure;
 use super::protocol::{
-    Answer, Band, Check, Checked, Command, Delete, Head, Insert, Inserted, Next, Ref, Reply, State, Step, Token,
-    Update, Updated,
+    Answer, Band, Check, Checked, Command, Delete, Deleted, Head, How, Insert, Inserted, Next, Open, Ref, Reply, Rest,
+    State, Step, Sweep, Swept, Token, Update, Updated, left,
 };
 use super::record::Judged;
-use super::wire::{Rest, Wire};
+use super::wire::{self, Wire};
 use crate::telemetry::names::{self, label, value};
 
 /// A server that has not finished an insertion for so long has probably ended.
-const LEASE: Duration = Duration::from_secs(2);
+pub(super) const LEASE: Duration = Duration::from_secs(2);
 /// How long too few replicas may have the writes of an operation.
 const SHORT: Duration = Duration::from_secs(1);
 /// The time between two looks at a document that another server is inserting.
@@ -23,6 +23,8 @@ const LOOK: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)
 
 /// How many commands a change of a document takes, at most.
 const CHANGE_STEPS: usize = 32;
+/// How many commands a look at a record takes, at most.
+const SWEEP_STEPS: usize = 32;
 
 /// How often a document is aborted again that others wound at the same time.
 const TIDY_ATTEMPTS: usize = 16;
@@ -39,6 +41,8 @@ pub(super) struct Driver {
     pending: BTreeMap<Ref, (Head, Instant)>,
     awaited: Option<Ref>,
     pause: Duration,
+    /// How many documents this operation has marked as deleted.
+    ended: i64,
     /// Since when too few replicas have the writes that were sent last.
     short: Option<Instant>,
 }
@@ -53,13 +57,14 @@ impl Driver {
             pending: BTreeMap::new(),
             awaited: None,
             pause: LOOK[0],
+            ended: 0,
             short: None,
         }
     }
 
     /// Inserts a document under the number `at`.
-    pub(super) async fn insert(&mut self, at: Ref, body: Judged, beside: bool) -> Result<Inserted<Judged>, Failure> {
-        let (mut machine, steps) = Insert::begin(at, token(None), body, self.wire.bounds(), beside);
+    pub(super) async fn insert(&mut self, at: Ref, body: Judged, how: How) -> Result<Inserted<Judged>, Failure> {
+        let (mut machine, steps) = Insert::begin(at, token(None), body, self.wire.bounds(), how);
         let mut next = Next::Send(steps);
         loop {
             next = match next {
@@ -97,8 +102,8 @@ impl Driver {
         }
     }
 
-    /// Deletes the document that holds the id. Returns it, with the head of its record.
-    pub(super) async fn delete(&mut self) -> Result<Option<(Ref, Head, Judged)>, Failure> {
+    /// Deletes the document that holds the id.
+    pub(super) async fn delete(&mut self) -> Result<Deleted<Judged>, Failure> {
         let (mut machine, steps) = Delete::begin();
         let mut next = Next::Send(steps);
         loop {
@@ -134,6 +139,50 @@ impl Driver {
         Ok(Updated::Gone)
     }
 
+    /// Looks at the record `at`, which has had this head for longer than the lease. Returns what was found, and what is left
+    /// to do.
+    pub(super) async fn sweep(&mut self, at: Ref, seen: Head) -> Result<(Swept, Rest<Judged>), Failure> {
+        let (mut machine, steps) = Sweep::begin(at, self.wire.bands());
+        let mut next = Next::Send(steps);
+        for _ in 0..SWEEP_STEPS {
+            next = match next {
+                Next::Send(steps) => machine.answered(self.send(&steps).await?, &mut token),
+                Next::Wait { at: awaited, head } if (awaited, head) == (at, seen) => {
+                    machine.waited((at, head), true, &mut token)
+                }
+                // Its server goes on, or it is another one's turn.
+                Next::Wait { .. } => break,
+                Next::Done { outcome, rest } => return Ok((outcome, rest)),
+            };
+        }
+        Ok((Swept::Nothing, Vec::new()))
+    }
+
+    /// Returns which of these documents are over or have no record, with their heads. A failover may undo this.
+    pub(super) async fn which_seem_over(&mut self, numbers: &[Ref]) -> Result<Vec<(Ref, Option<Head>)>, Failure> {
+        let reads: Vec<_> = numbers.iter().map(|&at| Step::read(at)).collect();
+        let answers = self.send(&reads).await?;
+        let seem_over = numbers.iter().zip(answers).filter_map(|(&at, answer)| {
+            let Reply::Record(record) = answer.reply else { return None };
+            let head = record.map(|found| found.head);
+            head.is_none_or(|head| head.state.is_over()).then_some((at, head))
+        });
+        Ok(seem_over.collect())
+    }
+
+    /// Writes that these documents are over, and returns for which of them this is certain. Those without a record get
+    /// one, which says so: their servers cannot store them any more.
+    pub(super) async fn make_over(&mut self, documents: &[(Ref, Option<Head>)]) -> Result<Vec<Ref>, Failure> {
+        let write = |&(at, from): &(Ref, Option<Head>)| {
+            let to = from.unwrap_or_else(|| Head::new(State::Aborted, token(None)));
+            Step::waiting(Command::Swap { at, from, to })
+        };
+        let writes: Vec<_> = documents.iter().map(write).collect();
+        let answers = self.send(&writes).await?;
+        let over = documents.iter().zip(answers).filter(|(_, answer)| answer.replicated);
+        Ok(over.map(|((at, _), _)| *at).collect())
+    }
+
     /// Sends commands, all at once.
     pub(super) async fn send(&mut self, steps: &[Step<Judged>]) -> Result<Vec<Answer<Judged>>, Failure> {
         let requests = steps.iter().map(|step| self.wire.request(step, &self.shared)).collect();
@@ -149,6 +198,7 @@ impl Driver {
             open = self.finish(open, &mut answers, &mut unread).await?;
         }
         count_conflicts(steps, &answers);
+        self.ended += ended(steps, &answers);
         self.refuse_to_go_on_without_replicas(steps, &answers)?;
         for (step, answer) in steps.iter().zip(&mut answers) {
             if let (Command::Probe { band } | Command::Post { band, .. }, Reply::Postings(found)) =
@@ -172,17 +222,17 @@ impl Driver {
     /// that are not read.
     async fn finish(
         &self,
-        open: Vec<(usize, Rest)>,
+        open: Vec<(usize, wire::Rest)>,
         answers: &mut [Answer<Judged>],
         unread: &mut BTreeMap<Band, u64>,
-    ) -> Result<Vec<(usize, Rest)>, Failure> {
+    ) -> Result<Vec<(usize, wire::Rest)>, Failure> {
         let requests = open.iter().map(|(_, rest)| self.wire.request_of_rest(*rest)).collect();
         let responses = self.cluster.run(requests).await;
         let mut left = Vec::new();
         for ((number, rest), response) in open.into_iter().zip(responses) {
             let (next, left_out) = self.wire.add_rest(rest, response?, &mut answers[number])?;
             left.extend(next.map(|next| (number, next)));
-            if let Rest::More { band, .. } = rest {
+            if let wire::Rest::More { band, .. } = rest {
                 unread.insert(band, left_out);
             }
         }
@@ -208,6 +258,12 @@ impl Driver {
     /// Returns how many postings were left unread because there are too many.
     pub(super) fn unread(&self) -> u64 {
         self.unread.values().sum()
+    }
+
+    /// Returns how many documents this operation has marked as deleted: expired ones, and those that are deleted instead of
+    /// replaced.
+    pub(super) fn ended(&self) -> i64 {
+        self.ended
     }
 
     /// Waits a little for another server. Returns whether the record has had the same head for longer than the lease,
@@ -241,37 +297,40 @@ impl Driver {
 
     /// Sends, in the background, the commands whose answers nobody needs. If they fail, what they would have removed
     /// stays, and is never a match.
-    pub(super) fn tidy(&self, mut rest: Vec<Vec<Step<Judged>>>) {
+    pub(super) fn tidy(&self, mut rest: Rest<Judged>) {
         rest.retain(|steps| !steps.is_empty());
         if rest.is_empty() {
             return;
         }
         let mut driver = Self::new(self.cluster.clone(), self.wire.clone());
-        tokio::spawn(async move {
-            for mut steps in rest {
-                for _ in 0..TIDY_ATTEMPTS {
-                    let Ok(answers) = driver.send(&steps).await else { return };
-                    steps = steps.iter().zip(&answers).filter_map(|(step, answer)| again(step, answer)).collect();
-                    if steps.is_empty() {
-                        break;
-                    }
+        tokio::spawn(async move { driver.finish_rest(rest).await });
+    }
+
+    /// Sends these commands. Returns whether all of them were done.
+    pub(super) async fn finish_rest(&mut self, rest: Rest<Judged>) -> bool {
+        for steps in rest {
+            let (mut open, mut attempts) = (steps.into_iter().map(Open::new).collect::<Vec<_>>(), 0);
+            while !open.is_empty() {
+                attempts += 1;
+                let steps: Vec<_> = open.iter().map(|open| open.sent.clone()).collect();
+                let Ok(answers) = self.send(&steps).await else { return false };
+                match left(open, answers) {
+                    Some(left) if attempts < TIDY_ATTEMPTS => open = left,
+                    _ => return false,
                 }
             }
-        });
+        }
+        true
     }
 }
 
-/// Returns the step that aborts an own document that another one has wounded meanwhile. If it stayed pending, younger
-/// documents that have read its postings would wait for the end of its lease.
-fn again(step: &Step<Judged>, answer: &Answer<Judged>) -> Option<Step<Judged>> {
-    match (&step.command, &answer.reply) {
-        (Command::Swap { at, to, .. }, Reply::Swapped(Err(Some(head))))
-            if to.state == State::Aborted && head.state == State::Pending =>
-        {
-            Some(Step::now(Command::Swap { at: *at, from: Some(*head), to: *to }))
-        }
-        _ => None,
-    }
+/// Returns how many documents these steps have marked as deleted.
+fn ended(steps: &[Step<Judged>], answers: &[Answer<Judged>]) -> i64 {
+    let is_end = |(step, answer): &(&Step<Judged>, &Answer<Judged>)| {
+        let Command::Swap { from: Some(from), to, .. } = &step.command else { return false };
+        from.state != to.state && to.state == State::Deleted && matches!(answer.reply, Reply::Swapped(Ok(())))
+    };
+    steps.iter().zip(answers).filter(is_end).count() as i64
 }
 
 /// Counts the documents of others that were wounded or aborted. Only their heads are waited for: an insertion that gives

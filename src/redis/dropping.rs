@@ -81,7 +81,7 @@ impl Remover {
         let counted = call_script(&self.cluster, &keys.counter(), &COUNTED, &[]).await?;
         let count = if let Value::Int(count) = counted { u64::try_from(count).unwrap_or(0) } else { 0 };
         self.unlink(keys.records(count)).await?;
-        self.unlink([keys.counter(), keys.documents()].into_iter()).await?;
+        self.unlink([keys.counter(), keys.documents(), keys.walker()].into_iter()).await?;
         self.catalogue.forget(field).await
     }
 

@@ -94,7 +94,6 @@ impl Entry {
     /// threshold leaves the banding as it is, because the documents have postings for it alone.
     pub(super) async fn change(&self, changes: Changes) -> Result<()> {
         refuse(changes.verify.is_some_and(|verify| verify != Verify::Estimate), "`verify` other than `estimate`")?;
-        refuse(changes.ttl.is_some_and(|ttl| ttl.is_some()), "a `ttl`")?;
         refuse(changes.touch == Some(true), "`touch`")?;
         for _ in 0..ATTEMPTS {
             let (text, listed, held) = self.read().await?;

@@ -5,7 +5,7 @@ use super::cluster::Cluster;
 use crate::verdicts::{CollectionError, Result};
 
 /// The format of the keys and values that this version reads and writes.
-const FORMAT: &str = "2";
+const FORMAT: &str = "3";
 
 /// Returns an error if the keys with this prefix have another format.
 pub(super) async fn check_format(cluster: &Cluster, prefix: &str) -> Result<()> {

@@ -69,6 +69,11 @@ impl Keys {
         format!("{}:d", self.prefix).into_bytes()
     }
 
+    /// Returns the key that names the server that walks through the collection.
+    pub(super) fn walker(&self) -> Vec<u8> {
+        format!("{}:w", self.prefix).into_bytes()
+    }
+
     /// Returns the keys of the records of the first `count` documents.
     pub(super) fn records(&self, count: u64) -> impl Iterator<Item = Vec<u8>> {
         (1..=count).map(|number| self.record(Ref(FIRST + number)))
@@ -77,10 +82,22 @@ impl Keys {
     /// Returns the keys of all groups that postings and ids may be in, if there are so many bands.
     pub(super) fn all_groups(&self, bands: u32) -> impl Iterator<Item = Vec<u8>> {
         let kinds = (0..bands).map(|band| format!("b{band}.")).chain(["c.", "i"].map(str::to_owned));
-        let all = move |kind: String| {
-            (0..self.groups).map(move |group| format!("{}:{kind}{group:x}", self.prefix).into_bytes())
-        };
-        kinds.flat_map(all).flat_map(|group| [Self::more(&group), group])
+        kinds.flat_map(|kind| self.groups_of(kind))
+    }
+
+    /// Returns the keys of the groups of one kind.
+    fn groups_of(&self, kind: String) -> impl Iterator<Item = Vec<u8>> {
+        let all = (0..self.groups).map(move |group| format!("{}:{kind}{group:x}", self.prefix).into_bytes());
+        all.flat_map(|group| [Self::more(&group), group])
+    }
+
+    /// Returns some of [`all_groups`](Self::all_groups), from this place on.
+    pub(super) fn groups_from(&self, bands: u32, place: usize, count: usize) -> Vec<Vec<u8>> {
+        let each = 2 * self.groups as usize;
+        // The kinds before the place need not be gone through.
+        let kinds = (0..bands).map(|band| format!("b{band}.")).chain(["c.", "i"].map(str::to_owned)).skip(place / each);
+        let of = |kind: String| self.groups_of(kind);
+        kinds.flat_map(of).skip(place % each).take(count).collect()
     }
 
     /// Returns the sorted set of a group of postings.
@@ -158,6 +175,10 @@ mod tests {
         let keys = Keys::new("hapax", 7, 48 * 9);
         let groups: Vec<_> = keys.all_groups(3).collect();
         assert_eq!(groups.len(), 2 * 5 * 9);
+        for place in [0, 1, 17, 18, 50, 88, 90] {
+            let some: Vec<_> = groups.iter().skip(place).take(20).cloned().collect();
+            assert_eq!(keys.groups_from(3, place, 20), some, "{place}");
+        }
         for number in 0..100_u64 {
             let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let id = keys.id(&DocId::new(number.to_string()).unwrap()).0;

@@ -3,7 +3,8 @@
 use super::counters::Counters;
 use super::drive::Driver;
 use super::keys::FIRST;
-use super::protocol::{Ref, Reply, Step};
+use super::protocol::Ref;
+use super::reads::stored;
 use super::record::Stored;
 use crate::types::Seq;
 use crate::verdicts::{Cursor, DocumentsPage, Result};
@@ -29,7 +30,7 @@ pub(super) async fn page(
     while at < last && at - first < TRIED {
         let end = last.min(at + AT_ONCE);
         for (number, stored) in stored(driver, &(at + 1..=end).map(Ref).collect::<Vec<_>>()).await? {
-            let document = stored.document(number);
+            let document = Stored::clone(&stored.stored).document(number);
             bytes += document.bytes();
             if documents.len() == limit || !documents.is_empty() && bytes > bytes_max {
                 return Ok(DocumentsPage::new(documents, true));
@@ -39,15 +40,4 @@ pub(super) async fn page(
         at = end;
     }
     Ok(DocumentsPage { documents, next: (at < last).then(|| Cursor::from(Seq(at))) })
-}
-
-/// Returns the documents with these numbers that are stored.
-pub(super) async fn stored(driver: &mut Driver, numbers: &[Ref]) -> Result<Vec<(Ref, Stored)>> {
-    let reads: Vec<_> = numbers.iter().map(|&at| Step::read(at)).collect();
-    let answers = driver.send(&reads).await.map_err(|failure| failure.told(false))?;
-    let stored = numbers.iter().zip(answers).filter_map(|(at, answer)| match answer.reply {
-        Reply::Record(Some(found)) if found.head.state.is_stored() => Some((*at, Stored::clone(&found.body?.stored))),
-        _ => None,
-    });
-    Ok(stored.collect())
 }

@@ -115,8 +115,12 @@ pub(super) fn share(Posting { key, score, .. }: &Posting, at: Ref) -> Call {
 
 /// Removes a posting from the field. The reply is 1 if it may be in the sorted set.
 pub(super) fn leave(Posting { key, score, .. }: &Posting, at: Ref) -> Call {
-    let (score, at) = (score.to_string(), at.0.to_string());
-    Call::script_on(&LEAVE, key, &[score.as_bytes(), at.as_bytes()])
+    leave_field(key, score.to_string().as_bytes(), at)
+}
+
+/// Does the same for a field that was read.
+pub(super) fn leave_field(group: &[u8], field: &[u8], at: Ref) -> Call {
+    Call::script_on(&LEAVE, group, &[field, at.0.to_string().as_bytes()])
 }
 
 /// The sorted set of a group, for the postings that are in no field.

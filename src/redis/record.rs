@@ -17,6 +17,9 @@ const LAYOUT: u8 = 0x20;
 const HAS_CONTENT: u8 = 1;
 const HAS_SHINGLES: u8 = 2;
 const HAS_METADATA: u8 = 4;
+const HAS_SEEN: u8 = 8;
+/// The high bit of the kind of a verdict. It says that the document has replaced another one.
+const HAS_REPLACED: u8 = 0x80;
 /// Most thresholds are a whole number of these parts.
 const PARTS: f64 = 10_000.0;
 
@@ -30,6 +33,8 @@ pub(super) struct Stored {
     pub shingles: Option<u64>,
     pub metadata: Option<Metadata>,
     pub first_seen: TimestampMs,
+    /// When the document was last sent again, if the collection has a `ttl`.
+    pub seen: Option<TimestampMs>,
     /// Absent before the document is stored.
     pub verdict: Option<FirstVerdict>,
 }
@@ -44,6 +49,15 @@ pub(super) struct FirstVerdict {
     pub duplicate_of: Option<DocId>,
     pub candidates: u32,
     pub matches: Vec<FirstMatch>,
+    pub replaced: Option<Replaced>,
+}
+
+/// The document that another one has replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Replaced {
+    pub at: Ref,
+    /// When a document was first stored under the id.
+    pub id_first_seen: TimestampMs,
 }
 
 /// A match of a first verdict.
@@ -71,20 +85,14 @@ impl Judged {
         verify::matching_slots(&self.stored.signature, &other.stored.signature, self.shape)
     }
 
-    /// Returns the document with other metadata.
-    pub(super) fn with_metadata(&self, metadata: Option<Metadata>) -> Self {
-        Self { stored: Arc::new(Stored { metadata, ..Stored::clone(&self.stored) }), ..self.clone() }
+    /// Returns the document with other metadata, or another time at which it was seen.
+    pub(super) fn with(&self, metadata: Option<Metadata>, seen: Option<TimestampMs>) -> Self {
+        Self { stored: Arc::new(Stored { metadata, seen, ..Stored::clone(&self.stored) }), ..self.clone() }
     }
 
     /// Returns whether both have the same content.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.stored.content.is_some() && self.repeats(other)
-    }
-
-    /// Returns whether a document that is sent again under the id of `held` is the same. Without contents, documents with
-    /// the same signature are.
-    pub(super) fn repeats(&self, held: &Self) -> bool {
-        self.stored.content == held.stored.content && self.stored.signature == held.stored.signature
+        self.stored.content.is_some() && Body::repeats(self, other)
     }
 }
 
@@ -93,7 +101,20 @@ impl Body for Judged {
         self.is_same(other) || self.matching(other) >= self.terms.matching_min
     }
 
-    fn tail(&self, met: &[(Ref, &Self)], beside: &[(Ref, &Self)]) -> Vec<u8> {
+    fn has_id_of(&self, other: &Self) -> bool {
+        self.stored.id == other.stored.id
+    }
+
+    /// Without contents, documents with the same signature are the same.
+    fn repeats(&self, held: &Self) -> bool {
+        self.stored.content == held.stored.content && self.stored.signature == held.stored.signature
+    }
+
+    fn replaces(&self) -> Option<Ref> {
+        Some(self.stored.verdict.as_ref()?.replaced?.at)
+    }
+
+    fn tail(&self, met: &[(Ref, &Self)], beside: &[(Ref, &Self)], replaced: Option<(Ref, &Self)>) -> Vec<u8> {
         let ranked = ranked(self, beside.iter().copied());
         let first = |(at, found): &(Ref, &Self)| FirstMatch {
             at: *at,
@@ -106,6 +127,7 @@ impl Body for Judged {
             duplicate_of: ranked.first().map(|(_, found)| found.stored.id.clone()),
             candidates: candidates(met.iter().map(|(_, found)| *found)),
             matches: ranked.iter().take(self.limit).map(first).collect(),
+            replaced: replaced.map(|(at, old)| Replaced { at, id_first_seen: old.stored.id_first_seen() }),
         };
         verdict.to_bytes()
     }
@@ -142,12 +164,23 @@ impl FirstVerdict {
 
     /// Returns the verdict of a document that resembles nothing.
     pub(super) fn unique(threshold: f64) -> Self {
-        Self { kind: VerdictKind::Unique, threshold, duplicate_of: None, candidates: 0, matches: Vec::new() }
+        Self {
+            kind: VerdictKind::Unique,
+            threshold,
+            duplicate_of: None,
+            candidates: 0,
+            matches: Vec::new(),
+            replaced: None,
+        }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == self.kind).expect("a kind is in the list");
-        let mut bytes = vec![kind as u8];
+        let mut bytes = vec![kind as u8 | if self.replaced.is_some() { HAS_REPLACED } else { 0 }];
+        if let Some(Replaced { at, id_first_seen }) = self.replaced {
+            put(&mut bytes, at.0);
+            put(&mut bytes, id_first_seen.0 as u64);
+        }
         put_share(&mut bytes, self.threshold);
         put(&mut bytes, u64::from(self.candidates));
         put_bytes(&mut bytes, self.duplicate_of.as_ref().map_or("", DocId::as_str).as_bytes());
@@ -159,7 +192,12 @@ impl FirstVerdict {
     }
 
     fn of(rest: &mut Rest<'_>) -> Option<Self> {
-        let [kind] = rest.take::<1>()?;
+        let [first] = rest.take::<1>()?;
+        let kind = *VerdictKind::ALL.get(usize::from(first & !HAS_REPLACED))?;
+        let replaced = match first & HAS_REPLACED {
+            0 => None,
+            _ => Some(Replaced { at: Ref(rest.number()?), id_first_seen: TimestampMs(rest.number()? as i64) }),
+        };
         let threshold = rest.share()?;
         let candidates = u32::try_from(rest.number()?).ok()?;
         let original = rest.text()?;
@@ -170,13 +208,25 @@ impl FirstVerdict {
             let same_content = matching & 1 == 1;
             matches.push(FirstMatch { at, matching: u32::try_from(matching >> 1).ok()?, same_content });
         }
-        Some(Self { kind: *VerdictKind::ALL.get(usize::from(kind))?, threshold, duplicate_of, candidates, matches })
+        Some(Self { kind, threshold, duplicate_of, candidates, matches, replaced })
     }
 }
 
 impl Stored {
+    /// Returns when a document was first stored under the id.
+    fn id_first_seen(&self) -> TimestampMs {
+        let replaced = self.verdict.as_ref().and_then(|verdict| verdict.replaced);
+        replaced.map_or(self.first_seen, |replaced| replaced.id_first_seen)
+    }
+
+    /// Returns when the document was last seen.
+    pub(super) fn last_seen(&self) -> TimestampMs {
+        self.seen.unwrap_or(self.first_seen)
+    }
+
     /// Returns the document for an answer.
     pub(super) fn document(self, at: Ref) -> Document {
+        let id_first_seen = self.id_first_seen();
         let Self { id, metadata, first_seen, shingles, verdict, .. } = self;
         Document {
             id,
@@ -185,7 +235,7 @@ impl Stored {
             labels: None,
             capture: Capture::default(),
             first_seen,
-            id_first_seen: first_seen,
+            id_first_seen,
             last_seen: None,
             expires: None,
             shingles,
@@ -211,7 +261,8 @@ impl Stored {
             LAYOUT
                 | flag(self.content.is_some(), HAS_CONTENT)
                 | flag(self.shingles.is_some(), HAS_SHINGLES)
-                | flag(self.metadata.is_some(), HAS_METADATA),
+                | flag(self.metadata.is_some(), HAS_METADATA)
+                | flag(self.seen.is_some(), HAS_SEEN),
         );
         put(&mut bytes, self.first_seen.0 as u64);
         put_bytes(&mut bytes, &self.signature);
@@ -223,6 +274,9 @@ impl Stored {
         if let Some(metadata) = &self.metadata {
             put_bytes(&mut bytes, metadata.as_str().as_bytes());
         }
+        if let Some(seen) = self.seen {
+            put(&mut bytes, seen.0 as u64);
+        }
         bytes
     }
 
@@ -231,7 +285,7 @@ impl Stored {
         let mut rest = Rest(bytes);
         let [first] = rest.take::<1>()?;
         let flags = first ^ LAYOUT;
-        if flags > HAS_CONTENT | HAS_SHINGLES | HAS_METADATA {
+        if flags > HAS_CONTENT | HAS_SHINGLES | HAS_METADATA | HAS_SEEN {
             return None;
         }
         let first_seen = TimestampMs(rest.number()? as i64);
@@ -241,8 +295,9 @@ impl Stored {
         let content = if has(HAS_CONTENT) { Some(ContentHash(u128::from_be_bytes(rest.take()?))) } else { None };
         let shingles = if has(HAS_SHINGLES) { Some(rest.number()?) } else { None };
         let metadata = if has(HAS_METADATA) { Some(Metadata::new(rest.text()?).ok()?) } else { None };
+        let seen = if has(HAS_SEEN) { Some(TimestampMs(rest.number()? as i64)) } else { None };
         let verdict = if rest.0.is_empty() { None } else { Some(FirstVerdict::of(&mut rest)?) };
-        Some(Self { id, signature, content, shingles, metadata, first_seen, verdict })
+        Some(Self { id, signature, content, shingles, metadata, first_seen, seen, verdict })
     }
 }
 
@@ -321,10 +376,12 @@ mod tests {
     fn stored() -> impl Strategy<Value = Stored> {
         let matches = prop::collection::vec((any::<u64>(), 0..1u32 << 20, any::<bool>()), 0..4);
         let threshold = prop_oneof![Just(0.8), Just(0.0), Just(1.0), 0.0..1.0];
-        let verdict = prop::option::of((0..4usize, threshold, any::<bool>(), any::<u32>(), matches));
-        let parts = (any::<Option<u128>>(), any::<Option<u64>>(), any::<bool>(), any::<i64>(), verdict);
+        let replaced = any::<Option<(u64, i64)>>();
+        let verdict = prop::option::of((0..4usize, threshold, any::<bool>(), any::<u32>(), matches, replaced));
+        let times = (any::<i64>(), any::<Option<i64>>());
+        let parts = (any::<Option<u128>>(), any::<Option<u64>>(), any::<bool>(), times, verdict);
         (prop::collection::vec(any::<u8>(), 0..300), parts).prop_map(|(signature, parts)| {
-            let (content, shingles, has_metadata, first_seen, verdict) = parts;
+            let (content, shingles, has_metadata, (first_seen, seen), verdict) = parts;
             Stored {
                 id: DocId::new("https://a.example/\u{f8}").unwrap(),
                 signature,
@@ -332,7 +389,8 @@ mod tests {
                 shingles,
                 metadata: has_metadata.then(|| Metadata::new("{\"n\":1}").unwrap()),
                 first_seen: TimestampMs(first_seen),
-                verdict: verdict.map(|(kind, threshold, has_original, candidates, matches)| FirstVerdict {
+                seen: seen.map(TimestampMs),
+                verdict: verdict.map(|(kind, threshold, has_original, candidates, matches, replaced)| FirstVerdict {
                     kind: VerdictKind::ALL[kind],
                     threshold,
                     duplicate_of: has_original.then(|| DocId::new("b").unwrap()),
@@ -341,6 +399,7 @@ mod tests {
                         .into_iter()
                         .map(|(at, matching, same_content)| FirstMatch { at: Ref(at), matching, same_content })
                         .collect(),
+                    replaced: replaced.map(|(at, time)| Replaced { at: Ref(at), id_first_seen: TimestampMs(time) }),
                 }),
             }
         })

@@ -19,6 +19,7 @@ use super::dropping::remove_dropped;
 use super::entry::Entry;
 use super::keys::Keys;
 use super::start::{compare_default, connect};
+use super::walker::walk;
 use super::watch::{Gate, watch};
 use crate::cpu::CpuPool;
 use crate::telemetry::names::label;
@@ -49,7 +50,7 @@ pub struct RedisStore {
 }
 
 /// The collections that this server has used.
-type Opened = BTreeMap<CollectionName, Arc<RedisCollection>>;
+pub(super) type Opened = BTreeMap<CollectionName, Arc<RedisCollection>>;
 
 /// What goes on in the background. It ends with the store.
 struct Background {
@@ -57,6 +58,8 @@ struct Background {
     _refresher: AbortOnDropHandle<()>,
     /// Removes the data of dropped collections.
     _remover: AbortOnDropHandle<()>,
+    /// Ends what killed servers have left.
+    _walker: AbortOnDropHandle<()>,
     /// Looks at the cluster again and again.
     _watcher: AbortOnDropHandle<()>,
 }
@@ -74,6 +77,7 @@ impl RedisStore {
         let _background = Background {
             _refresher: task(tokio::spawn(refresh(catalogue.clone(), Arc::clone(&open)))),
             _remover: task(tokio::spawn(remover)),
+            _walker: task(tokio::spawn(walk(Arc::clone(&open)))),
             _watcher: task(tokio::spawn(watch(cluster.clone(), settings.clone(), Arc::clone(&gate)))),
         };
         let store =
@@ -101,7 +105,6 @@ impl RedisStore {
         let settings = settings.checked()?;
         refuse(settings.keep != Keep::Signature, "`keep` other than `signature`")?;
         refuse(settings.verify != Verify::Estimate, "`verify` other than `estimate`")?;
-        refuse(settings.ttl.is_some(), "a `ttl`")?;
         refuse(settings.touch, "`touch`")?;
         self.gate.check()?;
         if self.find(&name).await?.is_none() && self.list().await?.len() >= self.collections_max {

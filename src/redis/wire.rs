@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use hapax_core::SignatureShape;
 use redis::Value;
@@ -12,6 +13,7 @@ use super::keys::{IdField, Keys, Posting};
 use super::postings::{self, Field, More};
 use super::protocol::{Answer, Band, Bounds, Command, Found, Head, Ref, Reply, State, Step, Token};
 use super::record::{FirstVerdict, Judged, Stored};
+use crate::types::{TimestampMs, expires_at};
 use crate::verdicts::Terms;
 
 /// The bytes of a head: the state and the token.
@@ -60,6 +62,15 @@ static REMOVE: LazyLock<Script> = LazyLock::new(|| {
         "#!lua flags=allow-oom
 if redis.call('GETRANGE', KEYS[1], 0, 8) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end
 return 0",
+    )
+});
+/// Removes everything but the first bytes of a record, if these are the expected ones.
+static STRIP: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+if redis.call('GETRANGE', KEYS[1], 0, 8) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1",
     )
 });
 /// Sets a field of a hash, if it has the expected value. No bytes: the field must be absent.
@@ -111,6 +122,8 @@ pub(super) struct Wire {
     pub candidates_max: usize,
     /// How many replicas must have a write.
     pub acks: usize,
+    /// How long after it was last seen a document expires.
+    pub ttl: Option<Duration>,
 }
 
 impl Wire {
@@ -169,6 +182,7 @@ impl Wire {
                 (key, Call::plain(get))
             }
             Command::Remove { at, head } => scripted(&REMOVE, self.keys.record(*at), &[&head_bytes(*head)]),
+            Command::Strip { at, head } => scripted(&STRIP, self.keys.record(*at), &[&head_bytes(*head)]),
             Command::Claim { from, to } => {
                 let (key, field) = self.id.clone().expect("only a document with an id claims it");
                 let [from, to_text] = [from, to].map(|at| at.map(|at| at.0.to_string()).unwrap_or_default());
@@ -292,7 +306,7 @@ impl Wire {
                 other => (Reply::Swapped(Err(head_of(&bytes(other)?)?)), false),
             },
             Command::Read { .. } => (Reply::Record(self.record(last)?), false),
-            Command::Remove { .. } => (Reply::Removed, true),
+            Command::Remove { .. } | Command::Strip { .. } => (Reply::Removed, true),
             Command::Unpost { band, at } => {
                 rest = matches!(last, Value::Int(1)).then_some(Rest::Remove { band: *band, at: *at });
                 (Reply::Removed, true)
@@ -341,7 +355,9 @@ impl Wire {
             }
             Some(Judged { stored: Arc::new(stored), terms: self.terms, shape: self.shape, limit: 0 })
         };
-        Ok(Some(Found { head, body }))
+        let is_over = |body: &Judged, ttl| expires_at(body.stored.last_seen(), ttl) <= TimestampMs::now();
+        let expired = self.ttl.zip(body.as_ref()).is_some_and(|(ttl, body)| is_over(body, ttl));
+        Ok(Some(Found { head, body, expired }))
     }
 }
 
@@ -352,6 +368,11 @@ fn shared(field: Field, band: Band, (at, again): (Ref, bool)) -> (Vec<Ref>, Opti
     let rest = Rest::More { band, post: (!is_inside).then_some((at, again)) };
     let has_rest = field.has_more || !is_inside;
     (field.refs, has_rest.then_some(rest))
+}
+
+/// Removes a field of a hash of ids, if it leads to this document.
+pub(super) fn release(group: &[u8], field: &[u8], at: Ref) -> Call {
+    Call::script_on(&RELEASE, group, &[field, at.0.to_string().as_bytes()])
 }
 
 fn scripted(script: &'static Script, key: Vec<u8>, arguments: &[&[u8]]) -> (Vec<u8>, Call) {
@@ -367,6 +388,7 @@ fn head_bytes(Head { state, token }: Head) -> [u8; HEAD_BYTES] {
         State::Sealed => b's',
         State::Aborted => b'a',
         State::Deleted => b'd',
+        State::Superseded => b'r',
     };
     bytes[1..].copy_from_slice(&token.0.to_be_bytes());
     bytes
@@ -384,6 +406,7 @@ fn head_of(bytes: &[u8]) -> Result<Option<Head>, Failure> {
             b's' => State::Sealed,
             b'a' => State::Aborted,
             b'd' => State::Deleted,
+            b'r' => State::Superseded,
             _ => return None,
         };
         Some(Head::new(state, Token(u64::from_be_bytes(*token))))

@@ -200,6 +200,22 @@ pub mod value {
     pub const SENT_AGAIN_NO_SCRIPT: &str = "no_script";
     /// [`super::label::REASON`]: the node was not ready, or the connection broke.
     pub const SENT_AGAIN_NOT_READY: &str = "not_ready";
+    /// [`super::label::KIND`]: a document that its server has not finished within the lease.
+    pub const LEFT_PENDING: &str = "pending";
+    /// [`super::label::KIND`]: a stored document that was not sealed.
+    pub const LEFT_UNSEALED: &str = "unsealed";
+    /// [`super::label::KIND`]: a document that was not stored.
+    pub const LEFT_ABORTED: &str = "aborted";
+    /// [`super::label::KIND`]: a deleted document.
+    pub const LEFT_DELETED: &str = "deleted";
+    /// [`super::label::KIND`]: a document that another one has replaced, or was to replace.
+    pub const LEFT_SUPERSEDED: &str = "superseded";
+    /// [`super::label::KIND`]: an expired document.
+    pub const LEFT_EXPIRED: &str = "expired";
+    /// [`super::label::KIND`]: a posting or an id that leads to no document.
+    pub const LEFT_DANGLING: &str = "dangling";
+    /// [`super::label::KIND`]: a record that has no document.
+    pub const LEFT_BARE: &str = "bare";
     /// [`super::label::KIND`]: an operation waits for a document that another one is inserting.
     pub const CONFLICT_WAIT: &str = "wait";
     /// [`super::label::KIND`]: the token of a younger document is replaced, so that it must read its bands again.
@@ -717,6 +733,14 @@ metrics_table! {
         "If it nears 400, see [the runbook](runbook.md#hapaxredisgroupslarge). If it stays below 10 after all documents \
          are stored, each document takes several times the memory: next time, create the collection with a lower \
          `redis.documents_expected`.";
+    REDIS_WALKED = "hapax_redis_walked_records_total", Kind::Counter, None, [],
+        "Document numbers that this server has looked at to find what killed servers have left. One server at a time walks \
+         through a collection.",
+        "If it grows on no server, the cluster does not answer: read the log.";
+    REDIS_LEFTOVERS = "hapax_redis_leftovers_total", Kind::Counter, None, [label::KIND],
+        "Records, postings and ids that the walk has settled. `kind` is `pending` (a server has not finished the insert within the lease), \
+         `unsealed`, `aborted`, `deleted`, `superseded` (replaced), `expired`, `bare` (it had no document any more), or `dangling` (a posting or an id that led to no document).",
+        "If `pending` grows, servers were killed, or requests to the cluster fail.";
     REDIS_CONFLICTS = "hapax_redis_conflicts_total", Kind::Counter, None, [label::KIND],
         "Conflicts with another operation, which is inserting a similar document, or one with the same id. `kind` is \
          `wait` (this operation waited), `wound` (it made the other one read its bands again) or `abort` (it aborted \

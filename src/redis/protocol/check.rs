@@ -8,6 +8,9 @@ use super::terms::{Answer, Body, Command, Next, Ref, Reply, Step};
 pub(crate) struct Check<B> {
     body: B,
     others: Others<B>,
+    bands: u16,
+    /// How many documents were gone when the bands were read last.
+    gone: usize,
     sent: Vec<Step<B>>,
 }
 
@@ -24,7 +27,7 @@ impl<B: Body> Check<B> {
     pub(crate) fn begin(body: B, bounds: Bounds) -> (Self, Vec<Step<B>>) {
         let Bounds { bands, candidates_max } = bounds;
         let steps: Vec<_> = Step::probes(bands).collect();
-        (Self { body, others: Others::new(candidates_max), sent: steps.clone() }, steps)
+        (Self { body, others: Others::new(candidates_max), bands, gone: 0, sent: steps.clone() }, steps)
     }
 
     /// Takes the answers to the commands that were sent, and returns what to do next.
@@ -39,7 +42,15 @@ impl<B: Body> Check<B> {
                 _ => unreachable!("a lookup only probes, reads and confirms"),
             }
         }
-        let steps = self.others.reads_and_confirmations(&self.body);
+        let mut steps = self.others.reads_and_confirmations(&self.body);
+        // A document that is gone may have been replaced, and its successor posted, after the bands were read.
+        if self.others.gone() > self.gone {
+            self.gone = self.others.gone();
+            steps.extend(Step::probes(self.bands));
+        }
+        if steps.is_empty() {
+            steps = self.others.reads_of_one_id(&self.body);
+        }
         if steps.is_empty() {
             let owned = |(at, body): (Ref, &B)| (at, body.clone());
             let found = self.others.matches(&self.body).map(owned).collect();

@@ -1,29 +1,50 @@
 //! The deletion of the document that holds an id.
 
 use super::faults::{Fault, has};
-use super::terms::{Answer, Body, Command, Head, Next, Ref, Reply, State, Step, Token};
+use super::terms::{Answer, Body, Command, Found, Head, Next, Ref, Reply, State, Step, Token};
 
 /// A deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Delete<B> {
-    known: Known<B>,
+    known: Known,
     /// The head that marks the document as deleted, once it may have been written. It is the same in each attempt.
     mark: Option<Head>,
+    /// The document that names as its successor the one that is looked at.
+    old: Option<Ref>,
+    /// A successor that is never stored, for certain.
+    lost: Option<Ref>,
+    /// The document that was read last.
+    body: Option<(Ref, B)>,
     sent: Vec<Step<B>>,
 }
 
-/// What is known of the document.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Known<B> {
+pub(crate) enum Deleted<B> {
+    /// This document was deleted.
+    This(Ref, Head, B),
+    /// Nothing was stored under the id.
+    Nothing,
+    /// This deletion or another one has deleted the document, and its record is removed already.
+    Unknown,
+}
+
+/// What is known of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Known {
     Nothing,
     /// Nobody holds the id.
     NoHolder,
     Holder(Ref),
-    Seen(Ref, Head, Option<B>),
+    Seen(Ref, Head),
     /// It is over, but replicas may not have this, or the node that says so may have been replaced. `None`: it has no
     /// record.
-    Unsure(Ref, Option<Head>, Option<B>),
-    Deleted(Ref, Head, Option<B>),
+    Unsure(Ref, Option<Head>),
+    Deleted(Ref, Head),
+    /// The successor of the holder is aborted or has no record, but a failover may undo this.
+    Lost(Ref, Option<Head>),
+    /// The record was removed after the document may have been marked.
+    Removed,
     /// The document that held the id was over before the deletion began.
     Over,
 }
@@ -32,35 +53,46 @@ impl<B: Body> Delete<B> {
     /// Begins a deletion. Returns the machine and the first commands.
     pub(crate) fn begin() -> (Self, Vec<Step<B>>) {
         let steps = vec![Step::now(Command::Holder)];
-        (Self { known: Known::Nothing, mark: None, sent: steps.clone() }, steps)
+        (Self { known: Known::Nothing, mark: None, old: None, lost: None, body: None, sent: steps.clone() }, steps)
     }
 
-    /// Takes the answers to the commands that were sent, and returns what to do next. The result is the document that
-    /// was deleted, if the id was stored. The caller then removes its postings (see [`rest_of`]).
+    /// Takes the answers to the commands that were sent, and returns what to do next. The caller then removes the
+    /// postings of the document that was deleted (see [`rest_of`](super::rest_of)).
     pub(crate) fn answered(
         &mut self,
         answers: Vec<Answer<B>>,
         token: &mut dyn FnMut(Option<Head>) -> Token,
-    ) -> Next<B, Option<(Ref, Head, B)>> {
+    ) -> Next<B, Deleted<B>> {
         for (step, answer) in std::mem::take(&mut self.sent).into_iter().zip(answers) {
             self.note(step, answer);
         }
         let swap = |at, from, to| Step::waiting(Command::Swap { at, from, to });
-        match self.known.clone() {
+        match self.known {
             Known::Nothing => self.send(vec![Step::now(Command::Holder)]),
-            Known::NoHolder | Known::Over => Next::Done { outcome: None, rest: Vec::new() },
+            Known::NoHolder | Known::Over => Next::Done { outcome: Deleted::Nothing, rest: Vec::new() },
+            Known::Removed => Next::Done { outcome: Deleted::Unknown, rest: Vec::new() },
             Known::Holder(at) => self.send(vec![Step::now(Command::Read { at })]),
-            Known::Seen(at, head, _) if head.state == State::Pending => Next::Wait { at, head },
-            Known::Seen(at, head, _) => {
-                let to = *self.mark.get_or_insert_with(|| Head::new(State::Deleted, token(Some(head))));
-                self.send(vec![swap(at, Some(head), to)])
+            Known::Seen(at, head) if head.state == State::Pending => Next::Wait { at, head },
+            Known::Seen(at, head) if head.successor().is_some_and(|by| self.lost != Some(by)) => {
+                self.old = Some(at);
+                self.send(vec![Step::read(head.successor().expect("it has one"))])
             }
-            Known::Unsure(at, head, _) => {
+            Known::Lost(at, head) => {
                 let to = head.unwrap_or_else(|| Head::new(State::Aborted, token(None)));
                 self.send(vec![swap(at, head, to)])
             }
-            Known::Deleted(at, head, body) => {
-                Next::Done { outcome: body.map(|body| (at, head, body)), rest: Vec::new() }
+            Known::Seen(at, head) => {
+                let to = *self.mark.get_or_insert_with(|| Head::new(State::Deleted, token(Some(head))));
+                self.send(vec![swap(at, Some(head), to)])
+            }
+            Known::Unsure(at, head) => {
+                let to = head.unwrap_or_else(|| Head::new(State::Aborted, token(None)));
+                self.send(vec![swap(at, head, to)])
+            }
+            Known::Deleted(at, head) => {
+                let body = self.body.take().filter(|(read, _)| *read == at);
+                let outcome = body.map_or(Deleted::Unknown, |(_, body)| Deleted::This(at, head, body));
+                Next::Done { outcome, rest: Vec::new() }
             }
         }
     }
@@ -71,49 +103,64 @@ impl<B: Body> Delete<B> {
         awaited: (Ref, Head),
         expired: bool,
         token: &mut dyn FnMut(Option<Head>) -> Token,
-    ) -> Next<B, Option<(Ref, Head, B)>> {
+    ) -> Next<B, Deleted<B>> {
         self.send(vec![Step::look_again(awaited, expired, token)])
     }
 
     fn note(&mut self, step: Step<B>, Answer { reply, replicated }: Answer<B>) {
-        let body = match &self.known {
-            Known::Seen(_, _, body) | Known::Unsure(_, _, body) | Known::Deleted(_, _, body) => body.clone(),
-            _ => None,
-        };
+        // What a document has replaced stands in its record only when it is stored.
+        if let (Command::Read { at }, Reply::Record(Some(Found { head, body: Some(body), .. }))) =
+            (&step.command, &reply)
+            && head.state != State::Pending
+        {
+            self.body = Some((*at, body.clone()));
+        }
         self.known = match (step.command, reply) {
             (Command::Holder, Reply::Holder(holder)) => holder.map_or(Known::NoHolder, Known::Holder),
-            (Command::Read { at }, Reply::Record(Some(found))) => self.seen(at, Some(found.head), found.body.or(body)),
-            (Command::Read { at }, _) => self.seen(at, None, body),
+            (Command::Read { .. }, Reply::Record(Some(found))) if found.expired => Known::Over,
+            (Command::Read { at }, Reply::Record(Some(found))) => self.seen(at, Some(found.head)),
+            (Command::Read { at }, _) => self.seen(at, None),
             (Command::Swap { at, to, .. }, Reply::Swapped(written)) => match written {
-                Ok(()) if !replicated => Known::Unsure(at, Some(to), body),
-                Ok(()) if Some(to) == self.mark => Known::Deleted(at, to, body),
+                Ok(()) if to.state == State::Aborted && self.is_successor(at) => match self.old {
+                    // It must still name its successor.
+                    Some(old) if replicated => {
+                        self.lost = Some(at);
+                        Known::Holder(old)
+                    }
+                    _ => Known::Lost(at, Some(to)),
+                },
+                Ok(()) if !replicated => Known::Unsure(at, Some(to)),
+                Ok(()) if Some(to) == self.mark => Known::Deleted(at, to),
+                // There was no record.
+                Ok(()) if self.mark.is_some() && to.state == State::Aborted && !self.is_successor(at) => Known::Removed,
                 Ok(()) => Known::Over,
-                Err(head) => self.seen(at, head, body),
+                // What it has replaced stands in the record only when it is stored.
+                Err(Some(head)) if !head.state.is_over() => Known::Holder(at),
+                Err(head) => self.seen(at, head),
             },
             _ => unreachable!("a deletion only reads the holder and its record, and marks it"),
         };
     }
 
     /// Takes the head of the record, as a node has answered. `None`: there is no record.
-    fn seen(&self, at: Ref, head: Option<Head>, body: Option<B>) -> Known<B> {
+    fn seen(&self, at: Ref, head: Option<Head>) -> Known {
         match head {
-            Some(head) if !head.state.is_over() => Known::Seen(at, head, body),
+            head if self.is_successor(at) && head.is_none_or(|head| head.state == State::Aborted) => {
+                Known::Lost(at, head)
+            }
+            Some(head) if !head.state.is_over() => Known::Seen(at, head),
             // Perhaps the mark was written, or the node that answers has been replaced.
-            _ if self.mark.is_some() && !has(Fault::ForgetsItsWrites) => Known::Unsure(at, head, body),
+            _ if self.mark.is_some() && !has(Fault::ForgetsItsWrites) => Known::Unsure(at, head),
             _ => Known::Over,
         }
     }
 
-    fn send(&mut self, steps: Vec<Step<B>>) -> Next<B, Option<(Ref, Head, B)>> {
+    fn is_successor(&self, at: Ref) -> bool {
+        self.old.is_some_and(|old| old != at)
+    }
+
+    fn send(&mut self, steps: Vec<Step<B>>) -> Next<B, Deleted<B>> {
         self.sent.clone_from(&steps);
         Next::Send(steps)
     }
-}
-
-/// Returns the commands that remove a deleted document. Its record goes last: as long as it exists, whoever finds a
-/// posting of it learns that the document is deleted.
-pub(crate) fn rest_of<B>(at: Ref, head: Head, bands: u16) -> Vec<Vec<Step<B>>> {
-    let mut steps: Vec<_> = Step::unposts(at, bands).collect();
-    steps.push(Step::now(Command::Claim { from: Some(at), to: None }));
-    vec![steps, vec![Step::now(Command::Remove { at, head })]]
 }

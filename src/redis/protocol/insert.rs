@@ -9,19 +9,27 @@
 //! 4. The record changes from pending to kept, if nobody has wounded or aborted it. Once replicas have this, the
 //!    document is stored.
 //!
+//! If the id is held by a document that is to be replaced, that one gets this document as its successor before anything is
+//! posted. It stays stored until this one is: the step from pending to kept is the moment for both. Only one document at
+//! a time is a successor, and the others that are sent under the id wait for it without postings. If this document turns
+//! out to be a duplicate, the old one is deleted instead.
+//!
 //! The machine sends no command itself. It is given answers, and says what to send next.
 
 use super::faults::{Fault, has};
-use super::others::{Bounds, Met, Needed, Others, Standing};
+use super::known::{Claim, How, Naming, Own, Replaced};
+use super::others::{Bounds, Fate, Met, Needed, Other, Others, Standing, add_once};
 use super::terms::{Answer, Band, Body, Command, Head, Next, Ref, Reply, State, Step, Token};
 
 /// The result of an insertion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Inserted<B> {
     /// The document is stored. Documents of which it is a duplicate are named if it was to be stored in any case.
-    Stored { beside: Vec<(Ref, B)>, met: Met<B> },
-    /// The document is not stored, because it is a duplicate of `found`.
-    Duplicate { found: Vec<(Ref, B)>, met: Met<B> },
+    /// `replaced`: the document that held the id before. The caller then removes it (see [`rest_of_replaced`](super::rest_of_replaced)).
+    Stored { beside: Vec<(Ref, B)>, met: Met<B>, replaced: Option<(Ref, B)> },
+    /// The document is not stored, because it is a duplicate of `found`. `removed`: the document that held the id, which
+    /// was to be replaced. It is deleted. The caller then removes it (see [`rest_of`](super::rest_of)).
+    Duplicate { found: Vec<(Ref, B)>, met: Met<B>, removed: Option<(Ref, Head, B)> },
     /// The id is held by another document.
     Held { by: Ref, body: B },
     /// The document may have been stored, and deleted since.
@@ -36,11 +44,11 @@ pub(crate) struct Insert<B> {
     at: Ref,
     body: B,
     bands: u16,
-    /// Whether the document is stored even if it is a duplicate.
-    beside: bool,
+    how: How,
     own: Own,
     claim: Claim,
     others: Others<B>,
+    replaced: Option<Replaced<B>>,
     /// Whether each band has the posting, and was read after it, by a node whose replicas have the posting.
     posted: Vec<bool>,
     /// Whether a posting may exist.
@@ -50,34 +58,9 @@ pub(crate) struct Insert<B> {
     sent: Vec<Step<B>>,
 }
 
-/// What is known of the document's own record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Own {
-    Pending(Token),
-    /// It has this head, and is not pending any more, but replicas may not have it.
-    Unsure(Head),
-    Kept(Head),
-    /// It was not pending any more, and has this head again. Either a failover has undone that, or the document was
-    /// stored, deleted and removed, and its first command was executed once more. So it must be aborted.
-    Undone(Head),
-    /// Another server has aborted it, or a failover has undone its first write.
-    Lost,
-    /// There is no record, although it may have been kept: perhaps it was stored, and deleted since.
-    Unknown,
-}
-
-/// What is known of the id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Claim {
-    /// It was held by this document, or by nobody (`None`), but replicas may not have the claim.
-    Unsure(Option<Ref>),
-    Mine,
-    By(Ref),
-}
-
 impl<B: Body> Insert<B> {
     /// Begins an insertion. Returns the machine and the first commands.
-    pub(crate) fn begin(at: Ref, token: Token, body: B, bounds: Bounds, beside: bool) -> (Self, Vec<Step<B>>) {
+    pub(crate) fn begin(at: Ref, token: Token, body: B, bounds: Bounds, how: How) -> (Self, Vec<Step<B>>) {
         let Bounds { bands, candidates_max } = bounds;
         let head = Head::new(State::Pending, token);
         let mut steps = vec![
@@ -89,10 +72,11 @@ impl<B: Body> Insert<B> {
             at,
             body,
             bands,
-            beside,
+            how,
             own: Own::Pending(token),
             claim: Claim::Unsure(None),
-            others: Others::new(candidates_max),
+            others: Others::of_insertion(candidates_max),
+            replaced: None,
             posted: vec![false; bands.into()],
             has_posted: false,
             may_be_kept: false,
@@ -135,6 +119,8 @@ impl<B: Body> Insert<B> {
             (Command::Create { .. }, _) => {}
             (Command::Claim { to, .. }, Reply::Claimed(claimed)) => {
                 self.claim = match claimed {
+                    // The id was moved to the successor of a document that is over.
+                    Ok(()) if to != Some(self.at) => Claim::By(to.expect("an insertion only claims ids")),
                     Ok(()) if replicated || has(Fault::NoWait) => Claim::Mine,
                     Ok(()) => Claim::Unsure(to),
                     Err(Some(by)) if by != self.at => Claim::By(by),
@@ -153,9 +139,16 @@ impl<B: Body> Insert<B> {
             (Command::Swap { to, at, .. } | Command::Keep { to, at, .. }, Reply::Swapped(written)) if at == self.at => {
                 self.own = self.own_after(to, written, replicated);
             }
-            (Command::Swap { at, to, .. }, Reply::Swapped(written)) => self.others.wrote(at, to, written, replicated),
+            (Command::Swap { at, to, .. }, Reply::Swapped(written)) => {
+                let is_replaced = self.replaced.as_ref().is_some_and(|replaced| replaced.at == at);
+                if is_replaced {
+                    self.named(to, written, replicated || has(Fault::NoWait));
+                } else {
+                    self.others.wrote(at, to, written, replicated);
+                }
+            }
             (command, _) => {
-                unreachable!("an insertion sent another command, or got another answer: {}", name(&command))
+                unreachable!("an insertion sent another command, or got another answer: {}", command.name())
             }
         }
     }
@@ -163,6 +156,18 @@ impl<B: Body> Insert<B> {
     fn meet(&mut self, found: Vec<Ref>) {
         let at = self.at;
         found.into_iter().filter(|&found| found != at).for_each(|found| self.others.meet(found));
+    }
+
+    /// Takes the answer to a write to the document that is to be replaced.
+    fn named(&mut self, to: Head, written: Result<(), Option<Head>>, replicated: bool) {
+        let Some(replaced) = &mut self.replaced else { return };
+        match replaced.naming_after(to, written, replicated, self.has_posted) {
+            Some(naming) => replaced.naming = naming,
+            None => {
+                self.replaced = None;
+                self.others.replace_no_more();
+            }
+        }
     }
 
     /// Returns what is known of the own record after it was to be changed to kept.
@@ -183,7 +188,7 @@ impl<B: Body> Insert<B> {
                 // Another server has confirmed it, and perhaps deleted it since. Both are after this insertion. Or it has
                 // aborted it: but the node that says so may have been replaced, and the present one may have kept it
                 // before, when the command was executed the first time.
-                State::Kept | State::Sealed | State::Deleted | State::Aborted => Own::Unsure(head),
+                State::Kept | State::Sealed | State::Deleted | State::Aborted | State::Superseded => Own::Unsure(head),
             },
             Err(None) if self.may_be_kept => Own::Unknown,
             Err(None) => Own::Lost,
@@ -216,43 +221,119 @@ impl<B: Body> Insert<B> {
             Own::Kept(head) => return self.stored(head),
             Own::Pending(_) => {}
         }
+        match self.replaced.as_ref().map(|replaced| (replaced.at, replaced.naming)) {
+            Some((at, Naming::Unsure(head))) => return self.swap(at, head, head),
+            Some((_, Naming::Deleted(_))) => return self.duplicate(token),
+            Some((_, Naming::Lost)) => return self.end(Inserted::Again),
+            _ => {}
+        }
         match self.claim {
             Claim::Mine => {}
             Claim::Unsure(from) => {
                 return self.send(vec![Step::waiting(Command::Claim { from, to: Some(self.at) })]);
             }
-            Claim::By(by) => return self.settle_holder(by, token),
+            Claim::By(by) if self.replaced.is_none() => return self.settle_holder(by, token),
+            Claim::By(_) => {}
         }
         if !self.posted.iter().all(|&posted| posted) {
-            return self.before_posts();
+            return self.before_posts(token);
         }
         self.settle(token)
     }
 
     /// Settles the document that holds the id.
     fn settle_holder(&mut self, by: Ref, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
-        let other = self.others.get(by).expect("the holder was met");
-        match (other.standing, other.body.clone()) {
-            (Standing::Stored(_), Some(body)) => self.end(Inserted::Held { by, body }),
-            (Standing::Over, _) => self.send(vec![Step::waiting(Command::Claim { from: Some(by), to: Some(self.at) })]),
-            _ => match other.needs(by, token) {
-                Needed::Send(step) => self.send(vec![step]),
-                Needed::Wait(head) => Next::Wait { at: by, head },
-                Needed::Nothing => unreachable!("a holder is never wounded, and a stored document has a body"),
-            },
+        let other = self.others.get(by).expect("the holder was met").clone();
+        match (other.standing, &other.body) {
+            (Standing::Stored(head), Some(body)) => self.held((by, head), body.clone(), token),
+            (Standing::Superseded(head), Some(body)) => {
+                let body = body.clone();
+                self.settle_superseded((by, head), &other, body, token)
+            }
+            (Standing::Over { .. }, _) => self.claim(by, self.at),
+            _ => self.ask(by, &other, token),
         }
     }
 
+    /// Settles the document that holds the id, and names a successor.
+    fn settle_superseded(
+        &mut self,
+        (at, head): (Ref, Head),
+        other: &Other<B>,
+        body: B,
+        token: &mut dyn FnMut(Option<Head>) -> Token,
+    ) -> Next<B, Inserted<B>> {
+        let by = head.successor().expect("a superseded document has a successor");
+        if by == self.at {
+            self.others.replace(at);
+            self.replaced = Some(Replaced { at, body, naming: Naming::Unsure(head) });
+            return self.decide(token);
+        }
+        self.others.add(by);
+        let successor = self.others.get(by).expect("it was added").clone();
+        match (self.others.fate(other, head), successor.standing) {
+            (Fate::Over, Standing::Over { .. }) => self.claim(at, self.at),
+            (Fate::Over, _) => self.claim(at, by),
+            (Fate::Stored, Standing::Over { .. }) => self.held((at, head), body, token),
+            (Fate::Stored, _) if !self.replaces(&body) => self.held((at, head), body, token),
+            // It must be certain that the successor is never stored.
+            (Fate::Stored, _) => self.ask(by, &successor, token),
+            (Fate::Open, _) => {
+                let step = self.others.ask_fate(at, head);
+                self.send(vec![step])
+            }
+        }
+    }
+
+    /// Goes on after it is known which stored document holds the id.
+    fn held(
+        &mut self,
+        (by, head): (Ref, Head),
+        body: B,
+        token: &mut dyn FnMut(Option<Head>) -> Token,
+    ) -> Next<B, Inserted<B>> {
+        if !self.replaces(&body) {
+            return self.end(Inserted::Held { by, body });
+        }
+        self.others.replace(by);
+        self.replaced = Some(Replaced { at: by, body, naming: Naming::Not(head) });
+        self.decide(token)
+    }
+
+    fn replaces(&self, held: &B) -> bool {
+        self.how.replaces && !self.body.repeats(held)
+    }
+
+    /// Does what is needed to be certain of a document that holds the id, or replaces the one that does.
+    fn ask(&mut self, at: Ref, other: &Other<B>, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        match other.needs(at, token) {
+            Needed::Send(step) => self.send(vec![step]),
+            Needed::Wait(head) => Next::Wait { at, head },
+            Needed::Nothing => unreachable!("a holder is never wounded, and a stored document has a body"),
+        }
+    }
+
+    fn claim(&mut self, from: Ref, to: Ref) -> Next<B, Inserted<B>> {
+        self.send(vec![Step::waiting(Command::Claim { from: Some(from), to: Some(to) })])
+    }
+
+    fn swap(&mut self, at: Ref, from: Head, to: Head) -> Next<B, Inserted<B>> {
+        self.send(vec![Step::waiting(Command::Swap { at, from: Some(from), to })])
+    }
+
     /// Before the postings are written, looks for a document that is stored and makes them unnecessary.
-    fn before_posts(&mut self) -> Next<B, Inserted<B>> {
-        if !self.has_posted && !self.beside {
+    fn before_posts(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        if !self.has_posted && !self.how.beside {
             let steps = self.others.reads_and_confirmations(&self.body);
             if !steps.is_empty() {
                 return self.send(steps);
             }
-            if self.others.matches(&self.body).next().is_some() {
-                return self.duplicate();
+            if let Some(next) = self.found_duplicate(token) {
+                return next;
             }
+        }
+        if let Some(Replaced { at, naming: Naming::Not(head), .. }) = self.replaced {
+            return self.swap(at, head, Head::superseded(self.at));
         }
         let again = std::mem::replace(&mut self.has_posted, true) && !has(Fault::TrustsNoOp);
         let left = (0..self.bands).filter(|&band| !self.posted[usize::from(band)]);
@@ -262,19 +343,22 @@ impl<B: Body> Insert<B> {
 
     /// Settles all documents that share a band with this one. Then this one is a duplicate, or it is stored.
     fn settle(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        self.others.add_successors(&self.body);
         let (mut steps, mut wait) = (Vec::new(), None);
         for (at, other) in self.others.iter() {
-            match other.needs_beside(at, (self.at, &self.body), token) {
+            match self.others.needs_beside((at, other), (self.at, &self.body), token) {
                 Needed::Nothing => {}
-                Needed::Send(step) => steps.push(step),
+                Needed::Send(step) => add_once(&mut steps, step),
                 Needed::Wait(head) => wait = wait.or(Some(Next::Wait { at, head })),
             }
         }
         if !steps.is_empty() {
             return self.send(steps);
         }
-        if !self.beside && self.others.matches(&self.body).next().is_some() {
-            return self.duplicate();
+        if !self.how.beside
+            && let Some(next) = self.found_duplicate(token)
+        {
+            return next;
         }
         if let Some(wait) = wait {
             return wait;
@@ -282,7 +366,8 @@ impl<B: Body> Insert<B> {
         let Own::Pending(own) = self.own else { unreachable!("only a pending document is settled") };
         let (from, to) = (Head::new(State::Pending, own), Head::new(State::Kept, own));
         let beside: Vec<_> = self.others.matches(&self.body).collect();
-        let tail = self.body.tail(&self.others.stored(), &beside);
+        let replaced = self.replaced.as_ref().map(|replaced| (replaced.at, &replaced.body));
+        let tail = self.body.tail(&self.others.stored(), &beside, replaced);
         self.may_be_kept = true;
         self.send(vec![Step::waiting(Command::Keep { at: self.at, from, to, body: self.body.clone(), tail })])
     }
@@ -291,12 +376,28 @@ impl<B: Body> Insert<B> {
         self.others.matches(&self.body).map(|(at, body)| (at, body.clone())).collect()
     }
 
-    fn duplicate(&mut self) -> Next<B, Inserted<B>> {
-        self.end(Inserted::Duplicate { found: self.found(), met: self.others.stored_ones() })
+    /// If there is a duplicate, goes on to the end.
+    fn found_duplicate(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Option<Next<B, Inserted<B>>> {
+        self.others.matches(&self.body).next()?;
+        let steps = self.others.reads_of_one_id(&self.body);
+        Some(if steps.is_empty() { self.duplicate(token) } else { self.send(steps) })
+    }
+
+    /// Ends with a duplicate. A document that was to be replaced is deleted first.
+    fn duplicate(&mut self, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
+        let removed = match self.replaced.clone() {
+            None | Some(Replaced { naming: Naming::Lost, .. }) => None,
+            Some(Replaced { at, body, naming: Naming::Deleted(head) }) => Some((at, head, body)),
+            Some(Replaced { at, naming: Naming::Not(head) | Naming::Unsure(head) | Naming::Named(head), .. }) => {
+                return self.swap(at, head, Head::new(State::Deleted, token(Some(head))));
+            }
+        };
+        self.end(Inserted::Duplicate { found: self.found(), met: self.others.stored_ones(), removed })
     }
 
     fn stored(&mut self, head: Head) -> Next<B, Inserted<B>> {
-        let outcome = Inserted::Stored { beside: self.found(), met: self.others.stored_ones() };
+        let replaced = self.replaced.take().map(|replaced| (replaced.at, replaced.body));
+        let outcome = Inserted::Stored { beside: self.found(), met: self.others.stored_ones(), replaced };
         let mut rest = Vec::new();
         if head.state == State::Kept {
             let sealed = Head::new(State::Sealed, head.token);
@@ -336,26 +437,15 @@ impl<B: Body> Insert<B> {
         if !matches!(self.claim, Claim::By(_)) {
             rest[1].push(Step::now(Command::Claim { from: Some(at), to: None }));
         }
+        if let Some(Replaced { at: old, naming: Naming::Named(head) | Naming::Unsure(head), .. }) = self.replaced
+            && head == Head::superseded(at)
+        {
+            rest[1].push(Step::restore(old, at));
+        }
         if let Own::Pending(token) = self.own {
             rest[2].push(Step::now(Command::Remove { at, head: Head::new(State::Aborted, token) }));
         }
         rest.retain(|steps| !steps.is_empty());
         rest
-    }
-}
-
-fn name<B>(command: &Command<B>) -> &'static str {
-    match command {
-        Command::Create { .. } => "create",
-        Command::Swap { .. } => "swap",
-        Command::Keep { .. } => "keep",
-        Command::Rewrite { .. } => "rewrite",
-        Command::Read { .. } => "read",
-        Command::Remove { .. } => "remove",
-        Command::Claim { .. } => "claim",
-        Command::Holder => "holder",
-        Command::Probe { .. } => "probe",
-        Command::Post { .. } => "post",
-        Command::Unpost { .. } => "unpost",
     }
 }

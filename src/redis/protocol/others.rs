@@ -29,6 +29,8 @@ pub(crate) struct Met<B> {
 pub(crate) struct Other<B> {
     pub body: Option<B>,
     pub standing: Standing,
+    /// Whether it still named its successor after that was known not to be stored.
+    named_again: bool,
 }
 
 /// What is known of the state of another document.
@@ -41,10 +43,27 @@ pub(crate) enum Standing {
     Unsure(Head),
     /// It is stored, and no failover undoes this.
     Stored(Head),
+    /// It was stored, and its time is over. Until this is written, it may be stored for servers with other clocks.
+    Expired(Head),
+    /// It is stored until its successor is.
+    Superseded(Head),
     /// It is not stored and never will be, and no failover undoes this.
-    Over,
+    Over {
+        was_stored: bool,
+    },
     /// It is being inserted, but its server must read all postings again before it can finish.
     Wounded,
+}
+
+/// What becomes of a document that names a successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is stored: its successor is not stored yet, or never will be.
+    Stored,
+    /// It is over: its successor is stored, or was, and no failover undoes this.
+    Over,
+    /// The successor must be read or confirmed first, or this document read again.
+    Open,
 }
 
 /// The other documents, in order of their numbers.
@@ -54,31 +73,78 @@ pub(crate) struct Others<B> {
     most: usize,
     /// The documents that were left out because there are too many.
     left_out: BTreeSet<Ref>,
+    /// Whether the machine inserts a document. Documents with its id are no duplicates of it: they are stored before it or
+    /// after it.
+    inserts: bool,
+    /// The document that the machine's own one replaces.
+    replaced: Option<Ref>,
 }
 
 impl<B: Body> Others<B> {
     /// At most `most` documents that share a band are read.
     pub(crate) fn new(most: usize) -> Self {
-        Self { met: BTreeMap::new(), most, left_out: BTreeSet::new() }
+        Self { met: BTreeMap::new(), most, left_out: BTreeSet::new(), inserts: false, replaced: None }
+    }
+
+    /// Does the same as [`new`](Self::new) for a machine that inserts a document.
+    pub(crate) fn of_insertion(most: usize) -> Self {
+        Self { inserts: true, ..Self::new(most) }
     }
 
     /// Adds a document that shares a band.
     pub(crate) fn meet(&mut self, at: Ref) {
-        if self.met.len() < self.most || self.met.contains_key(&at) {
+        if self.met.len() < self.most || self.met.contains_key(&at) || self.replaced == Some(at) {
             self.add(at);
         } else {
             self.left_out.insert(at);
         }
     }
 
-    /// Adds a document that must be read in any case.
+    /// Adds a document that must be read in any case, unless it is the one that is replaced.
     pub(crate) fn add(&mut self, at: Ref) {
-        self.met.entry(at).or_insert(Other { body: None, standing: Standing::Unread });
+        if self.replaced == Some(at) {
+            return;
+        }
+        let other = Other { body: None, standing: Standing::Unread, named_again: false };
+        self.met.entry(at).or_insert(other);
+    }
+
+    /// Forgets the document that is to be replaced.
+    pub(crate) fn replace(&mut self, at: Ref) {
+        self.met.remove(&at);
+        self.left_out.remove(&at);
+        self.replaced = Some(at);
+    }
+
+    /// Adds the document again that was to be replaced.
+    pub(crate) fn replace_no_more(&mut self) {
+        if let Some(at) = self.replaced.take() {
+            self.add(at);
+        }
     }
 
     /// Returns how many documents were left out because there are too many.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out.len() as u64
+    }
+
+    /// Returns how many documents are deleted or have no record.
+    pub(crate) fn gone(&self) -> usize {
+        let is_gone = |other: &&Other<B>| match other.standing {
+            Standing::Seen(head) => head.is_none_or(|head| head.state == State::Deleted),
+            _ => false,
+        };
+        self.met.values().filter(is_gone).count()
+    }
+
+    /// Returns whether a document is a duplicate of the machine's own one.
+    fn is_alike(&self, found: &B, body: &B) -> bool {
+        !(self.inserts && found.has_id_of(body)) && found.is_alike(body)
+    }
+
+    /// Returns whether a document is a duplicate, as far as it is known.
+    fn may_be_alike(&self, other: &Other<B>, body: &B) -> bool {
+        other.body.as_ref().is_none_or(|found| self.is_alike(found, body))
     }
 
     pub(crate) fn get(&self, at: Ref) -> Option<&Other<B>> {
@@ -91,15 +157,20 @@ impl<B: Body> Others<B> {
 
     /// Notes a record that was read.
     pub(crate) fn read(&mut self, at: Ref, found: Option<Found<B>>) {
+        let head = found.as_ref().map(|found| found.head);
+        let is_expired = found.as_ref().is_some_and(|found| found.expired);
+        let has_lost = head.and_then(Head::successor).is_some_and(|by| self.is_lost(by));
         let Some(other) = self.met.get_mut(&at) else { return };
-        other.standing = Standing::Seen(found.as_ref().map(|found| found.head));
+        other.named_again = has_lost && head.map(Standing::Superseded) == Some(other.standing);
+        other.standing = match head {
+            Some(head) if head.state.is_stored() && is_expired => Standing::Expired(head),
+            Some(head) if head.state == State::Sealed => Standing::Stored(head),
+            Some(head) if head.state == State::Kept && has(Fault::TrustsKept) => Standing::Stored(head),
+            Some(head) if head.state == State::Superseded => Standing::Superseded(head),
+            head => Standing::Seen(head),
+        };
         if let Some(body) = found.and_then(|found| found.body) {
             other.body = Some(body);
-        }
-        if let Standing::Seen(Some(head)) = other.standing
-            && (head.state == State::Sealed || head.state == State::Kept && has(Fault::TrustsKept))
-        {
-            other.standing = Standing::Stored(head);
         }
     }
 
@@ -109,18 +180,23 @@ impl<B: Body> Others<B> {
         other.standing = match written {
             // There was no record when it was read, so its body is not known.
             Err(Some(_)) if other.body.is_none() => Standing::Unread,
-            // Its metadata was changed, or a change of them was undone.
+            // Its metadata was changed, or a change of them was undone, or it is seen again or replaced.
             Err(Some(head)) if to.state.is_stored() && head.token != to.token => Standing::Unread,
+            Err(Some(_)) if to.state == State::Deleted => Standing::Unread,
+            // What it has replaced, and its verdict, stand in the record only when it is stored.
+            Err(Some(head)) if to.state == State::Aborted && head.state.is_stored() => Standing::Unread,
             Err(Some(head)) if head.state == State::Sealed => Standing::Stored(head),
             Err(head) => Standing::Seen(head),
             Ok(()) if !replicated && !has(Fault::NoWait) => Standing::Unsure(to),
             Ok(()) => match to.state {
                 State::Pending => Standing::Wounded,
                 State::Kept | State::Sealed => Standing::Stored(to),
-                State::Aborted | State::Deleted => Standing::Over,
+                State::Aborted => Standing::Over { was_stored: false },
+                State::Deleted => Standing::Over { was_stored: true },
+                State::Superseded => unreachable!("only the machine's own document is named as a successor"),
             },
         };
-        if other.standing == Standing::Over {
+        if matches!(other.standing, Standing::Over { .. }) {
             other.body = None;
         }
     }
@@ -132,17 +208,90 @@ impl<B: Body> Others<B> {
         }
     }
 
+    /// Adds the successors of duplicates.
+    pub(crate) fn add_successors(&mut self, body: &B) {
+        let successor = |other: &Other<B>| match other.standing {
+            Standing::Superseded(head) if self.may_be_alike(other, body) => head.successor(),
+            _ => None,
+        };
+        let successors: Vec<_> = self.met.values().filter_map(successor).collect();
+        successors.into_iter().for_each(|by| self.add(by));
+    }
+
+    /// Returns whether a successor is known not to be stored. A failover may undo this.
+    fn is_lost(&self, by: Ref) -> bool {
+        self.get(by).is_some_and(|by| match by.standing {
+            Standing::Seen(head) => head.is_none_or(|head| head.state == State::Aborted),
+            Standing::Over { was_stored } => !was_stored,
+            _ => false,
+        })
+    }
+
+    /// Returns what becomes of a document that names a successor.
+    pub(crate) fn fate(&self, other: &Other<B>, head: Head) -> Fate {
+        // Only a document that is stored for certain is replaced.
+        if head.successor() == self.replaced {
+            return Fate::Over;
+        }
+        let Some(by) = head.successor().and_then(|by| Some((by, self.get(by)?))) else { return Fate::Open };
+        match by.1.standing {
+            Standing::Wounded => Fate::Stored,
+            Standing::Seen(Some(head)) if head.state == State::Pending => Fate::Stored,
+            // Its record is removed only after this one is over. So if this one still names it, it was never stored.
+            _ if self.is_lost(by.0) => {
+                if other.named_again {
+                    Fate::Stored
+                } else {
+                    Fate::Open
+                }
+            }
+            Standing::Stored(_) | Standing::Superseded(_) | Standing::Over { .. } => Fate::Over,
+            Standing::Expired(head) if head.state == State::Sealed => Fate::Over,
+            Standing::Unread | Standing::Seen(_) | Standing::Unsure(_) | Standing::Expired(_) => Fate::Open,
+        }
+    }
+
+    /// Returns the step after which more is known of the fate of `at`.
+    pub(crate) fn ask_fate(&self, at: Ref, head: Head) -> Step<B> {
+        let Some(by) = head.successor() else { return Step::read(at) };
+        match self.get(by).map(|by| by.standing) {
+            Some(Standing::Unsure(head)) => Step::confirm(by, head),
+            Some(Standing::Seen(Some(head))) if head.state != State::Aborted => Step::confirm(by, head),
+            Some(Standing::Expired(head)) => Step::confirm(by, head),
+            Some(_) if self.is_lost(by) => Step::read(at),
+            _ => Step::read(by),
+        }
+    }
+
+    /// Returns whether a document is known to be stored for certain.
+    fn is_certain(&self, other: &Other<B>) -> bool {
+        match other.standing {
+            Standing::Stored(_) => true,
+            Standing::Superseded(head) => self.fate(other, head) == Fate::Stored,
+            _ => false,
+        }
+    }
+
     /// Returns the documents that are duplicates and are stored for certain.
     pub(crate) fn matches(&self, body: &B) -> impl Iterator<Item = (Ref, &B)> {
-        let certain = self.iter().filter(|(_, other)| matches!(other.standing, Standing::Stored(_)));
+        let certain = self.iter().filter(|(_, other)| self.is_certain(other));
         let found = certain.filter_map(|(at, other)| Some((at, other.body.as_ref()?)));
-        found.filter(|(_, found)| found.is_alike(body))
+        found.filter(|(_, found)| self.is_alike(found, body))
+    }
+
+    /// Returns the reads of duplicates that have one id. One of them was replaced after it was read.
+    pub(crate) fn reads_of_one_id(&self, body: &B) -> Vec<Step<B>> {
+        let found: Vec<_> = self.matches(body).collect();
+        let is_twice = |(at, one): &&(Ref, &B)| {
+            let mut others = found.iter().filter(|(other_at, _)| other_at != at);
+            others.any(|(_, other)| other.has_id_of(one))
+        };
+        found.iter().filter(is_twice).map(|(at, _)| Step::read(*at)).collect()
     }
 
     /// Returns the documents that are stored, as far as it is known.
     pub(crate) fn stored(&self) -> Vec<(Ref, &B)> {
-        let is_stored = |standing: Standing| standing.is_unconfirmed() || matches!(standing, Standing::Stored(_));
-        let stored = self.iter().filter(|(_, other)| is_stored(other.standing));
+        let stored = self.iter().filter(|(_, other)| other.standing.is_unconfirmed() || self.is_certain(other));
         stored.filter_map(|(at, other)| Some((at, other.body.as_ref()?))).collect()
     }
 
@@ -165,18 +314,64 @@ impl<B: Body> Others<B> {
 
     /// Returns the reads of all documents that are not known yet, and the writes that make certain that duplicates are
     /// stored.
-    pub(crate) fn reads_and_confirmations(&self, body: &B) -> Vec<Step<B>> {
-        let step = |(at, other): (Ref, &Other<B>)| {
-            let is_alike = other.body.as_ref().is_some_and(|found| found.is_alike(body));
-            match other.standing {
-                Standing::Unread => Some(Step::read(at)),
+    pub(crate) fn reads_and_confirmations(&mut self, body: &B) -> Vec<Step<B>> {
+        self.add_successors(body);
+        let mut steps = Vec::new();
+        for (at, other) in self.iter() {
+            let is_alike = other.body.as_ref().is_some_and(|found| self.is_alike(found, body));
+            let step = match other.standing {
+                Standing::Unread => Step::read(at),
                 Standing::Seen(Some(head)) | Standing::Unsure(head) if is_alike && head.state.is_stored() => {
-                    Some(Step::waiting(Command::Swap { at, from: Some(head), to: head }))
+                    Step::confirm(at, head)
                 }
-                _ => None,
+                Standing::Superseded(head) if is_alike && self.fate(other, head) == Fate::Open => {
+                    self.ask_fate(at, head)
+                }
+                _ => continue,
+            };
+            add_once(&mut steps, step);
+        }
+        steps
+    }
+
+    /// Returns what is needed before the document `mine` may be stored beside this one, which shares a band with it. If
+    /// this one is younger and pending, it is wounded: it gets another token, so that its server must read all postings
+    /// again. If it is older, it goes first.
+    pub(crate) fn needs_beside(
+        &self,
+        (at, other): (Ref, &Other<B>),
+        mine: (Ref, &B),
+        token: &mut dyn FnMut(Option<Head>) -> Token,
+    ) -> Needed<B> {
+        if !self.may_be_alike(other, mine.1) {
+            return Needed::Nothing;
+        }
+        match other.standing {
+            Standing::Seen(Some(head)) | Standing::Unsure(head) if head.state == State::Pending && at > mine.0 => {
+                if has(Fault::IgnoresYounger) {
+                    return Needed::Nothing;
+                }
+                let to = Head::new(State::Pending, token(Some(head)));
+                Needed::Send(Step::waiting(Command::Swap { at, from: Some(head), to }))
             }
-        };
-        self.iter().filter_map(step).collect()
+            Standing::Seen(head) if has(Fault::TrustsAbsence) && head.is_none_or(|head| head.state.is_over()) => {
+                Needed::Nothing
+            }
+            Standing::Superseded(head) if self.fate(other, head) == Fate::Open => Needed::Send(self.ask_fate(at, head)),
+            _ => other.needs(at, token),
+        }
+    }
+}
+
+/// Adds a step, unless it is there already.
+pub(crate) fn add_once<B: Body>(steps: &mut Vec<Step<B>>, step: Step<B>) {
+    let key = |step: &Step<B>| match step.command {
+        Command::Read { at } => Some((at, None)),
+        Command::Swap { at, from, .. } => Some((at, Some(from))),
+        _ => None,
+    };
+    if !steps.iter().any(|known| key(known) == key(&step)) {
+        steps.push(step);
     }
 }
 
@@ -204,40 +399,17 @@ impl<B: Body> Other<B> {
     pub(crate) fn needs(&self, at: Ref, token: &mut dyn FnMut(Option<Head>) -> Token) -> Needed<B> {
         let swap = |from: Option<Head>, to: Head| Needed::Send(Step::waiting(Command::Swap { at, from, to }));
         match self.standing {
-            Standing::Unread => Needed::Send(Step::now(Command::Read { at })),
+            Standing::Unread => Needed::Send(Step::read(at)),
             Standing::Seen(None) => swap(None, Head::new(State::Aborted, token(None))),
             Standing::Seen(Some(head)) | Standing::Unsure(head) => match head.state {
                 State::Pending => Needed::Wait(head),
                 State::Kept | State::Sealed | State::Aborted | State::Deleted => swap(Some(head), head),
+                State::Superseded => Needed::Send(Step::read(at)),
             },
-            Standing::Stored(_) | Standing::Over | Standing::Wounded => Needed::Nothing,
-        }
-    }
-
-    /// Returns what is needed before the document `mine` may be stored beside this one, which shares a band with it. If
-    /// this one is younger and pending, it is wounded: it gets another token, so that its server must read all postings
-    /// again. If it is older, it goes first.
-    pub(crate) fn needs_beside(
-        &self,
-        at: Ref,
-        mine: (Ref, &B),
-        token: &mut dyn FnMut(Option<Head>) -> Token,
-    ) -> Needed<B> {
-        if self.body.as_ref().is_some_and(|body| !body.is_alike(mine.1)) {
-            return Needed::Nothing;
-        }
-        match self.standing {
-            Standing::Seen(Some(head)) | Standing::Unsure(head) if head.state == State::Pending && at > mine.0 => {
-                if has(Fault::IgnoresYounger) {
-                    return Needed::Nothing;
-                }
-                let to = Head::new(State::Pending, token(Some(head)));
-                Needed::Send(Step::waiting(Command::Swap { at, from: Some(head), to }))
-            }
-            Standing::Seen(head) if has(Fault::TrustsAbsence) && head.is_none_or(|head| head.state.is_over()) => {
+            Standing::Expired(head) => swap(Some(head), Head::new(State::Deleted, token(Some(head)))),
+            Standing::Stored(_) | Standing::Superseded(_) | Standing::Over { .. } | Standing::Wounded => {
                 Needed::Nothing
             }
-            _ => self.needs(at, token),
         }
     }
 }

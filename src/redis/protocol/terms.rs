@@ -22,6 +22,8 @@ pub(crate) enum State {
     Aborted,
     /// The document was stored, and then deleted.
     Deleted,
+    /// The document is stored until its successor is. The token is the number of the successor.
+    Superseded,
 }
 
 impl State {
@@ -47,6 +49,16 @@ impl Head {
     pub(crate) fn new(state: State, token: Token) -> Self {
         Self { state, token }
     }
+
+    /// Returns the head of a document that `by` replaces.
+    pub(crate) fn superseded(by: Ref) -> Self {
+        Self::new(State::Superseded, Token(by.0))
+    }
+
+    /// Returns the document that replaces this one as soon as it is stored.
+    pub(crate) fn successor(self) -> Option<Ref> {
+        (self.state == State::Superseded).then_some(Ref(self.token.0))
+    }
 }
 
 /// A record as it was read. A record that was written for a missing document has no body.
@@ -54,6 +66,8 @@ impl Head {
 pub(crate) struct Found<B> {
     pub head: Head,
     pub body: Option<B>,
+    /// Whether the time of the document is over, by the clock of the server that has read it.
+    pub expired: bool,
 }
 
 /// A band key of the machine's own document. It names a set of postings.
@@ -75,6 +89,8 @@ pub(crate) enum Command<B> {
     Read { at: Ref },
     /// Removes a record, if it has this head.
     Remove { at: Ref, head: Head },
+    /// Removes everything but the head from a record, if it has this head.
+    Strip { at: Ref, head: Head },
     /// Replaces the document that holds the id, if it is `from`. `None`: nobody holds it. It writes also if `from` is
     /// `to`.
     Claim { from: Option<Ref>, to: Option<Ref> },
@@ -87,6 +103,25 @@ pub(crate) enum Command<B> {
     Post { band: Band, at: Ref, again: bool },
     /// Removes a posting.
     Unpost { band: Band, at: Ref },
+}
+
+impl<B> Command<B> {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Swap { .. } => "swap",
+            Self::Keep { .. } => "keep",
+            Self::Rewrite { .. } => "rewrite",
+            Self::Read { .. } => "read",
+            Self::Remove { .. } => "remove",
+            Self::Strip { .. } => "strip",
+            Self::Claim { .. } => "claim",
+            Self::Holder => "holder",
+            Self::Probe { .. } => "probe",
+            Self::Post { .. } => "post",
+            Self::Unpost { .. } => "unpost",
+        }
+    }
 }
 
 /// A command, and whether the answer must say that enough replicas have it.
@@ -124,6 +159,25 @@ impl<B> Step<B> {
         (0..bands).map(|band| Self::now(Command::Probe { band: Band(band) }))
     }
 
+    /// Returns the write that makes a head certain.
+    pub(crate) fn confirm(at: Ref, head: Head) -> Self {
+        Self::waiting(Command::Swap { at, from: Some(head), to: head })
+    }
+
+    /// Returns the write that ends a replaced document, before the record of its successor is removed. If it names
+    /// another successor, or none, nothing is written.
+    pub(crate) fn finalize(old: Ref, by: Ref) -> Self {
+        let to = Head::new(State::Deleted, Token(by.0));
+        Self::waiting(Command::Swap { at: old, from: Some(Head::superseded(by)), to })
+    }
+
+    /// Returns the write that takes its successor from a document, if that one is never stored. The number of the successor
+    /// is the token of no other head of the document.
+    pub(crate) fn restore(old: Ref, by: Ref) -> Self {
+        let to = Head::new(State::Sealed, Token(by.0));
+        Self::waiting(Command::Swap { at: old, from: Some(Head::superseded(by)), to })
+    }
+
     /// Returns the removals of all postings of a document.
     pub(crate) fn unposts(at: Ref, bands: u16) -> impl Iterator<Item = Self> {
         (0..bands).map(move |band| Self::now(Command::Unpost { band: Band(band), at }))
@@ -131,6 +185,10 @@ impl<B> Step<B> {
 
     pub(crate) fn read(at: Ref) -> Self {
         Self::now(Command::Read { at })
+    }
+
+    pub(crate) fn remove(at: Ref, head: Head) -> Self {
+        Self::now(Command::Remove { at, head })
     }
 
     pub(crate) fn holder() -> Self {
@@ -153,7 +211,7 @@ pub(crate) enum Reply<B> {
     Holder(Option<Ref>),
     /// Of `Probe` and `Post`.
     Postings(Vec<Ref>),
-    /// Of `Remove` and `Unpost`.
+    /// Of `Remove`, `Strip` and `Unpost`.
     Removed,
 }
 
@@ -197,7 +255,16 @@ pub(crate) trait Body: Clone {
     /// Whether one of the two is a duplicate of the other. It is symmetric.
     fn is_alike(&self, other: &Self) -> bool;
 
+    /// Whether both have one id. At most one of them is stored at a time.
+    fn has_id_of(&self, other: &Self) -> bool;
+
+    /// Whether a document that is sent again under the id of `held` is the same.
+    fn repeats(&self, held: &Self) -> bool;
+
+    /// Returns the document that this one has replaced.
+    fn replaces(&self) -> Option<Ref>;
+
     /// Returns what is appended to the record when the document is stored. `met`: all documents that share a band with
-    /// it. `beside`: those of them that are duplicates.
-    fn tail(&self, met: &[(Ref, &Self)], beside: &[(Ref, &Self)]) -> Vec<u8>;
+    /// it. `beside`: those of them that are duplicates. `replaced`: the document that it replaces.
+    fn tail(&self, met: &[(Ref, &Self)], beside: &[(Ref, &Self)], replaced: Option<(Ref, &Self)>) -> Vec<u8>;
 }

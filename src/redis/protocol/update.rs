@@ -80,7 +80,7 @@ impl<B: Body> Update<B> {
             Known::Nothing | Known::Gone => None,
         };
         self.known = match (step.command, reply) {
-            (_, Reply::Record(Some(Found { head, body: Some(body) }))) if head.state.is_stored() => {
+            (_, Reply::Record(Some(Found { head, body: Some(body), expired: false }))) if head.state.is_stored() => {
                 Known::Seen(head, body)
             }
             (_, Reply::Record(_)) => Known::Gone,

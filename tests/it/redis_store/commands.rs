@@ -41,6 +41,8 @@ pub enum CommandKind {
     Holder,
     /// Changes a record to deleted.
     Delete,
+    /// Names the successor of a document.
+    Supersede,
     /// Adds to the number of documents.
     Count,
     /// Asks for the slots of the nodes.
@@ -89,6 +91,7 @@ fn of_script(part: u8, args: &[&[u8]]) -> CommandKind {
         (b'r', 2) => match (state(0), state(1)) {
             (_, b'p') => Wound,
             (b'd', b'd') | (b'a', b'a') | (b'k', b'k') | (b's', b's') => Confirm,
+            (_, b'r') => Supersede,
             (_, b's') => Seal,
             (_, b'a') => Abort,
             (_, b'd') => Delete,

@@ -10,8 +10,8 @@ use serde_json::Value;
 /// - `documents` of a collection: in a cluster, it is counted a little later;
 /// - `candidates` of insertions, once documents may be stored beside their duplicates: an insertion on a disk also
 ///   compares the representatives of the documents that it has found.
-const LEFT_OUT: [&str; 7] =
-    ["created", "first_seen", "id_first_seen", "last_seen", "request_id", "seq", "representative"];
+const LEFT_OUT: [&str; 8] =
+    ["created", "expires", "first_seen", "id_first_seen", "last_seen", "request_id", "seq", "representative"];
 
 /// Returns the parts of an answer that are compared. `beside`: documents may be stored beside their duplicates.
 pub fn compared(mut answer: Value, beside: bool) -> Value {

@@ -19,13 +19,14 @@ use super::clients::{Clients, Load};
 use super::commands::{CommandKind, OF_DOCUMENTS};
 use super::deaths::{Moment, Plan};
 use super::failover::until_elected;
-use super::nodes::records;
+use super::nodes::{dangling, records};
 use super::one_winner::three;
 use super::proxy::Proxy;
 use super::{seed, settings, start_with, turn, variable};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
 use crate::support::server::Server;
+use crate::support::until::until_within;
 
 /// Each killed server leaves documents pending. An insertion that meets one of them waits for two seconds, and most servers
 /// are killed again before. So the clients go on to other groups and ids.
@@ -36,6 +37,9 @@ const KILLS_AT_ONCE: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// A document that a killed server was inserting is given up by others after two seconds.
 const PENDING_MAX: Duration = Duration::from_secs(20);
+
+/// The servers remove everything that killed servers have left within this time.
+const LEFT_MAX: Duration = Duration::from_secs(120);
 
 /// How many servers died at each kind of command.
 type Hits = BTreeMap<(CommandKind, Moment), u64>;
@@ -69,7 +73,8 @@ struct Killed<'a> {
 
 impl Killed<'_> {
     fn start(&self, plan: Option<Plan>) -> Option<Server> {
-        let settings = settings(self.proxy.addresses(), "");
+        // The walk goes through few groups then.
+        let settings = settings(self.proxy.addresses(), "documents_expected = 10000");
         let starting = start_with(&settings, self.dir, &format!("server{}", self.number));
         if let Some(plan) = plan {
             self.proxy.deaths().arm(starting.pid(), plan);
@@ -155,9 +160,17 @@ fn some_kills(kind: Kind, random: &mut ChaCha8Rng, kills: u64, hits: &Mutex<Hits
     let servers = three(&cluster, dir.path());
     servers.iter().enumerate().for_each(|(number, server)| clients.moved(number, Some(server.address())));
     let needed = clients.insert_pending();
-    println!("kills: {kills} in {took:?}; pending documents were inserted within {needed:?}; {:?}", clients.verify());
+    let verified = clients.verify();
+    println!("kills: {kills} in {took:?}; pending documents were inserted within {needed:?}; {verified:?}");
     println!("kills: {} documents; records: {:?}", clients.held(), records(&cluster));
     assert!(needed < PENDING_MAX, "an insertion needed {needed:?}");
+    // Nobody does anything for it: the servers end and remove what the killed ones have left.
+    let took = until_within(LEFT_MAX, "the walk has removed everything", || {
+        let only_stored = records(&cluster).keys().all(|state| state == "s" || state == "a bare");
+        only_stored && dangling(&cluster).is_empty()
+    });
+    println!("kills: everything is removed after {took:?}; records: {:?}", records(&cluster));
+    assert!(clients.verify() == verified, "the walk has changed which documents are stored");
     Some(())
 }
 

@@ -3,7 +3,7 @@
 //! are killed (`kills`, `leases`), or a node of the cluster fails (`failover`) or is full (`full_node`). Operations need
 //! few round trips (`round_trips`). A server does not start on a cluster that is not fit (`refusals`). Changed settings and
 //! drops reach all servers (`changes`, `drops`). Documents that share bands are found in the order of their
-//! numbers (`postings`).
+//! numbers (`postings`). A document may replace another one (`replacements`) or expire (`expiry`).
 //!
 //! `proxy` is a proxy between a server and a cluster, which sees each command.
 //!
@@ -17,6 +17,7 @@ mod compared;
 mod contents;
 mod deaths;
 mod drops;
+mod expiry;
 mod failover;
 mod full_node;
 mod http;
@@ -31,6 +32,7 @@ mod operations;
 mod postings;
 mod proxy;
 mod refusals;
+mod replacements;
 mod resp;
 mod round_trips;
 mod rounds;

@@ -22,7 +22,12 @@ impl Node {
 
     /// Returns the keys that the pattern matches.
     pub fn keys(&mut self, pattern: &str) -> Vec<String> {
-        let answer = self.send(&format!("KEYS {pattern}"));
+        self.list(&format!("KEYS {pattern}"))
+    }
+
+    /// Sends a command, and returns a list of texts.
+    pub fn list(&mut self, line: &str) -> Vec<String> {
+        let answer = self.send(line);
         let count: usize = answer.trim_start_matches('*').parse().expect("a list");
         (0..count).map(|_| (self.line(), self.line()).1).collect()
     }
@@ -57,6 +62,31 @@ pub fn each_record(cluster: &RedisCluster, mut each: impl FnMut(&mut Node, &str)
         }
     }
     count
+}
+
+/// Returns the postings and ids that lead to no stored document.
+pub fn dangling(cluster: &RedisCluster) -> Vec<String> {
+    let mut states = BTreeMap::new();
+    each_record(cluster, |node, key| {
+        let number = key.rsplit(":r").next().expect("a number").to_owned();
+        states.insert(number, node.tell(&format!("GETRANGE {key} 0 0")));
+    });
+    let mut dangling = Vec::new();
+    for address in primaries(cluster) {
+        let mut node = Node::connect(&address);
+        for pattern in ["hapax:*:b*", "hapax:*:c.*", "hapax:*:i*"] {
+            for key in node.keys(pattern) {
+                let command = if key.ends_with('+') { "ZRANGE" } else { "HVALS" };
+                let range = if key.ends_with('+') { " 0 -1" } else { "" };
+                let values = node.list(&format!("{command} {key}{range}"));
+                let numbers = values.iter().flat_map(|value| value.trim_start_matches('+').split(','));
+                let is_lost =
+                    |number: &&str| !number.is_empty() && states.get(*number).is_none_or(|state| state != "s");
+                dangling.extend(numbers.filter(is_lost).map(|number| format!("{key}: {number}")));
+            }
+        }
+    }
+    dangling
 }
 
 /// Counts the records by their states. Records of nine bytes have no document.

@@ -94,6 +94,11 @@ impl<R: Rng> Operations<R> {
     }
 
     fn change(&mut self) -> Request {
+        if self.random.random_range(0..3) == 0 {
+            // No document expires, but each is seen.
+            let ttl = [0, 1_000_000, 2_000_000].choose(&mut self.random).expect("times");
+            return Request::json("PATCH", DEFAULT.to_owned(), &json!({"ttl": ttl}));
+        }
         let choices = if self.beside { [0.9, 0.9, 0.95] } else { [0.6, 0.8, 0.95] };
         Self::threshold(*choices.choose(&mut self.random).expect("thresholds"))
     }
@@ -178,7 +183,7 @@ impl<R: Rng> Operations<R> {
 
     fn insert_query(&mut self) -> String {
         let on_duplicate = if self.beside && self.random.random_range(0..3) == 0 { "store" } else { "skip" };
-        let on_existing = if self.random.random() { "keep" } else { "conflict" };
+        let on_existing = ["keep", "conflict", "replace"].choose(&mut self.random).expect("options");
         format!("{}&on_duplicate={on_duplicate}&on_existing={on_existing}", self.query())
     }
 

@@ -70,6 +70,8 @@ fn a_cluster_answers_as_a_disk_does(kind: Kind) {
         "inserted exact_duplicate",
         "skipped near_duplicate",
         "updated unique",
+        "replaced unique",
+        "removed near_duplicate",
     ] {
         assert!(counts.contains_key(outcome), "no {outcome}: {counts:?}");
     }

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use super::super::faults::{Fault, has};
-use super::super::terms::{Answer, Command, Head, Next, Ref, Step, Token};
-use super::super::{Bounds, Check, Delete, Insert, Inserted, Update, Updated, rest_of};
+use super::super::terms::{Answer, Body, Command, Head, Next, Ref, Step, Token};
+use super::super::{Bounds, Check, Delete, Deleted, Insert, Open, Rest, Sweep, Update, Updated, left, rest_of};
 use super::flights::{Flight, Way, flights, is_read};
 use super::given::{Given, Outcome, Same, Task};
+use super::outcomes::{ended, expire, refs};
 use super::pool::{TOKENS, TOKENS_EACH};
 use super::world::{Doc, Key, Node, World};
 
@@ -14,7 +15,7 @@ use super::world::{Doc, Key, Node, World};
 const NUMBERS: u64 = 10;
 /// How often an insertion may begin again.
 const RESTARTS_MAX: u8 = 2;
-/// The document that is changed.
+/// The document that is changed, or looked at.
 const CHANGED: Ref = Ref(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +24,7 @@ enum Machine {
     Delete(Delete<Doc>),
     Check(Check<Doc>),
     Update(Update<Doc>),
+    Sweep(Sweep<Doc>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +36,9 @@ enum Doing {
     Ended {
         outcome: Outcome,
         flights: Vec<Flight>,
-        rest: Vec<Vec<Step<Doc>>>,
+        /// The commands that `flights` are to do.
+        open: Vec<Open<Doc>>,
+        rest: Rest<Doc>,
     },
     Killed,
     /// The insertion has begun again too often for this model.
@@ -152,7 +156,8 @@ impl Actor {
     pub(super) fn key(&self, command: &Command<Doc>) -> Key {
         match command {
             Command::Create { at, .. } | Command::Swap { at, .. } | Command::Read { at } => Key::Record(*at),
-            Command::Keep { at, .. } | Command::Rewrite { at, .. } | Command::Remove { at, .. } => Key::Record(*at),
+            Command::Keep { at, .. } | Command::Rewrite { at, .. } => Key::Record(*at),
+            Command::Remove { at, .. } | Command::Strip { at, .. } => Key::Record(*at),
             Command::Claim { .. } | Command::Holder => Key::Id(self.given().id),
             Command::Probe { band } | Command::Post { band, .. } | Command::Unpost { band, .. } => {
                 Key::Band(self.given().bands[usize::from(band.0)])
@@ -171,9 +176,9 @@ impl Actor {
         let (number, given) = (self.number, self.given.clone().0);
         let bounds = Bounds { bands: given.bands.len() as u16, candidates_max: 100 };
         let (machine, steps) = match given.task {
-            Task::Insert { beside } => {
+            Task::Insert(how) => {
                 let token = around.token(number, None);
-                let (insert, steps) = Insert::begin(self.own(), token, given.doc, bounds, beside);
+                let (insert, steps) = Insert::begin(self.own(), token, given.doc, bounds, how);
                 (Machine::Insert(insert), steps)
             }
             Task::Delete => {
@@ -183,6 +188,10 @@ impl Actor {
             Task::Check => {
                 let (check, steps) = Check::begin(given.doc, bounds);
                 (Machine::Check(check), steps)
+            }
+            Task::Sweep => {
+                let (sweep, steps) = Sweep::begin(CHANGED, given.bands.len() as u16);
+                (Machine::Sweep(sweep), steps)
             }
             Task::Update => {
                 let (update, steps) = Update::begin(CHANGED);
@@ -231,10 +240,14 @@ impl Actor {
         self.orphans.extend(left);
     }
 
-    fn end(&mut self, outcome: Outcome, mut rest: Vec<Vec<Step<Doc>>>, around: Around) {
+    fn end(&mut self, outcome: Outcome, mut rest: Rest<Doc>, around: Around) {
         let first = if rest.is_empty() { Vec::new() } else { rest.remove(0) };
-        let flights = self.flying(first, around);
-        (self.doing, self.restarts) = (Doing::Ended { outcome, flights, rest }, 0);
+        self.go_on(outcome, first.into_iter().map(Open::new).collect(), rest, around);
+    }
+
+    fn go_on(&mut self, outcome: Outcome, open: Vec<Open<Doc>>, rest: Rest<Doc>, around: Around) {
+        let flights = self.flying(open.iter().map(|open| open.sent.clone()).collect(), around);
+        (self.doing, self.restarts) = (Doing::Ended { outcome, flights, open, rest }, 0);
     }
 
     /// Drops the commands that can have no effect any more: the document that they remove is not there, and none of the
@@ -278,6 +291,7 @@ impl Actor {
         let steps = match &mut machine {
             Machine::Insert(insert) => sent(insert.waited((at, head), expired, &mut token)),
             Machine::Delete(delete) => sent(delete.waited((at, head), expired, &mut token)),
+            Machine::Sweep(sweep) => sent(sweep.waited((at, head), expired, &mut token)),
             Machine::Check(_) | Machine::Update(_) => unreachable!("it never waits"),
         };
         self.doing = Doing::Flying(machine, self.flying(steps, *around));
@@ -350,10 +364,20 @@ impl Actor {
             return;
         }
         match std::mem::replace(&mut self.doing, Doing::Pruned) {
-            Doing::Ended { outcome, rest, .. } => self.end(outcome, rest, *around),
+            Doing::Ended { outcome, flights, open, rest } => {
+                let answers = flights.into_iter().filter_map(Flight::ended).map(|(_, answer)| answer).collect();
+                match left(open, answers) {
+                    Some(open) if open.is_empty() => self.end(outcome, rest, *around),
+                    Some(open) => self.go_on(outcome, open, rest, *around),
+                    None => self.end(outcome, Vec::new(), *around),
+                }
+            }
             Doing::Flying(machine, flights) => {
-                let answer = |flight: Flight| if let Way::Answered(answer) = flight.way { Some(answer) } else { None };
-                let answers: Vec<_> = flights.into_iter().filter_map(answer).collect();
+                let mut answers: Vec<_> =
+                    flights.into_iter().filter_map(Flight::ended).map(|(_, answer)| answer).collect();
+                if self.given().is_ahead {
+                    answers.iter_mut().for_each(expire);
+                }
                 self.step(machine, answers, around);
             }
             doing => self.doing = doing,
@@ -365,18 +389,21 @@ impl Actor {
         let mut token = |head: Option<Head>| around.token(number, head);
         let next = match &mut machine {
             Machine::Insert(insert) => {
-                let own = self.own();
-                map(insert.answered(answers, &mut token), |inserted, rest| (outcome_of(inserted, own), rest))
+                let (own, bands) = (self.own(), self.given().bands.len() as u16);
+                map(insert.answered(answers, &mut token), |inserted, rest| ended(inserted, own, bands, rest))
             }
             Machine::Delete(delete) => map(delete.answered(answers, &mut token), |deleted, _| match deleted {
-                Some((at, head, _)) => {
-                    (Some(Outcome::Deleted(Some(at))), rest_of(at, head, self.given().bands.len() as u16))
+                Deleted::This(at, head, doc) => {
+                    let bands = self.given().bands.len() as u16;
+                    (Some(Outcome::Deleted(Some(at))), rest_of(at, head, doc.replaces(), bands))
                 }
-                None => (Some(Outcome::Deleted(None)), Vec::new()),
+                Deleted::Nothing => (Some(Outcome::Deleted(None)), Vec::new()),
+                Deleted::Unknown => (Some(Outcome::Unknown), Vec::new()),
             }),
             Machine::Check(check) => {
                 map(check.answered(answers), |checked, rest| (Some(Outcome::Found(refs(checked.found))), rest))
             }
+            Machine::Sweep(sweep) => map(sweep.answered(answers, &mut token), |_, rest| (Some(Outcome::Swept), rest)),
             Machine::Update(update) => {
                 let change = |doc: &Doc| (!doc.changed).then_some(Doc { changed: true, ..*doc });
                 map(update.answered(answers, &mut token, &change), |updated, rest| match updated {
@@ -443,20 +470,6 @@ impl Actor {
 
 fn is_old(flight: &Flight, node: Node, nodes: usize) -> bool {
     flight.way == Way::Sent && nodes > 1 && node == Node::First
-}
-
-fn refs(found: Vec<(Ref, Doc)>) -> Vec<Ref> {
-    found.into_iter().map(|(at, _)| at).collect()
-}
-
-fn outcome_of(inserted: Inserted<Doc>, own: Ref) -> Option<Outcome> {
-    match inserted {
-        Inserted::Stored { .. } => Some(Outcome::Stored(own)),
-        Inserted::Duplicate { found, .. } => Some(Outcome::DuplicateOf(refs(found))),
-        Inserted::Held { by, .. } => Some(Outcome::Held(by)),
-        Inserted::Unknown => Some(Outcome::Unknown),
-        Inserted::Again => None,
-    }
 }
 
 fn sent<O>(next: Next<Doc, O>) -> Vec<Step<Doc>> {

@@ -34,6 +34,11 @@ pub(super) fn is_read(command: &Command<Doc>) -> bool {
 }
 
 impl Flight {
+    /// Returns the step and its answer.
+    pub(super) fn ended(self) -> Option<(Step<Doc>, Answer<Doc>)> {
+        if let Way::Answered(answer) = self.way { Some((self.step, answer)) } else { None }
+    }
+
     pub(super) fn is_answered(&self) -> bool {
         matches!(self.way, Way::Answered(_))
     }

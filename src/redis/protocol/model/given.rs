@@ -3,19 +3,20 @@
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
+use super::super::How;
 use super::super::terms::Ref;
 use super::world::Doc;
 
 /// What a server does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Task {
-    Insert {
-        beside: bool,
-    },
+    Insert(How),
     Delete,
     Check,
     /// Changes the document of the first server.
     Update,
+    /// Looks at the record of the first server.
+    Sweep,
 }
 
 /// The document of a server.
@@ -25,8 +26,24 @@ pub(super) struct Given {
     pub doc: Doc,
     pub id: u8,
     pub bands: Vec<u8>,
+    /// Whether the clock of the server is so far ahead that documents of others are expired once they are stored.
+    pub is_ahead: bool,
     /// The server begins when this other one has ended.
     pub after: Option<usize>,
+}
+
+impl Given {
+    /// Returns whether documents of others may be over after this.
+    pub(super) fn removes(&self) -> bool {
+        self.is_ahead || matches!(self.task, Task::Delete | Task::Insert(How { replaces: true, .. }))
+    }
+
+    /// Returns whether this may leave no document under the id of `first`, other than by a deletion.
+    pub(super) fn may_empty(&self, first: &Self) -> bool {
+        let others = !(1 << first.doc.number | 1 << self.doc.number);
+        let replaces = matches!(self.task, Task::Insert(How { replaces: true, .. })) && self.id == first.id;
+        self.is_ahead || replaces && self.doc.alike & others != 0
+    }
 }
 
 /// What stays the same in all states, so that it is not compared.
@@ -49,14 +66,25 @@ impl<T> Hash for Same<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Outcome {
     Stored(Ref),
+    /// A document is stored in the place of another one.
+    Replaced {
+        old: Ref,
+        by: Ref,
+    },
     DuplicateOf(Vec<Ref>),
     Held(Ref),
     /// Also of a request that has failed.
     Unknown,
     Deleted(Option<Ref>),
+    /// A document that was to be replaced was deleted instead, because the new one is a duplicate.
+    Removed {
+        old: Ref,
+        found: Vec<Ref>,
+    },
     Found(Vec<Ref>),
     /// The document that was changed.
     Changed(Ref),
     /// There was nothing to change.
     NotChanged,
+    Swept,
 }

@@ -1,13 +1,15 @@
 //! A state of the model, what may happen next, and what must be true.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
-use super::super::terms::{Command, State as RecordState};
+use super::super::How;
+use super::super::terms::{Command, Ref, State as RecordState};
 use super::actors::{Actor, Around, Sent};
 use super::given::{Given, Outcome, Task};
 use super::pool::{Part, Pool};
-use super::world::{Failover, Key, Layout, World};
+use super::world::{Doc, Failover, Key, Layout, World};
 
 /// What may go wrong in a run, each at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,13 +66,16 @@ pub(super) struct Parts {
     worlds: Pool<World>,
     actors: Vec<Pool<Actor>>,
     troubles: Troubles,
+    /// Whether a primary that was replaced may answer.
+    olds: bool,
 }
 
 impl Parts {
     /// Returns the first state.
     pub(super) fn begin(Search { given, layout, failover, troubles }: Search) -> (Self, State) {
         let actors = given.iter().map(|_| Pool::new()).collect();
-        let mut parts = Self { worlds: Pool::new(), actors, troubles };
+        let olds = failover != Failover::None;
+        let mut parts = Self { worlds: Pool::new(), actors, troubles, olds };
         let actors = given.iter().enumerate();
         let actors = actors.map(|(at, given)| parts.actors[at].part(Actor::new(at, given.clone()))).collect();
         let world = parts.worlds.part(World::new(layout, failover));
@@ -294,6 +299,7 @@ impl State {
             let Key::Record(record) = key else { return true };
             let names = |command: &Command<_>| match command {
                 Command::Post { .. } => true,
+                Command::Swap { to, .. } => to.successor() == Some(record),
                 Command::Claim { .. } => other.value.may_use(own.key(command), true),
                 _ => false,
             };
@@ -310,15 +316,15 @@ impl State {
             return Err("nothing can happen any more".to_owned());
         }
         self.check_stored()?;
-        let has_deletion =
-            self.actors.iter().any(|actor| actor.value.given().task == Task::Delete && !actor.value.may_begin());
+        self.check_ids(parts)?;
+        let has_deletion = self.actors.iter().any(|actor| actor.value.given().removes() && !actor.value.may_begin());
         let has_copy = parts.troubles.copy && !self.left.copy;
         let world = &self.world.value;
         for (number, actor) in self.actors.iter().enumerate() {
             let named = match actor.value.outcome() {
-                None | Some(Outcome::Unknown | Outcome::NotChanged) => continue,
+                None | Some(Outcome::Unknown | Outcome::NotChanged | Outcome::Swept) => continue,
                 Some(Outcome::Changed(at)) => {
-                    let found = world.record(*at).filter(|found| found.head.state.is_stored());
+                    let found = world.record(*at).filter(|found| world.is_stored(found.head));
                     if found.and_then(|found| found.body).is_some_and(|doc| !doc.changed) {
                         return Err(format!("{at:?} is as it was before {number} changed it"));
                     }
@@ -326,11 +332,24 @@ impl State {
                 }
                 Some(Outcome::Stored(at)) => vec![*at],
                 Some(Outcome::Held(at)) => vec![*at],
-                Some(Outcome::DuplicateOf(found) | Outcome::Found(found)) => found.clone(),
-                Some(Outcome::Deleted(Some(at))) => {
-                    if world.record(*at).is_some_and(|found| found.head.state.is_stored()) {
-                        return Err(format!("{at:?} is stored again after {number} has deleted it"));
+                Some(Outcome::DuplicateOf(found) | Outcome::Found(found)) => {
+                    // A primary that was replaced may have answered.
+                    if !parts.olds {
+                        self.check_ids_of(found)?;
                     }
+                    found.clone()
+                }
+                Some(Outcome::Replaced { old, by }) => {
+                    self.check_ended(number, *old)?;
+                    vec![*by]
+                }
+                Some(Outcome::Removed { old, found }) => {
+                    self.check_other_ids(number, found)?;
+                    self.check_ended(number, *old)?;
+                    found.clone()
+                }
+                Some(Outcome::Deleted(Some(at))) => {
+                    self.check_ended(number, *at)?;
                     continue;
                 }
                 Some(Outcome::Deleted(None)) => {
@@ -343,7 +362,7 @@ impl State {
                     continue;
                 }
             };
-            if !matches!(actor.value.outcome(), Some(Outcome::Stored(_)))
+            if !matches!(actor.value.outcome(), Some(Outcome::Stored(_) | Outcome::Replaced { .. }))
                 && named.iter().any(|&at| actor.value.owns(at))
             {
                 return Err(format!("{number} was told that its document is a duplicate of itself"));
@@ -352,6 +371,74 @@ impl State {
                 if !world.was_stored(at, has_deletion, has_copy) {
                     return Err(format!("{number} was told that {at:?} is stored"));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that documents which are named as duplicates have other ids than that of the server `number`.
+    fn check_other_ids(&self, number: usize, found: &[Ref]) -> Result<(), String> {
+        let id = self.actors[number].value.given().id;
+        match found.iter().find(|&&at| self.id_of(at) == Some(id)) {
+            Some(at) => Err(format!("{number} was told that its document is a duplicate of {at:?}, which has its id")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the id of a document.
+    fn id_of(&self, at: Ref) -> Option<u8> {
+        self.actors.iter().find(|actor| actor.value.owns(at)).map(|actor| actor.value.given().id)
+    }
+
+    /// Checks that no two of the documents that a lookup has found have one id.
+    fn check_ids_of(&self, found: &[Ref]) -> Result<(), String> {
+        let ids: BTreeSet<_> = found.iter().map(|&at| self.id_of(at)).collect();
+        if ids.len() == found.len() { Ok(()) } else { Err(format!("{found:?} have one id")) }
+    }
+
+    /// Checks that a document was ended for good by the server `number`.
+    fn check_ended(&self, number: usize, at: Ref) -> Result<(), String> {
+        let world = &self.world.value;
+        match world.record(at) {
+            Some(found) if world.is_stored(found.head) => {
+                Err(format!("{at:?} is stored again after {number} has ended it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that one document or another is stored under an id at any moment after the first one was stored, if it may
+    /// only be replaced, and that lookups and deletions find it.
+    fn check_ids(&self, parts: &Parts) -> Result<(), String> {
+        let givens = || self.actors.iter().map(|actor| actor.value.given());
+        let is_stored = matches!(self.actors[0].value.outcome(), Some(Outcome::Stored(_)));
+        let first = self.actors[0].value.given();
+        if !is_stored || givens().any(|given| given.may_empty(first)) {
+            return Ok(());
+        }
+        let deletions = givens().filter(|given| given.task == Task::Delete && given.id == first.id).count();
+        let stored = self.world.value.stored();
+        let has_id = |doc: &Doc| givens().any(|given| given.doc.number == doc.number && given.id == first.id);
+        if deletions == 0 && !stored.iter().any(|(_, doc)| has_id(doc)) {
+            return Err("no document is stored under the id".to_owned());
+        }
+        // A lookup that finds nothing may have asked a primary that was replaced.
+        if parts.olds {
+            return Ok(());
+        }
+        for actor in &self.actors[1..] {
+            let (given, outcome) = (actor.value.given(), actor.value.outcome());
+            let is_after = given.after == Some(0);
+            let alike = givens().filter(|other| other.id == first.id && other.task != Task::Delete);
+            let finds_all = alike.fold(true, |all, other| all && given.doc.alike & 1 << other.doc.number != 0);
+            match outcome {
+                Some(Outcome::Found(found)) if found.is_empty() && is_after && deletions == 0 && finds_all => {
+                    return Err("a lookup has found neither the old document nor the new one".to_owned());
+                }
+                Some(Outcome::Deleted(None)) if is_after && deletions == 1 => {
+                    return Err("a deletion has found neither the old document nor the new one".to_owned());
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -370,7 +457,7 @@ impl State {
                     return Err(format!("{at:?} and {other_at:?} have the same id"));
                 }
                 let is_alike = doc.number == other.number || doc.alike & 1 << other.number != 0;
-                let is_beside = |given: &Given| given.task == Task::Insert { beside: true };
+                let is_beside = |given: &Given| matches!(given.task, Task::Insert(How { beside: true, .. }));
                 if is_alike && !is_beside(one) && !is_beside(two) {
                     return Err(format!("{at:?} and {other_at:?} are both stored"));
                 }
@@ -394,7 +481,7 @@ impl State {
 }
 
 /// Returns whether a command may change whether a document is stored.
-fn is_seen(command: &Command<super::world::Doc>) -> bool {
+fn is_seen(command: &Command<Doc>) -> bool {
     match command {
         Command::Keep { .. } => true,
         Command::Swap { to, .. } => matches!(to.state, RecordState::Kept | RecordState::Deleted),

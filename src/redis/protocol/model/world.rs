@@ -11,8 +11,11 @@ use super::super::terms::{Body, Command, Found, Head, Ref, Reply, State};
 pub(super) struct Doc {
     pub number: u8,
     pub alike: u8,
+    pub id: u8,
     /// Whether the document was changed after it was stored.
     pub changed: bool,
+    /// The document that it has replaced.
+    pub replaces: Option<Ref>,
 }
 
 impl Body for Doc {
@@ -20,8 +23,20 @@ impl Body for Doc {
         self.number == other.number || self.alike & 1 << other.number != 0
     }
 
-    fn tail(&self, _: &[(Ref, &Self)], _: &[(Ref, &Self)]) -> Vec<u8> {
-        Vec::new()
+    fn has_id_of(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+
+    fn repeats(&self, held: &Self) -> bool {
+        self.number == held.number
+    }
+
+    fn replaces(&self) -> Option<Ref> {
+        self.replaces
+    }
+
+    fn tail(&self, _: &[(Ref, &Self)], _: &[(Ref, &Self)], replaced: Option<(Ref, &Self)>) -> Vec<u8> {
+        replaced.iter().map(|(at, _)| at.0 as u8).collect()
     }
 }
 
@@ -237,7 +252,7 @@ impl World {
         };
         match (command, self.value(key, node)) {
             (Command::Create { head, body, .. }, Value::Record(None)) => {
-                let after = wrote(Value::Record(Some(Found { head: *head, body: Some(*body) })));
+                let after = wrote(Value::Record(Some(Found { head: *head, body: Some(*body), expired: false })));
                 (Some(Reply::Created(true)), after)
             }
             // The command may have been executed before.
@@ -245,7 +260,11 @@ impl World {
                 (Some(Reply::Created(found.head == *head)), None)
             }
             (Command::Swap { from, to, .. }, Value::Record(record)) => swap(record, *from, *to, wrote),
-            (Command::Keep { from, to, .. }, Value::Record(record)) => swap(record, Some(*from), *to, wrote),
+            (Command::Keep { from, to, tail, .. }, Value::Record(record)) => {
+                let replaces = tail.first().map(|&at| Ref(at.into()));
+                let kept = |found: Found<Doc>| Found { body: found.body.map(|body| Doc { replaces, ..body }), ..found };
+                swap(record.map(kept), Some(*from), *to, wrote)
+            }
             (Command::Rewrite { from, to, body, .. }, Value::Record(record)) => {
                 let record = record.map(|found| Found { body: Some(*body), ..found });
                 swap(record, Some(*from), *to, wrote)
@@ -254,6 +273,11 @@ impl World {
             (Command::Remove { head, .. }, Value::Record(record)) => {
                 let is_it = record.is_some_and(|found| found.head == *head);
                 (Some(Reply::Removed), if is_it { wrote(Value::Record(None)) } else { None })
+            }
+            (Command::Strip { head, .. }, Value::Record(record)) => {
+                let is_it = record.is_some_and(|found| found.head == *head && found.body.is_some());
+                let bare = Value::Record(Some(Found { head: *head, body: None, expired: false }));
+                (Some(Reply::Removed), if is_it { wrote(bare) } else { None })
             }
             (Command::Claim { from, to }, Value::Id(holder)) => {
                 if holder != *from {
@@ -281,7 +305,10 @@ impl World {
         all.filter_map(move |(&key, value)| match value {
             Value::Band(found) => found.has(at).then_some(key),
             Value::Id(holder) => (*holder == Some(at)).then_some(key),
-            Value::Record(_) => None,
+            Value::Record(found) => {
+                let successor = found.as_ref().and_then(|found| found.head.successor());
+                (successor == Some(at)).then_some(key)
+            }
         })
     }
 
@@ -349,7 +376,7 @@ impl World {
     /// Returns the documents that are stored according to the present primaries.
     pub(super) fn stored(&self) -> Vec<(Ref, Doc)> {
         let stored = |(key, value): (&Key, &Value)| match (key, value) {
-            (Key::Record(at), Value::Record(Some(Found { head, body: Some(body) }))) if head.state.is_stored() => {
+            (Key::Record(at), Value::Record(Some(Found { head, body: Some(body), .. }))) if self.is_stored(*head) => {
                 Some((*at, *body))
             }
             _ => None,
@@ -357,14 +384,22 @@ impl World {
         self.values.iter().filter_map(stored).collect()
     }
 
+    /// Returns whether a document with this head is stored. If it names a successor, that must not be, nor have been.
+    pub(super) fn is_stored(&self, head: Head) -> bool {
+        let never_was =
+            |by: Ref| self.record(by).is_none_or(|found| matches!(found.head.state, State::Pending | State::Aborted));
+        head.state.is_stored() || head.successor().is_some_and(never_was)
+    }
+
     /// Returns whether the present primary says that a document is stored, or that it was deleted. The record of a
     /// deleted document may have been removed, and then written again: without a body, or by its first command, which is
     /// executed once more. Then it is pending without a posting, until another server aborts it.
     pub(super) fn was_stored(&self, at: Ref, may_be_deleted: bool, may_be_copied: bool) -> bool {
         match self.record(at) {
-            Some(Found { head, body }) => {
+            Some(Found { head, body, .. }) => {
                 let is_begun_again = may_be_copied && matches!(head.state, State::Pending | State::Aborted);
                 head.state.is_stored()
+                    || head.state == State::Superseded
                     || may_be_deleted && (head.state == State::Deleted || body.is_none() || is_begun_again)
             }
             None => may_be_deleted,
@@ -384,5 +419,5 @@ fn swap(
         return (Some(Reply::Swapped(Err(head))), None);
     }
     let body = record.and_then(|found| found.body);
-    (Some(Reply::Swapped(Ok(()))), wrote(Value::Record(Some(Found { head: to, body }))))
+    (Some(Reply::Swapped(Ok(()))), wrote(Value::Record(Some(Found { head: to, body, expired: false }))))
 }

@@ -1,0 +1,191 @@
+//! The insertion of a document: what its answer says, and what happens if its id holds a document already.
+
+use std::time::Duration;
+
+use super::asked::Asked;
+use super::collection::{RedisCollection, Reserved};
+use super::protocol::{Body, Checked, How, Inserted, Met, Ref, Updated, rest_of, rest_of_replaced};
+use super::reads::stored;
+use super::record::{FirstVerdict, Judged};
+use super::wire::Wire;
+use crate::types::{DocId, LookupTimes, OnDuplicate, OnExisting, Outcome, TimestampMs, Verdict, expires_at};
+use crate::verdicts::{Cited, CollectionError, Findings, InsertOptions, Result, VerdictContext, similarity};
+
+/// How often an insertion begins again with another number before it is refused.
+const ATTEMPTS: usize = 8;
+/// The time at which a document was last seen is written only if it changes by this part of the `ttl`.
+const SEEN_PART: u32 = 64;
+
+/// An insertion.
+pub(super) struct Insertion {
+    pub id: DocId,
+    pub body: Judged,
+    pub asked: Asked,
+    pub options: InsertOptions,
+    pub ttl: Option<Duration>,
+}
+
+impl Insertion {
+    pub(super) async fn run(self, collection: &RedisCollection, reserved: Option<Reserved>) -> Result<Verdict> {
+        let (mut number, postings) = reserved.map(|Reserved { number, postings }| (number, postings)).unzip();
+        let stored = &self.body.stored;
+        let postings = postings.unwrap_or_else(|| collection.postings(&stored.signature, stored.content));
+        let id = Some(collection.keys().id(&self.id));
+        let mut driver = collection.driver(Wire { postings, id, ..collection.bare_wire(self.body.terms) });
+        let how = How {
+            beside: self.options.on_duplicate == OnDuplicate::Store,
+            replaces: self.options.on_existing == OnExisting::Replace,
+        };
+        collection.may_write().await?;
+        let mut counted = 0;
+        for _ in 0..ATTEMPTS {
+            let at = match number.take() {
+                Some(reserved) => reserved,
+                None => collection.counters().number().await?,
+            };
+            let inserted = driver.insert(at, self.body.clone(), how).await.map_err(|failure| failure.told(true));
+            let is_removed = matches!(inserted, Ok(Inserted::Duplicate { removed: Some(_), .. }));
+            collection.count_expired(driver.ended() - counted, i64::from(is_removed));
+            counted = driver.ended();
+            match inserted? {
+                Inserted::Again => {}
+                Inserted::Unknown => return Err(unknown()),
+                Inserted::Held { by, body: held } => {
+                    if let Some(verdict) = self.held(collection, (by, &held)).await? {
+                        return Ok(verdict);
+                    }
+                }
+                Inserted::Stored { beside, met, replaced } => {
+                    return Ok(self.stored(collection, (at, replaced), (beside, met), driver.unread()));
+                }
+                Inserted::Duplicate { found, met, removed } => {
+                    let old = removed.map(|(old, head, body)| {
+                        collection.remove(&self.id, &body, |bands| rest_of(old, head, body.replaces(), bands));
+                        body
+                    });
+                    let outcome = if old.is_some() { Outcome::Removed } else { Outcome::Skipped };
+                    let checked = (Checked { found, met }, driver.unread());
+                    return Ok(self.verdict(collection, outcome, checked, old.as_ref()));
+                }
+            }
+        }
+        Err(CollectionError::StoreUnavailable {
+            detail: "other servers have aborted this insertion several times; nothing was stored; send it again".into(),
+            uncertain: false,
+        })
+    }
+
+    /// Returns the verdict on a document that was stored, perhaps in the place of another one.
+    fn stored(
+        &self,
+        collection: &RedisCollection,
+        (at, replaced): (Ref, Option<(Ref, Judged)>),
+        (found, met): (Vec<(Ref, Judged)>, Met<Judged>),
+        unread: u64,
+    ) -> Verdict {
+        let outcome = match &replaced {
+            None => {
+                collection.counters().count(1);
+                Outcome::Inserted
+            }
+            Some((old, body)) => {
+                collection.remove(&self.id, body, |bands| rest_of_replaced(*old, at, body.replaces(), bands));
+                Outcome::Replaced
+            }
+        };
+        let old = replaced.as_ref().map(|(_, body)| body);
+        let verdict = self.verdict(collection, outcome, (Checked { found, met }, unread), old);
+        Verdict { stored: true, ..verdict }
+    }
+
+    /// Returns the verdict of a lookup. `held`: the other content that the id holds, or held.
+    fn verdict(
+        &self,
+        collection: &RedisCollection,
+        outcome: Outcome,
+        checked: (Checked<Judged>, u64),
+        held: Option<&Judged>,
+    ) -> Verdict {
+        let (id, shingles) = (Some(self.id.clone()), self.body.stored.shingles);
+        let verdict = self.asked.verdict((collection.spec(), &self.body), checked, id, shingles, held);
+        Verdict { outcome, stored: false, ..verdict }
+    }
+
+    /// Answers an insertion whose id is held by the document `by`, which is not to be replaced. None: it was deleted
+    /// meanwhile.
+    async fn held(&self, collection: &RedisCollection, (by, held): (Ref, &Judged)) -> Result<Option<Verdict>> {
+        if self.body.repeats(held) {
+            return self.repeats(collection, (by, held)).await;
+        }
+        if self.options.on_existing == OnExisting::Conflict {
+            return Err(CollectionError::IdConflict { id: self.id.clone() });
+        }
+        let mut driver = collection.driver(collection.wire(&self.body, None));
+        let checked = driver.check(self.body.clone()).await.map_err(|failure| failure.told(false))?;
+        let checked = (checked, driver.unread());
+        Ok(Some(self.verdict(collection, Outcome::Skipped, checked, Some(held))))
+    }
+
+    /// Answers an insertion of the content that the id holds already.
+    async fn repeats(&self, collection: &RedisCollection, (by, held): (Ref, &Judged)) -> Result<Option<Verdict>> {
+        let (sent, now) = (&self.body.stored.metadata, TimestampMs::now());
+        let is_other = |stored: &Judged| {
+            self.asked.sends_metadata && *sent != stored.stored.metadata && self.options.on_existing != OnExisting::Keep
+        };
+        let is_late =
+            |stored: &Judged| self.ttl.is_some_and(|ttl| expires_at(stored.stored.last_seen(), ttl / SEEN_PART) < now);
+        let change = |stored: &Judged| {
+            let metadata = if is_other(stored) { sent.clone() } else { stored.stored.metadata.clone() };
+            let seen = if is_late(stored) { Some(now) } else { stored.stored.seen };
+            (is_other(stored) || is_late(stored)).then(|| stored.with(metadata, seen))
+        };
+        if change(held).is_none() {
+            return self.repeat(collection, held, Outcome::Unchanged).await.map(Some);
+        }
+        let mut driver = collection.driver(collection.wire(held, None));
+        let outcome = if is_other(held) { Outcome::Updated } else { Outcome::Unchanged };
+        match driver.update(by, &change).await.map_err(|failure| failure.told(true))? {
+            Updated::Changed(held) => self.repeat(collection, &held, outcome).await.map(Some),
+            Updated::Unchanged(held) => self.repeat(collection, &held, Outcome::Unchanged).await.map(Some),
+            Updated::Gone => Ok(None),
+        }
+    }
+
+    /// Gives the first verdict of a document again, without the matches that are no longer stored.
+    async fn repeat(&self, collection: &RedisCollection, held: &Judged, outcome: Outcome) -> Result<Verdict> {
+        let first = held.stored.verdict.clone().unwrap_or_else(|| FirstVerdict::unique(self.asked.threshold));
+        let mut driver = collection.driver(collection.wire(held, None));
+        let numbers: Vec<_> = first.matches.iter().map(|found| found.at).collect();
+        let still = stored(&mut driver, &numbers).await?;
+        let matched = |at: Ref| first.matches.iter().find(|found| found.at == at);
+        let cited: Vec<Cited> = still
+            .iter()
+            .filter_map(|(at, body)| Some((matched(*at)?, body)))
+            .take(self.asked.limit)
+            .map(|(found, body)| self.asked.cited(body, found.matching, found.same_content))
+            .collect();
+        let spec = collection.spec();
+        let similarity =
+            first.matches.first().map(|best| similarity(spec, best.matching, best.same_content, None).value);
+        let findings = Findings::again(spec, (first.kind, first.duplicate_of, similarity), cited.into_iter());
+        Ok(findings.verdict(VerdictContext {
+            outcome,
+            stored: true,
+            id: Some(held.stored.id.clone()),
+            representative: None,
+            threshold: first.threshold,
+            candidates: first.candidates,
+            unread: 0,
+            shingles: held.stored.shingles,
+            previous: None,
+            expected_recall: None,
+            times: LookupTimes::default(),
+            explanation: None,
+        }))
+    }
+}
+
+fn unknown() -> CollectionError {
+    let detail = "the document may have been stored, and deleted since; send it again to store it".into();
+    CollectionError::StoreUnavailable { detail, uncertain: true }
+}
