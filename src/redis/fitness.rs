@@ -55,7 +55,7 @@ impl Look {
         self.problems.first()
     }
 
-    /// Returns the error of a node that did not answer, so that nothing is known about it.
+    /// Returns the error of a node that did not answer as a primary, so that something is not known about the cluster.
     pub(super) fn silent(&self) -> Option<&ClusterError> {
         self.silent.as_ref()
     }
@@ -69,6 +69,11 @@ impl Look {
             return self.problems.push(not_permitted(node, &forbidden, settings));
         }
         match (text(info), text(state), text(nodes)) {
+            (Ok(info), ..) if field(&info, "role") == Some("slave") => {
+                // Another node has its slots, and was not looked at.
+                let reason = "it has become a replica".to_owned();
+                self.silent = Some(ClusterError::NotReady { node: node.clone(), reason });
+            }
             (Ok(info), Ok(state), Ok(nodes)) => {
                 let replicas = Replicas::of(&nodes);
                 let problems = [

@@ -52,6 +52,8 @@ pub(super) async fn watch(cluster: Cluster, settings: RedisSettings, gate: Arc<G
     loop {
         tokio::time::sleep(settings.check_interval).await;
         let look = Look::at(cluster.primaries(), &cluster, &settings).await;
+        // A primary may have become a replica, and a node may have left the cluster, without a request that notices it.
+        cluster.look_for_changes();
         gate.note(look.problem().cloned(), look.silent().is_some());
     }
 }

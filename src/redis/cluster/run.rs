@@ -88,6 +88,11 @@ impl Cluster {
         answers
     }
 
+    /// Lets nodes be asked soon which node has which slot. Does not wait for it.
+    pub(crate) fn look_for_changes(&self) {
+        self.topology.want_round();
+    }
+
     /// Sends requests to all nodes at once. Returns the answers in the order of the requests, at the latest after
     /// `timeout`. Requests of one run may be executed in any order.
     pub(crate) async fn run(&self, requests: Vec<Request>) -> Vec<Result<Response, ClusterError>> {
