@@ -17,6 +17,8 @@ const READS_WHEN_DOWN: &str = "cluster-allow-reads-when-down";
 pub(super) struct Look {
     /// The reasons why the cluster is not fit.
     problems: Vec<String>,
+    /// The answers to `INFO`.
+    infos: Vec<(NodeAddress, String)>,
     silent: Option<ClusterError>,
     /// What the log says at the start.
     warnings: Vec<Warning>,
@@ -50,6 +52,11 @@ impl Look {
         look
     }
 
+    /// Returns the answers of the nodes to `INFO`.
+    pub(super) fn infos(&self) -> &[(NodeAddress, String)] {
+        &self.infos
+    }
+
     /// Returns a reason why the cluster is not fit.
     pub(super) fn problem(&self) -> Option<&String> {
         self.problems.first()
@@ -64,6 +71,7 @@ impl Look {
         let [info, state, nodes, reads_when_down, tried @ ..] = answers else {
             unreachable!("an answer for each command")
         };
+        self.infos.extend(text(info).ok().map(|info| (node.clone(), info)));
         let forbidden = forbidden(tried);
         if !forbidden.is_empty() {
             return self.problems.push(not_permitted(node, &forbidden, settings));
@@ -211,7 +219,8 @@ fn check_reads(node: &NodeAddress, settings: &[(String, String)]) -> Result<(), 
     ))
 }
 
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+/// Returns the value in a line `name:value`.
+pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
