@@ -226,6 +226,8 @@ pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const GOOD: &str = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n";
@@ -260,5 +262,30 @@ mod tests {
         let told = check_replicas(&node(), Replicas { own: 1, idle: 0 }, 2).unwrap_err();
         assert!(told.contains("127.0.0.1:7000 has 1 replica, dead ones included, and redis.acks is 2"), "{told}");
         assert_eq!(check_replicas(&node(), Replicas { own: 1, idle: 1 }, 2), Ok(()));
+    }
+    /// In an earlier version, it was judged as a primary without replicas, so writes were refused.
+    #[test]
+    fn a_primary_that_has_become_a_replica_is_not_judged() {
+        let settings = RedisSettings {
+            nodes: Vec::new(),
+            username: None,
+            password: None,
+            tls: None,
+            timeout: Duration::from_secs(1),
+            acks: 1,
+            prefix: "hapax".to_owned(),
+            documents_expected: 1,
+            check_interval: Duration::from_secs(1),
+        };
+        let nodes = "a 127.0.0.1:7000@17000 myself,slave b 0 0 2 connected\n\
+                     b 127.0.0.1:7001@17001 master - 0 0 2 connected 0-16383\n";
+        let text = |text: &str| Ok(Value::BulkString(text.as_bytes().to_vec()));
+        for (role, problems, is_silent) in [("slave", 0, true), ("master", 1, false)] {
+            let info = text(&format!("{GOOD}role:{role}\r\n"));
+            let answers = [info, text("cluster_slots_assigned:16384\r\n"), text(nodes), Ok(Value::Array(Vec::new()))];
+            let mut look = Look::default();
+            look.judge(&node(), &answers, &settings);
+            assert_eq!((look.problems.len(), look.silent.is_some()), (problems, is_silent), "{look:?}");
+        }
     }
 }
