@@ -147,11 +147,14 @@ def check(panel):
 
 
 def draw_row(panels, source, path):
-    """Draws the panels of a row as the dashboard places them."""
-    lines = {}
+    """Draws the panels of a row as the dashboard places them. Returns False, and draws nothing, if no panel has data."""
+    lines, found = {}, False
     for panel in panels:
         series = [series for target in panel["targets"] for series in source.series(target)]
+        found = found or bool(series)
         lines.setdefault(panel["gridPos"]["y"], []).append((panel, series))
+    if not found:
+        return False
     # Panels in one line have the same height, so the panel with the longest legend has the smallest plot.
     heights = [TITLE + PLOT + AXIS + max(legend_height(*drawn) for drawn in line) + PADDING for line in lines.values()]
     height = sum(heights) + GAP * (len(heights) + 1)
@@ -164,6 +167,7 @@ def draw_row(panels, source, path):
         top -= line_height + GAP
     figure.savefig(path, metadata={"Date": None, "Creator": None})
     path.write_text("".join(map(shorten, path.read_text().splitlines(keepends=True))))
+    return True
 
 
 def shorten(line):
@@ -255,8 +259,10 @@ def draw(source, dashboard, out):
     out.mkdir(parents=True, exist_ok=True)
     for title, panels in rows(json.loads(dashboard.read_text())):
         path = out / f"dashboard-{title.lower()}.svg"
-        draw_row(panels, source, path)
-        print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+        if draw_row(panels, source, path):
+            print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+        else:
+            print(f"{path}: left out, because no panel has data")
 
 
 def variable(text):

@@ -39,23 +39,24 @@ pub(super) async fn entries(
     let mut entries = BTreeMap::<_, BTreeSet<_>>::new();
     for (group, response) in groups.iter().zip(collection.cluster().run(requests.collect()).await) {
         let values = response?.values.pop().unwrap_or(Value::Nil);
-        for (field, at) in entries_of(group, values)? {
-            entries.entry(at).or_default().insert(Entry { group: group.clone(), field, at });
+        for entry in entries_of(group, values)? {
+            entries.entry(entry.at).or_default().insert(entry);
         }
     }
     Ok(entries)
 }
 
 /// Reads the entries of a group.
-fn entries_of(group: &[u8], values: Value) -> Result<Vec<(Option<Vec<u8>>, Ref)>, Failure> {
+fn entries_of(group: &[u8], values: Value) -> Result<Vec<Entry>, Failure> {
+    let entry = |field: Option<&Vec<u8>>, at| Entry { group: group.to_vec(), field: field.cloned(), at };
     if is_set(group) {
-        return Ok(postings::refs(values)?.into_iter().map(|at| (None, at)).collect());
+        return Ok(postings::refs(values)?.into_iter().map(|at| entry(None, at)).collect());
     }
     let fields: Vec<(Vec<u8>, Vec<u8>)> = redis::from_redis_value(values).unwrap_or_default();
     let mut entries = Vec::new();
     for (field, value) in fields {
         let refs = Field::of(Value::BulkString(value))?.refs;
-        entries.extend(refs.into_iter().map(|at| (Some(field.clone()), at)));
+        entries.extend(refs.into_iter().map(|at| entry(Some(&field), at)));
     }
     Ok(entries)
 }

@@ -17,6 +17,8 @@ const READS_WHEN_DOWN: &str = "cluster-allow-reads-when-down";
 pub(super) struct Look {
     /// The reasons why the cluster is not fit.
     problems: Vec<String>,
+    /// The answers to `INFO`.
+    infos: Vec<(NodeAddress, String)>,
     silent: Option<ClusterError>,
     /// What the log says at the start.
     warnings: Vec<Warning>,
@@ -50,12 +52,17 @@ impl Look {
         look
     }
 
+    /// Returns the answers of the nodes to `INFO`.
+    pub(super) fn infos(&self) -> &[(NodeAddress, String)] {
+        &self.infos
+    }
+
     /// Returns a reason why the cluster is not fit.
     pub(super) fn problem(&self) -> Option<&String> {
         self.problems.first()
     }
 
-    /// Returns the error of a node that did not answer, so that nothing is known about it.
+    /// Returns the error of a node that did not answer as a primary, so that something is not known about the cluster.
     pub(super) fn silent(&self) -> Option<&ClusterError> {
         self.silent.as_ref()
     }
@@ -64,11 +71,17 @@ impl Look {
         let [info, state, nodes, reads_when_down, tried @ ..] = answers else {
             unreachable!("an answer for each command")
         };
+        self.infos.extend(text(info).ok().map(|info| (node.clone(), info)));
         let forbidden = forbidden(tried);
         if !forbidden.is_empty() {
             return self.problems.push(not_permitted(node, &forbidden, settings));
         }
         match (text(info), text(state), text(nodes)) {
+            (Ok(info), ..) if field(&info, "role") == Some("slave") => {
+                // Another node has its slots, and was not looked at.
+                let reason = "it has become a replica".to_owned();
+                self.silent = Some(ClusterError::NotReady { node: node.clone(), reason });
+            }
             (Ok(info), Ok(state), Ok(nodes)) => {
                 let replicas = Replicas::of(&nodes);
                 let problems = [
@@ -206,12 +219,15 @@ fn check_reads(node: &NodeAddress, settings: &[(String, String)]) -> Result<(), 
     ))
 }
 
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+/// Returns the value in a line `name:value`.
+pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const GOOD: &str = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n";
@@ -246,5 +262,30 @@ mod tests {
         let told = check_replicas(&node(), Replicas { own: 1, idle: 0 }, 2).unwrap_err();
         assert!(told.contains("127.0.0.1:7000 has 1 replica, dead ones included, and redis.acks is 2"), "{told}");
         assert_eq!(check_replicas(&node(), Replicas { own: 1, idle: 1 }, 2), Ok(()));
+    }
+    /// In an earlier version, it was judged as a primary without replicas, so writes were refused.
+    #[test]
+    fn a_primary_that_has_become_a_replica_is_not_judged() {
+        let settings = RedisSettings {
+            nodes: Vec::new(),
+            username: None,
+            password: None,
+            tls: None,
+            timeout: Duration::from_secs(1),
+            acks: 1,
+            prefix: "hapax".to_owned(),
+            documents_expected: 1,
+            check_interval: Duration::from_secs(1),
+        };
+        let nodes = "a 127.0.0.1:7000@17000 myself,slave b 0 0 2 connected\n\
+                     b 127.0.0.1:7001@17001 master - 0 0 2 connected 0-16383\n";
+        let text = |text: &str| Ok(Value::BulkString(text.as_bytes().to_vec()));
+        for (role, problems, is_silent) in [("slave", 0, true), ("master", 1, false)] {
+            let info = text(&format!("{GOOD}role:{role}\r\n"));
+            let answers = [info, text("cluster_slots_assigned:16384\r\n"), text(nodes), Ok(Value::Array(Vec::new()))];
+            let mut look = Look::default();
+            look.judge(&node(), &answers, &settings);
+            assert_eq!((look.problems.len(), look.silent.is_some()), (problems, is_silent), "{look:?}");
+        }
     }
 }

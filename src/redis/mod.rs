@@ -8,7 +8,8 @@
 //! - `catalogue` is the list of the collections, and `entry` is the part of it that one collection follows. `dropping`
 //!   removes the data of collections that were dropped.
 //! - `start` connects to the cluster if it is fit: `fitness` looks at its nodes, `permissions` at the user, and `format`
-//!   at the keys. `watch` looks again while the server runs.
+//!   at the keys. `watch` looks again while the server runs, and `primaries` counts primaries that were replaced or
+//!   have restarted.
 //! - `store` and `collection` are the operations that the facade calls.
 
 mod asked;
@@ -32,6 +33,7 @@ mod line_order;
 mod pages;
 mod permissions;
 mod postings;
+mod primaries;
 mod protocol;
 mod reads;
 mod record;

@@ -3,11 +3,12 @@
 use super::cluster::{Cluster, ClusterConfig, ClusterError};
 use super::fitness::Look;
 use super::format::check_format;
+use super::primaries::Primaries;
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, RedisSettings, Result, Settings};
 
-/// Connects to a cluster that is fit.
-pub(super) async fn connect(settings: &RedisSettings) -> Result<Cluster> {
+/// Connects to a cluster that is fit. Returns its primaries, too.
+pub(super) async fn connect(settings: &RedisSettings) -> Result<(Cluster, Primaries)> {
     let refused = |error: ClusterError| CollectionError::Store(error.to_string());
     let cluster = Cluster::new(ClusterConfig {
         nodes: settings.nodes.clone(),
@@ -32,9 +33,11 @@ pub(super) async fn connect(settings: &RedisSettings) -> Result<Cluster> {
     if let Some(error) = look.silent() {
         return Err(refused(error.clone()));
     }
+    let mut primaries = Primaries::new();
+    primaries.note(look.infos(), true);
     look.warn(settings.acks);
     check_format(&cluster, &settings.prefix).await?;
-    Ok(cluster)
+    Ok((cluster, primaries))
 }
 
 /// Compares the settings of `default`, which another server has created, with those of the configuration.

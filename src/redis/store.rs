@@ -67,18 +67,19 @@ struct Background {
 impl RedisStore {
     /// Connects to the cluster, opens or creates `default`, and opens the other collections.
     pub async fn open(config: CollectionsConfig, settings: RedisSettings, cpu: CpuPool) -> Result<Self> {
-        let cluster = connect(&settings).await?;
+        let (cluster, primaries) = connect(&settings).await?;
         let CollectionsConfig { secret, limits, collections_max, default_settings, .. } = config;
         let open = Arc::default();
         let catalogue = Catalogue::new(cluster.clone(), &settings.prefix);
         let gate = Arc::default();
         let task = |task| AbortOnDropHandle::new(task);
         let remover = remove_dropped(cluster.clone(), catalogue.clone(), settings.prefix.clone());
+        let watcher = watch(cluster.clone(), settings.clone(), Arc::clone(&gate), primaries);
         let _background = Background {
             _refresher: task(tokio::spawn(refresh(catalogue.clone(), Arc::clone(&open)))),
             _remover: task(tokio::spawn(remover)),
             _walker: task(tokio::spawn(walk(Arc::clone(&open)))),
-            _watcher: task(tokio::spawn(watch(cluster.clone(), settings.clone(), Arc::clone(&gate)))),
+            _watcher: task(tokio::spawn(watcher)),
         };
         let store =
             Self { cluster, catalogue, settings, secret, limits, cpu, collections_max, open, gate, _background };

@@ -6,7 +6,8 @@ use parking_lot::Mutex;
 
 use super::cluster::Cluster;
 use super::fitness::Look;
-use crate::telemetry::names;
+use super::primaries::Primaries;
+use crate::telemetry::names::{self, label, value};
 use crate::verdicts::{CollectionError, RedisSettings, Result};
 
 /// Lets writes through, unless the cluster was not fit when it was looked at last.
@@ -46,12 +47,19 @@ impl Gate {
     }
 }
 
-/// Looks at all primaries after each `redis.check_interval_s`. Never ends.
-pub(super) async fn watch(cluster: Cluster, settings: RedisSettings, gate: Arc<Gate>) {
+/// Looks at all primaries after each `redis.check_interval_s`. Never ends. `primaries` are those of the start.
+pub(super) async fn watch(cluster: Cluster, settings: RedisSettings, gate: Arc<Gate>, mut primaries: Primaries) {
     metrics::gauge!(names::REDIS_UNFIT).set(0.0);
+    // They exist from the start, so that an alert on their rate notices the first event.
+    for kind in [value::CONFLICT_WAIT, value::CONFLICT_WOUND, value::CONFLICT_ABORT] {
+        metrics::counter!(names::REDIS_CONFLICTS, label::KIND => kind).increment(0);
+    }
     loop {
         tokio::time::sleep(settings.check_interval).await;
         let look = Look::at(cluster.primaries(), &cluster, &settings).await;
+        primaries.note(look.infos(), look.silent().is_none());
+        // A primary may have become a replica, and a node may have left the cluster, without a request that notices it.
+        cluster.look_for_changes();
         gate.note(look.problem().cloned(), look.silent().is_some());
     }
 }

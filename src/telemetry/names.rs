@@ -48,7 +48,8 @@ pub mod label {
     pub const STATUS: &str = "status";
     pub const COLLECTION: &str = "collection";
     /// For bulk lines: `verdict`, `deleted`, `error`, `fatal` or `summary`. For work refused because memory is short:
-    /// `document` or `body`. For pairs of a golden set: `duplicate` or `different`.
+    /// `document` or `body`. For pairs of a golden set: `duplicate` or `different`. For a Redis Cluster: a kind of
+    /// pipeline, of conflict, or of change of a primary.
     pub const KIND: &str = "kind";
     /// `check` or `insert`.
     pub const OP: &str = "op";
@@ -216,6 +217,16 @@ pub mod value {
     pub const LEFT_DANGLING: &str = "dangling";
     /// [`super::label::KIND`]: a record that has no document.
     pub const LEFT_BARE: &str = "bare";
+    /// [`super::label::KIND`]: a pipeline without a `WAIT`.
+    pub const PIPELINE_PLAIN: &str = "plain";
+    /// [`super::label::KIND`]: a pipeline that ends with a `WAIT` for replicas.
+    pub const PIPELINE_WAIT: &str = "wait";
+    /// [`super::label::KIND`]: another node is primary.
+    pub const CHANGED_FAILOVER: &str = "failover";
+    /// [`super::label::KIND`]: the primary has restarted.
+    pub const CHANGED_RESTART: &str = "restart";
+    /// [`super::label::KIND`]: the same process has a new replication id.
+    pub const CHANGED_OTHER: &str = "other";
     /// [`super::label::KIND`]: an operation waits for a document that another one is inserting.
     pub const CONFLICT_WAIT: &str = "wait";
     /// [`super::label::KIND`]: the token of a younger document is replaced, so that it must read its bands again.
@@ -711,16 +722,34 @@ metrics_table! {
         "If it grows faster than the requests, see `hapax_redis_sent_again_total` and `hapax_redis_conflicts_total`.";
     REDIS_PIPELINES = "hapax_redis_pipelines_total", Kind::Counter, None, [label::NODE],
         "Pipelines that were sent to the node. Requests that are sent to a node at the same time share a pipeline.",
-        "Compare the nodes: a node with far fewer pipelines has fewer slots, or cannot be reached.";
+        "Compare the nodes: a node with far fewer pipelines is a replica, has fewer slots, or cannot be reached.";
     REDIS_COMMANDS = "hapax_redis_commands_total", Kind::Counter, None, [label::NODE],
         "Commands that were sent to the node, with each `WAIT` and each `SCRIPT LOAD`.",
         "If one node gets far more than the others, see whether it has more slots.";
-    REDIS_SENT_AGAIN = "hapax_redis_sent_again_total", Kind::Counter, None, [label::REASON],
-        "Requests that were sent again. `reason` is `moved` (another node has the slot), `ask` (the slot is moving, and \
-         another node has the key already), `no_script` (the node did not know a script) or `not_ready` (the node was \
-         not ready, or the connection broke).",
-        "If `not_ready` grows, read the log, and see `CLUSTER INFO` of the nodes. `moved` and `ask` grow while slots \
-         move, and after a failover.";
+    REDIS_PIPELINE_SECONDS = "hapax_redis_pipeline_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::NODE, label::KIND],
+        "Time from the sending of a pipeline to its last answer. `kind` is `wait` if it ends with a `WAIT` for \
+         replicas, and `plain` otherwise. A pipeline that is not answered in time counts with `redis.timeout_ms`. \
+         Pipelines whose connection breaks are left out.",
+        "If `plain` grows, the node or the network to it is slow: see `SLOWLOG GET` of the node. If only `wait` grows, \
+         its replicas are slow, or the network between the nodes.";
+    REDIS_SENT_AGAIN = "hapax_redis_sent_again_total", Kind::Counter, None, [label::NODE, label::REASON],
+        "Requests to the node that were sent again. `reason` is `moved` (another node has the slot), `ask` (the slot is \
+         moving, and another node has the key already), `no_script` (the node did not know a script) or `not_ready` (the \
+         node was not ready, or the connection broke).",
+        "If `not_ready` grows, read the log, and see `CLUSTER INFO` of the node. `moved` and `ask` grow while slots \
+         move, and after a failover. If they do not stop, see [the runbook](runbook.md#hapaxredisredirects).";
+    REDIS_MEMORY_USED = "hapax_redis_memory_used_bytes", Kind::Gauge, Some(Unit::Bytes), [label::NODE],
+        "`used_memory` of the primary. It is read each `redis.check_interval_s`.",
+        "If it nears `hapax_redis_memory_max_bytes`, see [the runbook](runbook.md#hapaxredismemory).";
+    REDIS_MEMORY_MAX = "hapax_redis_memory_max_bytes", Kind::Gauge, Some(Unit::Bytes), [label::NODE],
+        "`maxmemory` of the primary; 0 if it has no limit.",
+        "If it is 0, set `maxmemory` on each node: otherwise the system may kill a node that takes too much memory.";
+    REDIS_REPLICATION_IDS_CHANGED = "hapax_redis_replication_ids_changed_total", Kind::Counter, None, [label::KIND],
+        "Changes of the replication id of a primary (`master_replid`). `kind` is `failover` (another node is primary), \
+         `restart` (the node has restarted) or `other` (the same process has a new id: it had no replica for \
+         `repl-backlog-ttl`, or it was a replica meanwhile).",
+        "The log names the node. See [the runbook](runbook.md#hapaxredisprimarychanged).";
     REDIS_SHORT_ACKNOWLEDGEMENTS = "hapax_redis_short_acknowledgements_total", Kind::Counter, None, [],
         "Round trips with a write that fewer than `redis.acks` replicas had in time. The write is sent again.",
         "If it grows, a replica is missing or slow: see `INFO replication` of the primaries.";

@@ -1,4 +1,5 @@
-//! The dashboard in `config/grafana`: a real Prometheus that scrapes a busy server has data for every expression.
+//! The dashboard in `config/grafana`: a real Prometheus that scrapes busy servers has data for every expression. One
+//! server stores on disk, and the other in a Redis Cluster.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::metrics::unknown_metrics;
 use crate::support::prometheus::Prometheus;
+use crate::support::redis::{Kind, RedisCluster};
 use crate::support::server::Starting;
 
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -58,20 +60,25 @@ fn every_panel_has_data() {
     let audit = tempfile::tempdir().expect("temporary directory");
     let log = audit.path().to_str().expect("UTF-8");
     let server = Starting::spawn_with(dir.path(), &[], &[("HAPAX__AUDIT__DIR", log)]).ready();
-    let address = server.url("").replace("http://", "");
-    let Some(prometheus) = Prometheus::scraping(&[&address], None) else { return };
-    let client = Client::new(server.url(""));
+    let cluster = RedisCluster::up_with(Kind::Redis, &["--maxmemory", "1gb"]);
+    let on_redis = cluster.as_ref().map(|cluster| cluster.serve(&audit.path().join("unused")));
+    let servers: Vec<_> = [Some(&server), on_redis.as_ref()].into_iter().flatten().collect();
+    let addresses: Vec<_> = servers.iter().map(|server| server.url("").replace("http://", "")).collect();
+    let targets: Vec<_> = addresses.iter().map(String::as_str).collect();
+    let Some(prometheus) = Prometheus::scraping(&targets, None) else { return };
+    let clients: Vec<_> = servers.iter().map(|server| Client::new(server.url(""))).collect();
     let pair = json!({"a": words(1), "b": words(1), "duplicate": true});
-    client.json("PUT", "/v1/collections/default/golden", &json!({"pairs": [pair]})).ok();
+    clients[0].json("PUT", "/v1/collections/default/golden", &json!({"pairs": [pair]})).ok();
     let everything = |expression: &str| {
         let rate = expression.replace("$__rate_interval", "30s");
         rate.replace("$instance", ".*").replace("$collection", ".*")
     };
     let mut left: Vec<_> =
         expressions().into_iter().map(|(panel, expression)| (panel, everything(&expression))).collect();
+    left.retain(|(_, expression)| cluster.is_some() || !expression.contains("hapax_redis_"));
     let since = Instant::now();
     for round in 0.. {
-        load(&client, round);
+        clients.iter().for_each(|client| load(client, round));
         left.retain(|(_, expression)| !prometheus.has(expression));
         if left.is_empty() {
             return;

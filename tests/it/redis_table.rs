@@ -14,7 +14,6 @@ use crate::openapi::{COLLECTION, good, is, path};
 use crate::support::client::{Answer, Client, encode, words};
 use crate::support::description::{DESCRIPTION, resolve};
 use crate::support::redis::{Kind, RedisCluster};
-use crate::support::server::{Server, Starting};
 use crate::support::sources::root;
 
 /// A row of the table: the operation, the options that a cluster has, and those that it lacks.
@@ -218,16 +217,11 @@ fn ask(client: &Client, route: &Route, (name, value): (&str, Option<&str>), numb
 }
 
 /// Starts a server on the cluster. `dir` is for its files.
-fn serve(cluster: &RedisCluster, dir: &std::path::Path) -> Server {
-    let nodes = cluster.nodes().join(",");
-    Starting::spawn_with(dir, &[], &[("HAPAX__DATA__STORE", "redis"), ("HAPAX__REDIS__NODES", &nodes)]).ready()
-}
-
 #[test]
 fn a_server_refuses_what_the_table_calls_missing_and_nothing_else() {
     let Some(cluster) = RedisCluster::up(Kind::Redis) else { return };
     let dir = tempfile::tempdir().unwrap();
-    let server = serve(&cluster, dir.path());
+    let server = cluster.serve(dir.path());
     let client = Client::new(server.url(""));
     assert_eq!(client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
     let (table, mut number, mut wrong, mut refused) = (table(), 0, Vec::new(), 0);

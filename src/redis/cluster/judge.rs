@@ -7,7 +7,6 @@ use redis::{ServerError, Value};
 use super::address::NodeAddress;
 use super::error::ClusterError;
 use super::request::{Request, Response};
-use crate::telemetry::names::value;
 
 /// The answers to one request, as they arrived.
 #[derive(Debug)]
@@ -61,18 +60,6 @@ pub(super) enum Again {
     /// A little later, to the node that owns the slot then. If there is no time left, the request fails with this
     /// error.
     Later(ClusterError),
-}
-
-impl Again {
-    /// Returns the reason for `/metrics`.
-    pub(super) fn reason(&self) -> &'static str {
-        match self {
-            Self::Moved(_) => value::SENT_AGAIN_MOVED,
-            Self::Ask(_) => value::SENT_AGAIN_ASK,
-            Self::Load => value::SENT_AGAIN_NO_SCRIPT,
-            Self::Later(_) => value::SENT_AGAIN_NOT_READY,
-        }
-    }
 }
 
 /// Judges the answers of `node` to a request.

@@ -204,7 +204,13 @@ impl Line {
         let counts = self.dial.counts();
         counts.pipelines.increment(1);
         counts.commands.increment(count as u64);
-        match tokio::time::timeout(timeout, connection.send(commands, count)).await {
+        let begun = Instant::now();
+        let answered = tokio::time::timeout(timeout, connection.send(commands, count)).await;
+        // A connection that breaks says nothing about the speed of the node.
+        if !matches!(answered, Ok(Err(_))) {
+            counts.duration(self.waits).record(begun.elapsed());
+        }
+        match answered {
             Ok(Ok(values)) => batch.answer(values, self.waits),
             Ok(Err(reason)) => {
                 self.close(number);

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::address::NodeAddress;
 use super::config::ClusterConfig;
+use super::counts::Counts;
 use super::dial::Dial;
 use super::error::ClusterError;
 use super::lane::{Lane, Reply};
@@ -36,6 +37,10 @@ impl Node {
 
     pub(super) fn address(&self) -> &NodeAddress {
         self.dial.node()
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        self.dial.counts()
     }
 
     /// Returns whether the last attempt to connect has failed.

@@ -20,10 +20,11 @@ use super::config::ClusterConfig;
 use super::error::ClusterError;
 use super::judge::{Again, Outcome, judge};
 use super::lane::Reply;
+use super::node::Node;
 use super::request::{Ask, Asks, Request, Response};
 use super::slots::slot_of;
 use super::topology::{Answers, Topology, ask};
-use crate::telemetry::names::{self, label};
+use crate::telemetry::names;
 
 /// Redirects that are followed at once. After them, each one waits a little: two nodes may each refer to the other.
 const REDIRECTS_AT_ONCE: u32 = 3;
@@ -88,6 +89,11 @@ impl Cluster {
         answers
     }
 
+    /// Lets nodes be asked soon which node has which slot. Does not wait for it.
+    pub(crate) fn look_for_changes(&self) {
+        self.topology.want_round();
+    }
+
     /// Sends requests to all nodes at once. Returns the answers in the order of the requests, at the latest after
     /// `timeout`. Requests of one run may be executed in any order.
     pub(crate) async fn run(&self, requests: Vec<Request>) -> Vec<Result<Response, ClusterError>> {
@@ -95,7 +101,7 @@ impl Cluster {
         while let Ok(Some(event)) = tokio::time::timeout_at(run.deadline, run.events.next()).await {
             match event {
                 Event::Due(attempts) => run.send(attempts),
-                Event::Answered(group, reply) => run.settle(group, reply),
+                Event::Answered(node, group, reply) => run.settle(&node, group, reply),
             }
         }
         run.end()
@@ -124,7 +130,7 @@ struct Open {
 enum Event {
     /// These requests must be sent now.
     Due(Vec<Attempt>),
-    Answered(Group, Reply),
+    Answered(Arc<Node>, Group, Reply),
 }
 
 /// A request that is sent, perhaps for the second time.
@@ -188,7 +194,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes the answers of a node. Requests that must be sent again are sent together.
-    fn settle(&mut self, group: Group, reply: Reply) {
+    fn settle(&mut self, node: &Node, group: Group, reply: Reply) {
         let mut again = Vec::new();
         match reply {
             Ok(raws) => {
@@ -197,7 +203,7 @@ impl<'a> Run<'a> {
                     match judge(raw, &self.requests[number], &group.node) {
                         Outcome::Done(response) => self.results[number] = Ok(response),
                         Outcome::Failed(error) => self.fail(number, error),
-                        Outcome::Again(how) => again.push(self.again(attempt, how)),
+                        Outcome::Again(how) => again.push(self.again(node, attempt, how)),
                     }
                 }
             }
@@ -206,7 +212,7 @@ impl<'a> Run<'a> {
                 group.attempts.iter().for_each(|attempt| self.fail(attempt.ask.number, error.clone()));
             }
             Err(error) => {
-                let later = |attempt| self.again(attempt, Again::Later(error.clone()));
+                let later = |attempt| self.again(node, attempt, Again::Later(error.clone()));
                 again.extend(group.attempts.into_iter().map(later));
             }
         }
@@ -217,13 +223,13 @@ impl<'a> Run<'a> {
         self.results[number] = Err(Some(Box::new(Open { error, waits: false })));
     }
 
-    /// Prepares a request to be sent again.
-    fn again(&mut self, mut attempt: Attempt, how: Again) -> Attempt {
+    /// Prepares a request to be sent again, because of an answer of this node.
+    fn again(&mut self, node: &Node, mut attempt: Attempt, how: Again) -> Attempt {
         attempt.tries += 1;
         // Only the owner knows whether the slot is still moving.
         attempt.ask.asking = false;
         let asked = attempt.at.take();
-        metrics::counter!(names::REDIS_SENT_AGAIN, label::REASON => how.reason()).increment(1);
+        node.counts().sent_again(&how).increment(1);
         match how {
             Again::Moved(node) => self.topology.moved(self.requests[attempt.ask.number].slot, node),
             Again::Ask(node) => {
@@ -294,5 +300,5 @@ async fn send(topology: &Topology, requests: Arc<[Request]>, group: Group, deadl
             Err(ClusterError::NotReady { node: node.address().clone(), reason })
         }),
     };
-    Event::Answered(group, reply)
+    Event::Answered(node, group, reply)
 }

@@ -23,6 +23,67 @@ pub(super) const CASES: &[Case] = &[
         quiet: &[("hapax_redis_postings_per_group{collection='default'}", "400x40")],
         at: "30m",
     },
+    Case {
+        alert: "HapaxRedisMemory",
+        // Two servers see the same node.
+        fires: &[
+            ("hapax_redis_memory_used_bytes{node='n:1',instance='a'}", "90x40"),
+            ("hapax_redis_memory_max_bytes{node='n:1',instance='a'}", "100x40"),
+            ("hapax_redis_memory_used_bytes{node='n:1',instance='b'}", "91x40"),
+            ("hapax_redis_memory_max_bytes{node='n:1',instance='b'}", "100x40"),
+        ],
+        quiet: &[
+            ("hapax_redis_memory_used_bytes{node='n:1'}", "80x40"),
+            ("hapax_redis_memory_max_bytes{node='n:1'}", "100x40"),
+            // A node without a limit.
+            ("hapax_redis_memory_used_bytes{node='n:2'}", "90x40"),
+            ("hapax_redis_memory_max_bytes{node='n:2'}", "0x40"),
+        ],
+        at: "30m",
+    },
+    Case {
+        alert: "HapaxRedisNodeNotReady",
+        fires: &[("hapax_redis_sent_again_total{node='n:1',reason='not_ready'}", "0x5 5+5x20")],
+        // A failover takes a minute.
+        quiet: &[
+            ("hapax_redis_sent_again_total{node='n:1',reason='not_ready'}", "0x5 500x20"),
+            ("hapax_redis_sent_again_total{node='n:1',reason='no_script'}", "0+5x25"),
+        ],
+        at: "15m",
+    },
+    Case {
+        alert: "HapaxRedisShortAcknowledgements",
+        fires: &[("hapax_redis_short_acknowledgements_total", "0x5 5+5x40")],
+        // One replica is slow now and then.
+        quiet: &[("hapax_redis_short_acknowledgements_total", "0x5 50x10 51+1x40")],
+        at: "30m",
+    },
+    Case {
+        alert: "HapaxRedisPrimaryChanged",
+        fires: &[("hapax_redis_replication_ids_changed_total{kind='failover'}", "0x10 1x40")],
+        quiet: &[("hapax_redis_replication_ids_changed_total{kind='failover'}", "3x50")],
+        at: "15m",
+    },
+    Case {
+        alert: "HapaxRedisRedirects",
+        fires: &[("hapax_redis_sent_again_total{node='n:1',reason='ask'}", "0x5 1+1x120")],
+        // Slots move for half an hour, and then the node is not ready.
+        quiet: &[
+            ("hapax_redis_sent_again_total{node='n:1',reason='moved'}", "0x5 1+1x30 31x90"),
+            ("hapax_redis_sent_again_total{node='n:1',reason='not_ready'}", "0x35 1+1x90"),
+        ],
+        at: "90m",
+    },
+    Case {
+        alert: "HapaxRedisAborts",
+        fires: &[("hapax_redis_conflicts_total{kind='abort'}", "0x5 2+2x60")],
+        // One server was killed, and others wait for each other.
+        quiet: &[
+            ("hapax_redis_conflicts_total{kind='abort'}", "0x5 500x60"),
+            ("hapax_redis_conflicts_total{kind='wait'}", "0+90x65"),
+        ],
+        at: "45m",
+    },
     Case { alert: "HapaxDown", fires: &[("up{job='hapax'}", "0x10")], quiet: &[("up{job='hapax'}", "1x10")], at: "5m" },
     Case {
         alert: "HapaxErrors",

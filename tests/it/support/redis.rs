@@ -1,9 +1,10 @@
 //! Real clusters of Redis or Valkey servers on 127.0.0.1, which `contrib/redis-cluster` starts.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::server::{Server, Starting};
 use super::sources::root;
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,12 @@ impl RedisCluster {
     /// Returns the addresses of the nodes, the primaries first. A failover does not change their order.
     pub fn nodes(&self) -> &[String] {
         &self.nodes
+    }
+
+    /// Starts a server with collections in this cluster.
+    pub fn serve(&self, data: &Path) -> Server {
+        let nodes = self.nodes.join(",");
+        Starting::spawn_with(data, &[], &[("HAPAX__DATA__STORE", "redis"), ("HAPAX__REDIS__NODES", &nodes)]).ready()
     }
 
     /// Ends a node, as a crash does. Names an index or an address, as all of the following do.

@@ -429,8 +429,8 @@ impl State {
         for actor in &self.actors[1..] {
             let (given, outcome) = (actor.value.given(), actor.value.outcome());
             let is_after = given.after == Some(0);
-            let alike = givens().filter(|other| other.id == first.id && other.task != Task::Delete);
-            let finds_all = alike.fold(true, |all, other| all && given.doc.alike & 1 << other.doc.number != 0);
+            let mut of_id = givens().filter(|other| other.id == first.id && other.task != Task::Delete);
+            let finds_all = of_id.all(|other| given.doc.alike & 1 << other.doc.number != 0);
             match outcome {
                 Some(Outcome::Found(found)) if found.is_empty() && is_after && deletions == 0 && finds_all => {
                     return Err("a lookup has found neither the old document nor the new one".to_owned());
