@@ -7,120 +7,81 @@ use tokio::sync::{Mutex, Semaphore};
 
 use super::asked::{Asked, refuse, to_its_end};
 use super::buckets::Sampler;
-use super::cluster::Cluster;
-use super::counters::Counters;
-use super::drive::Driver;
-use super::entry::{Entry, terms_of};
-use super::insertion::Insertion;
-use super::keys::{Keys, Posting};
+use super::context::Context;
+use super::entry::terms_of;
+use super::insertion::{Insertion, Reserved};
 use super::pages::page;
-use super::protocol::{Body, Deleted, Ref, Reply, Rest, Step, rest_of};
-use super::reads::present;
+use super::protocol::{Body, Deleted, rest_of};
 use super::record::{Judged, Stored};
-use super::watch::Gate;
-use super::wire::Wire;
 use crate::cpu::WhenFull;
 use crate::extract::Page;
 use crate::telemetry::names::{self, label};
 use crate::types::{
-    CollectionName, Content, DocId, Document, Extract, Html, Metadata, OnDuplicate, OnExisting, Outcome, Seq,
-    TimestampMs, Verdict, expires_at,
+    CollectionName, Content, DocId, Document, Extract, Html, OnDuplicate, OnExisting, Outcome, Seq, Verdict, expires_at,
 };
 use crate::verdicts::{
-    Attached, Changes, CheckOptions, CollectionError, Description, DocumentsPage, HotBucket, InsertOptions, Limits,
-    Made, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, Terms, TextSigner, check_threshold,
-    empty_verdict,
+    Attached, Changes, CheckOptions, CollectionError, Description, DocumentsPage, HotBucket, InsertOptions,
+    PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner, check_threshold, empty_verdict,
 };
-use hapax_core::{ContentHash, IllFormed, Spec, tuning};
+use hapax_core::{IllFormed, tuning};
 
 /// The number of documents of streams that a collection inserts or deletes at once, and of lookups of one stream.
 pub const AT_ONCE: usize = 128;
 
-/// How many holders of an id are looked at if it is replaced again and again.
-const HOLDERS_MAX: usize = 16;
-
 /// A collection in the cluster.
 pub struct RedisCollection {
-    entry: Entry,
-    preparer: Preparer,
-    cluster: Cluster,
-    keys: Keys,
-    limits: Limits,
-    counters: Counters,
+    context: Context,
     /// Is held while buckets are counted, so that this is not done several times at once.
     sampling: Mutex<()>,
-    gate: Arc<Gate>,
     /// The places for documents of streams.
     places: Arc<Semaphore>,
 }
 
-/// What a collection needs of its store.
-pub(super) struct Parts {
-    pub entry: Entry,
-    pub preparer: Preparer,
-    pub cluster: Cluster,
-    pub keys: Keys,
-    pub limits: Limits,
-    pub gate: Arc<Gate>,
-}
-
-/// What a document of a request with several has before its turn comes.
-pub(super) struct Reserved {
-    pub number: Ref,
-    pub postings: Vec<Posting>,
-}
-
 impl RedisCollection {
-    pub(super) fn new(parts: Parts) -> Self {
-        let Parts { entry, preparer, cluster, keys, limits, gate } = parts;
-        let counters = Counters::new(cluster.clone(), keys.clone());
-        let (sampling, places) = (Mutex::new(()), Arc::new(Semaphore::new(AT_ONCE)));
-        Self { entry, preparer, cluster, keys, limits, counters, sampling, gate, places }
+    pub(super) fn new(context: Context) -> Self {
+        Self { context, sampling: Mutex::new(()), places: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// Returns what the operations use.
+    pub(super) fn context(&self) -> &Context {
+        &self.context
     }
 
     pub fn name(&self) -> &CollectionName {
-        self.entry.name()
+        self.context.entry.name()
     }
 
     pub fn settings(&self) -> Settings {
-        Settings::clone(&self.entry.settings())
-    }
-
-    pub(super) fn entry(&self) -> &Entry {
-        &self.entry
-    }
-
-    pub(super) fn counters(&self) -> &Counters {
-        &self.counters
+        Settings::clone(&self.context.entry.settings())
     }
 
     /// Returns the settings and the number of documents, as the cluster counted them last.
     pub fn describe(&self) -> Description {
-        let (name, documents) = (self.name().clone(), self.counters.documents());
-        Description::new(name, self.settings(), self.entry.created(), documents, Some(0))
+        let (name, documents) = (self.name().clone(), self.context.counters.documents());
+        Description::new(name, self.settings(), self.context.entry.created(), documents, Some(0))
     }
 
     /// Changes settings. The other servers read them within two seconds.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
-        self.gate.check()?;
-        self.entry.change(changes).await?;
+        self.context.gate.check()?;
+        self.context.entry.change(changes).await?;
         Ok(self.describe())
     }
 
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
-        self.preparer.prepare(content, options, self.entry.settings().verify).await
+        self.context.preparer.prepare(content, options, self.context.entry.settings().verify).await
     }
 
     pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
-        self.preparer.extract(html, extract, when_full).await
+        self.context.preparer.extract(html, extract, when_full).await
     }
 
     pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
-        self.preparer.text_signer(ill_formed, options, self.entry.settings().verify)
+        self.context.preparer.text_signer(ill_formed, options, self.context.entry.settings().verify)
     }
 
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
-        self.preparer.shingle_bytes(purpose, text_bytes, self.entry.settings().verify)
+        self.context.preparer.shingle_bytes(purpose, text_bytes, self.context.entry.settings().verify)
     }
 
     /// Looks a document up. If a match is not sealed yet, this confirms it with a write.
@@ -135,12 +96,12 @@ impl RedisCollection {
         refuse(options.scope.is_some(), "checks with a scope")?;
         refuse(options.explain, "explanations")?;
         refuse(options.payload_digest.is_some(), "payload digests")?;
-        let settings = self.entry.settings();
+        let settings = self.context.entry.settings();
         let threshold = options.threshold.unwrap_or(settings.threshold);
         let (made, shingles) = prepared.into_parts();
         let holder = async {
             match &id {
-                Some(id) => Ok(self.find_at(id).await?.map(|(_, found)| found)),
+                Some(id) => Ok(self.context.find_at(id).await?.map(|(_, found)| found)),
                 None => Ok(None),
             }
         };
@@ -150,16 +111,16 @@ impl RedisCollection {
             self.count("check", &verdict);
             return Ok(verdict);
         };
-        let query = self.judged(&made, terms_of(&settings, options.threshold), None);
-        let mut driver = self.driver(self.wire(&query, None));
+        let query = self.context.judged(&made, terms_of(&settings, options.threshold), None);
+        let mut driver = self.context.driver(self.context.wire(&query, None));
         let lookup = async { driver.check(query.clone()).await.map_err(|failure| failure.told(false)) };
         let (held, checked) = tokio::try_join!(holder, lookup)?;
         let asked =
             Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata: false, threshold };
-        let spec = self.preparer.spec();
+        let spec = self.context.preparer.spec();
         let mut verdict = asked.verdict((spec, &query), (checked, driver.unread()), id, shingles, held.as_ref());
         verdict.expected_recall = (threshold < settings.threshold)
-            .then(|| tuning::candidate_probability(threshold, settings.banding, self.preparer.shape()));
+            .then(|| tuning::candidate_probability(threshold, settings.banding, self.context.preparer.shape()));
         self.count("check", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
@@ -195,7 +156,7 @@ impl RedisCollection {
         refuse(options.explain, "explanations")?;
         let (made, shingles) = prepared.into_parts();
         // They hold to the end of the insertion.
-        let settings = self.entry.settings();
+        let settings = self.context.entry.settings();
         let threshold = settings.threshold;
         let this = Arc::clone(self);
         let mut verdict = match made {
@@ -203,11 +164,11 @@ impl RedisCollection {
             Some(made) => {
                 let sends_metadata = metadata.is_some();
                 let own = (id.clone(), metadata, shingles, options.limit);
-                let body = self.judged(&made, terms_of(&settings, None), Some(own));
+                let body = self.context.judged(&made, terms_of(&settings, None), Some(own));
                 let asked =
                     Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata, threshold };
                 let insertion = Insertion { id, body, asked, options, ttl: settings.ttl };
-                to_its_end(async move { insertion.run(&this, reserved).await }).await?
+                to_its_end(async move { insertion.run(&this.context, reserved).await }).await?
             }
         };
         self.count("insert", &verdict);
@@ -233,8 +194,8 @@ impl RedisCollection {
 
     /// Deletes the document that holds an id, and returns it.
     async fn delete_held(&self, id: &DocId) -> Result<Option<Judged>> {
-        self.may_write().await?;
-        let mut driver = self.driver(self.wire_of_id(id));
+        self.context.may_write().await?;
+        let mut driver = self.context.driver(self.context.wire_of_id(id));
         let (at, head, body) = match driver.delete().await.map_err(|failure| failure.told(true))? {
             Deleted::This(at, head, body) => (at, head, body),
             Deleted::Nothing => return Ok(None),
@@ -243,23 +204,16 @@ impl RedisCollection {
                 return Err(CollectionError::StoreUnavailable { detail, uncertain: true });
             }
         };
-        self.counters.count(-1);
-        self.remove(id, &body, |bands| rest_of(at, head, body.replaces(), bands));
+        self.context.counters.count(-1);
+        self.context.remove(id, &body, |bands| rest_of(at, head, body.replaces(), bands));
         Ok(Some(body))
-    }
-
-    /// Removes a document that is not stored any more, in the background.
-    pub(super) fn remove(&self, id: &DocId, body: &Judged, rest: impl FnOnce(u16) -> Rest<Judged>) {
-        let wire = self.wire(body, Some(id));
-        let rest = rest(wire.bands());
-        self.driver(wire).tidy(rest);
     }
 
     /// Returns the document of an id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
-        let Some((at, found)) = self.find_at(id).await? else { return Ok(None) };
+        let Some((at, found)) = self.context.find_at(id).await? else { return Ok(None) };
         let document = Stored::clone(&found.stored).document(at);
-        let Some(ttl) = self.entry.settings().ttl else { return Ok(Some(document)) };
+        let Some(ttl) = self.context.entry.settings().ttl else { return Ok(Some(document)) };
         let last_seen = found.stored.last_seen();
         let expires = Some(expires_at(last_seen, ttl));
         Ok(Some(Document { last_seen: Some(last_seen), expires, ..document }))
@@ -267,117 +221,23 @@ impl RedisCollection {
 
     /// Returns a page of documents in the order of `seq`, after `after`.
     pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<DocumentsPage> {
-        let mut driver = self.driver(self.wire_of_reads());
-        page((&self.counters, &mut driver), after, limit, bytes_max).await
+        let mut driver = self.context.driver(self.context.wire_of_reads());
+        page((&self.context.counters, &mut driver), after, limit, bytes_max).await
     }
 
     /// Returns the fullest buckets of some documents that are chosen at random.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         let _one_at_a_time = self.sampling.lock().await;
-        let driver = self.driver(self.wire_of_reads());
-        let how = (self.settings().banding, self.preparer.shape());
-        Sampler::new(&self.cluster, &self.keys, &self.counters, driver, how).fullest(limit).await
-    }
-
-    async fn find_at(&self, id: &DocId) -> Result<Option<(Ref, Judged)>> {
-        let mut driver = self.driver(self.wire_of_id(id));
-        let mut before = None;
-        for _ in 0..HOLDERS_MAX {
-            let holder = driver.send(&[Step::holder()]).await.map_err(|failure| failure.told(false))?;
-            let Some(Reply::Holder(Some(at))) = holder.into_iter().next().map(|answer| answer.reply) else {
-                return Ok(None);
-            };
-            let found = present(&mut driver, at).await?.filter(|(_, body)| body.stored.id == *id);
-            // It may have been replaced and removed since its number was read. Then another document holds the id.
-            if found.is_some() || before.replace(at) == Some(at) {
-                return Ok(found);
-            }
-        }
-        Ok(None)
-    }
-
-    fn judged(&self, made: &Made, terms: Terms, own: Option<(DocId, Option<Metadata>, Option<u64>, usize)>) -> Judged {
-        let (id, metadata, shingles, limit) = own.unwrap_or_else(|| (DocId::new("-").expect("an id"), None, None, 0));
-        let stored = Stored {
-            id,
-            signature: made.signature.clone(),
-            content: made.content,
-            shingles,
-            metadata: metadata.filter(|metadata| !metadata.is_empty()),
-            first_seen: TimestampMs::now(),
-            seen: None,
-            verdict: None,
-        };
-        Judged { stored: Arc::new(stored), terms, shape: self.preparer.shape(), limit }
-    }
-
-    /// Returns an error if documents must not be changed now.
-    pub(super) async fn may_write(&self) -> Result<()> {
-        self.gate.check()?;
-        self.entry.confirm().await
-    }
-
-    pub(super) fn driver(&self, wire: Wire) -> Driver {
-        Driver::new(self.cluster.clone(), wire)
-    }
-
-    pub(super) fn cluster(&self) -> &Cluster {
-        &self.cluster
-    }
-
-    pub(super) fn spec(&self) -> &Spec {
-        self.preparer.spec()
-    }
-
-    pub(super) fn keys(&self) -> &Keys {
-        &self.keys
+        let driver = self.context.driver(self.context.wire_of_reads());
+        let how = (self.settings().banding, self.context.preparer.shape());
+        Sampler::new(&self.context.cluster, &self.context.keys, &self.context.counters, driver, how)
+            .fullest(limit)
+            .await
     }
 
     /// Returns the places for documents of streams.
     pub(super) fn places(&self) -> Arc<Semaphore> {
         Arc::clone(&self.places)
-    }
-
-    pub(super) fn postings(&self, signature: &[u8], content: Option<ContentHash>) -> Vec<Posting> {
-        self.keys.postings((self.entry.settings().banding, self.preparer.shape()), signature, content)
-    }
-
-    pub(super) fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
-        let postings = self.postings(&body.stored.signature, body.stored.content);
-        Wire { postings, id: id.map(|id| self.keys.id(id)), ..self.bare_wire(body.terms) }
-    }
-
-    fn wire_of_id(&self, id: &DocId) -> Wire {
-        Wire { id: Some(self.keys.id(id)), ..self.wire_of_reads() }
-    }
-
-    /// Returns a wire that can only read records.
-    pub(super) fn wire_of_reads(&self) -> Wire {
-        self.bare_wire(terms_of(&self.entry.settings(), None))
-    }
-
-    pub(super) fn bare_wire(&self, terms: Terms) -> Wire {
-        Wire {
-            keys: self.keys.clone(),
-            postings: Vec::new(),
-            id: None,
-            terms,
-            shape: self.preparer.shape(),
-            postings_max: self.limits.bucket_read_max,
-            candidates_max: self.limits.candidates_max,
-            acks: self.cluster.acks(),
-            ttl: self.entry.settings().ttl,
-        }
-    }
-
-    /// Counts documents that were marked as deleted. `removed` of them were not expired.
-    pub(super) fn count_expired(&self, ended: i64, removed: i64) {
-        if ended == 0 {
-            return;
-        }
-        self.counters.count(-ended);
-        let expired = (ended - removed).max(0) as u64;
-        metrics::counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => self.name().to_string()).increment(expired);
     }
 
     fn count(&self, op: &'static str, verdict: &Verdict) {
@@ -392,6 +252,6 @@ impl RedisCollection {
 
     /// Sets the gauges of the collection.
     pub fn observe(&self) {
-        self.counters.observe(self.name());
+        self.context.counters.observe(self.name());
     }
 }

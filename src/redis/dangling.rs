@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redis::Value;
 
 use super::cluster::{Call, Cluster, Request};
-use super::collection::RedisCollection;
+use super::context::Context;
 use super::failure::Failure;
 use super::postings::{self, Field};
 use super::protocol::Ref;
@@ -24,10 +24,7 @@ pub(super) struct Entry {
 }
 
 /// Returns the entries of these groups, by the documents that they lead to.
-pub(super) async fn entries(
-    collection: &RedisCollection,
-    groups: &[Vec<u8>],
-) -> Result<BTreeMap<Ref, BTreeSet<Entry>>, Failure> {
+pub(super) async fn entries(context: &Context, groups: &[Vec<u8>]) -> Result<BTreeMap<Ref, BTreeSet<Entry>>, Failure> {
     let requests = groups.iter().map(|group| {
         let read = if is_set(group) {
             redis::cmd("ZRANGE").arg(group).arg(0).arg(OF_SET - 1).to_owned()
@@ -37,7 +34,7 @@ pub(super) async fn entries(
         request(group, Call::plain(read))
     });
     let mut entries = BTreeMap::<_, BTreeSet<_>>::new();
-    for (group, response) in groups.iter().zip(collection.cluster().run(requests.collect()).await) {
+    for (group, response) in groups.iter().zip(context.cluster.run(requests.collect()).await) {
         let values = response?.values.pop().unwrap_or(Value::Nil);
         for entry in entries_of(group, values)? {
             entries.entry(entry.at).or_default().insert(entry);
@@ -62,7 +59,7 @@ fn entries_of(group: &[u8], values: Value) -> Result<Vec<Entry>, Failure> {
 }
 
 /// Removes entries.
-pub(super) async fn remove(collection: &RedisCollection, entries: Vec<Entry>) -> Result<(), Failure> {
+pub(super) async fn remove(context: &Context, entries: Vec<Entry>) -> Result<(), Failure> {
     let requests = entries.into_iter().map(|Entry { group, field, at }| {
         let call = match &field {
             None => {
@@ -74,7 +71,7 @@ pub(super) async fn remove(collection: &RedisCollection, entries: Vec<Entry>) ->
         };
         request(&group, call)
     });
-    for response in collection.cluster().run(requests.collect()).await {
+    for response in context.cluster.run(requests.collect()).await {
         response?;
     }
     Ok(())

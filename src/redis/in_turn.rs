@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::collection::{RedisCollection, Reserved};
+use super::collection::RedisCollection;
+use super::insertion::Reserved;
 use super::line_order::{LineOrder, Turn};
 use crate::types::{DocId, Verdict};
 use crate::verdicts::{Attached, CollectionError, InsertOptions, Prepared, Result};
@@ -24,8 +25,8 @@ pub async fn insert_in_turn(
 ) -> Result<BoxFuture<'static, Result<Verdict>>> {
     let reserved = match prepared.made() {
         Some(made) => {
-            let number = collection.counters().number().await?;
-            Some(Reserved { number, postings: collection.postings(&made.signature, made.content) })
+            let number = collection.context().counters.number().await?;
+            Some(Reserved { number, postings: collection.context().postings(&made.signature, made.content) })
         }
         None => None,
     };
@@ -49,7 +50,7 @@ pub fn delete_in_turn(
 }
 
 fn key_of_turn(collection: &RedisCollection, id: &DocId) -> (Vec<u8>, i32) {
-    let (key, field) = collection.keys().id(id);
+    let (key, field) = collection.context().keys.id(id);
     ([&key[..], &field].concat(), 0)
 }
 

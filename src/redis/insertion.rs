@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::asked::Asked;
-use super::collection::{RedisCollection, Reserved};
+use super::context::Context;
+use super::keys::Posting;
 use super::protocol::{Body, Checked, How, Inserted, Met, Ref, Updated, rest_of, rest_of_replaced};
 use super::reads::stored;
 use super::record::{FirstVerdict, Judged};
@@ -16,6 +17,12 @@ const ATTEMPTS: usize = 8;
 /// The time at which a document was last seen is written only if it changes by this part of the `ttl`.
 const SEEN_PART: u32 = 64;
 
+/// What a document of a request with several has before its turn comes.
+pub(super) struct Reserved {
+    pub number: Ref,
+    pub postings: Vec<Posting>,
+}
+
 /// An insertion.
 pub(super) struct Insertion {
     pub id: DocId,
@@ -26,46 +33,46 @@ pub(super) struct Insertion {
 }
 
 impl Insertion {
-    pub(super) async fn run(self, collection: &RedisCollection, reserved: Option<Reserved>) -> Result<Verdict> {
+    pub(super) async fn run(self, context: &Context, reserved: Option<Reserved>) -> Result<Verdict> {
         let (mut number, postings) = reserved.map(|Reserved { number, postings }| (number, postings)).unzip();
         let stored = &self.body.stored;
-        let postings = postings.unwrap_or_else(|| collection.postings(&stored.signature, stored.content));
-        let id = Some(collection.keys().id(&self.id));
-        let mut driver = collection.driver(Wire { postings, id, ..collection.bare_wire(self.body.terms) });
+        let postings = postings.unwrap_or_else(|| context.postings(&stored.signature, stored.content));
+        let id = Some(context.keys.id(&self.id));
+        let mut driver = context.driver(Wire { postings, id, ..context.bare_wire(self.body.terms) });
         let how = How {
             beside: self.options.on_duplicate == OnDuplicate::Store,
             replaces: self.options.on_existing == OnExisting::Replace,
         };
-        collection.may_write().await?;
+        context.may_write().await?;
         let mut counted = 0;
         for _ in 0..ATTEMPTS {
             let at = match number.take() {
                 Some(reserved) => reserved,
-                None => collection.counters().number().await?,
+                None => context.counters.number().await?,
             };
             let inserted = driver.insert(at, self.body.clone(), how).await.map_err(|failure| failure.told(true));
             let is_removed = matches!(inserted, Ok(Inserted::Duplicate { removed: Some(_), .. }));
-            collection.count_expired(driver.ended() - counted, i64::from(is_removed));
+            context.count_expired(driver.ended() - counted, i64::from(is_removed));
             counted = driver.ended();
             match inserted? {
                 Inserted::Again => {}
                 Inserted::Unknown => return Err(unknown()),
                 Inserted::Held { by, body: held } => {
-                    if let Some(verdict) = self.held(collection, (by, &held)).await? {
+                    if let Some(verdict) = self.held(context, (by, &held)).await? {
                         return Ok(verdict);
                     }
                 }
                 Inserted::Stored { beside, met, replaced } => {
-                    return Ok(self.stored(collection, (at, replaced), (beside, met), driver.unread()));
+                    return Ok(self.stored(context, (at, replaced), (beside, met), driver.unread()));
                 }
                 Inserted::Duplicate { found, met, removed } => {
                     let old = removed.map(|(old, head, body)| {
-                        collection.remove(&self.id, &body, |bands| rest_of(old, head, body.replaces(), bands));
+                        context.remove(&self.id, &body, |bands| rest_of(old, head, body.replaces(), bands));
                         body
                     });
                     let outcome = if old.is_some() { Outcome::Removed } else { Outcome::Skipped };
                     let checked = (Checked { found, met }, driver.unread());
-                    return Ok(self.verdict(collection, outcome, checked, old.as_ref()));
+                    return Ok(self.verdict(context, outcome, checked, old.as_ref()));
                 }
             }
         }
@@ -78,56 +85,56 @@ impl Insertion {
     /// Returns the verdict on a document that was stored, perhaps in the place of another one.
     fn stored(
         &self,
-        collection: &RedisCollection,
+        context: &Context,
         (at, replaced): (Ref, Option<(Ref, Judged)>),
         (found, met): (Vec<(Ref, Judged)>, Met<Judged>),
         unread: u64,
     ) -> Verdict {
         let outcome = match &replaced {
             None => {
-                collection.counters().count(1);
+                context.counters.count(1);
                 Outcome::Inserted
             }
             Some((old, body)) => {
-                collection.remove(&self.id, body, |bands| rest_of_replaced(*old, at, body.replaces(), bands));
+                context.remove(&self.id, body, |bands| rest_of_replaced(*old, at, body.replaces(), bands));
                 Outcome::Replaced
             }
         };
         let old = replaced.as_ref().map(|(_, body)| body);
-        let verdict = self.verdict(collection, outcome, (Checked { found, met }, unread), old);
+        let verdict = self.verdict(context, outcome, (Checked { found, met }, unread), old);
         Verdict { stored: true, ..verdict }
     }
 
     /// Returns the verdict of a lookup. `held`: the other content that the id holds, or held.
     fn verdict(
         &self,
-        collection: &RedisCollection,
+        context: &Context,
         outcome: Outcome,
         checked: (Checked<Judged>, u64),
         held: Option<&Judged>,
     ) -> Verdict {
         let (id, shingles) = (Some(self.id.clone()), self.body.stored.shingles);
-        let verdict = self.asked.verdict((collection.spec(), &self.body), checked, id, shingles, held);
+        let verdict = self.asked.verdict((context.preparer.spec(), &self.body), checked, id, shingles, held);
         Verdict { outcome, stored: false, ..verdict }
     }
 
     /// Answers an insertion whose id is held by the document `by`, which is not to be replaced. None: it was deleted
     /// meanwhile.
-    async fn held(&self, collection: &RedisCollection, (by, held): (Ref, &Judged)) -> Result<Option<Verdict>> {
+    async fn held(&self, context: &Context, (by, held): (Ref, &Judged)) -> Result<Option<Verdict>> {
         if self.body.repeats(held) {
-            return self.repeats(collection, (by, held)).await;
+            return self.repeats(context, (by, held)).await;
         }
         if self.options.on_existing == OnExisting::Conflict {
             return Err(CollectionError::IdConflict { id: self.id.clone() });
         }
-        let mut driver = collection.driver(collection.wire(&self.body, None));
+        let mut driver = context.driver(context.wire(&self.body, None));
         let checked = driver.check(self.body.clone()).await.map_err(|failure| failure.told(false))?;
         let checked = (checked, driver.unread());
-        Ok(Some(self.verdict(collection, Outcome::Skipped, checked, Some(held))))
+        Ok(Some(self.verdict(context, Outcome::Skipped, checked, Some(held))))
     }
 
     /// Answers an insertion of the content that the id holds already.
-    async fn repeats(&self, collection: &RedisCollection, (by, held): (Ref, &Judged)) -> Result<Option<Verdict>> {
+    async fn repeats(&self, context: &Context, (by, held): (Ref, &Judged)) -> Result<Option<Verdict>> {
         let (sent, now) = (&self.body.stored.metadata, TimestampMs::now());
         let is_other = |stored: &Judged| {
             self.asked.sends_metadata && *sent != stored.stored.metadata && self.options.on_existing != OnExisting::Keep
@@ -140,21 +147,21 @@ impl Insertion {
             (is_other(stored) || is_late(stored)).then(|| stored.with(metadata, seen))
         };
         if change(held).is_none() {
-            return self.repeat(collection, held, Outcome::Unchanged).await.map(Some);
+            return self.repeat(context, held, Outcome::Unchanged).await.map(Some);
         }
-        let mut driver = collection.driver(collection.wire(held, None));
+        let mut driver = context.driver(context.wire(held, None));
         let outcome = if is_other(held) { Outcome::Updated } else { Outcome::Unchanged };
         match driver.update(by, &change).await.map_err(|failure| failure.told(true))? {
-            Updated::Changed(held) => self.repeat(collection, &held, outcome).await.map(Some),
-            Updated::Unchanged(held) => self.repeat(collection, &held, Outcome::Unchanged).await.map(Some),
+            Updated::Changed(held) => self.repeat(context, &held, outcome).await.map(Some),
+            Updated::Unchanged(held) => self.repeat(context, &held, Outcome::Unchanged).await.map(Some),
             Updated::Gone => Ok(None),
         }
     }
 
     /// Gives the first verdict of a document again, without the matches that are no longer stored.
-    async fn repeat(&self, collection: &RedisCollection, held: &Judged, outcome: Outcome) -> Result<Verdict> {
+    async fn repeat(&self, context: &Context, held: &Judged, outcome: Outcome) -> Result<Verdict> {
         let first = held.stored.verdict.clone().unwrap_or_else(|| FirstVerdict::unique(self.asked.threshold));
-        let mut driver = collection.driver(collection.wire(held, None));
+        let mut driver = context.driver(context.wire(held, None));
         let numbers: Vec<_> = first.matches.iter().map(|found| found.at).collect();
         let still = stored(&mut driver, &numbers).await?;
         let matched = |at: Ref| first.matches.iter().find(|found| found.at == at);
@@ -164,7 +171,7 @@ impl Insertion {
             .take(self.asked.limit)
             .map(|(found, body)| self.asked.cited(body, found.matching, found.same_content))
             .collect();
-        let spec = collection.spec();
+        let spec = context.preparer.spec();
         let similarity =
             first.matches.first().map(|best| similarity(spec, best.matching, best.same_content, None).value);
         let findings = Findings::again(spec, (first.kind, first.duplicate_of, similarity), cited.into_iter());

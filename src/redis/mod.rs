@@ -18,6 +18,7 @@ mod call;
 mod catalogue;
 mod cluster;
 mod collection;
+mod context;
 mod counters;
 mod dangling;
 mod drive;

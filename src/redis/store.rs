@@ -14,7 +14,9 @@ use super::asked::refuse;
 use super::call::write;
 use super::catalogue::{Catalogue, Listed};
 use super::cluster::Cluster;
-use super::collection::{Parts, RedisCollection};
+use super::collection::RedisCollection;
+use super::context::Context;
+use super::counters::Counters;
 use super::dropping::remove_dropped;
 use super::entry::Entry;
 use super::keys::Keys;
@@ -50,7 +52,7 @@ pub struct RedisStore {
 }
 
 /// The collections that this server has used.
-pub(super) type Opened = BTreeMap<CollectionName, Arc<RedisCollection>>;
+type Opened = BTreeMap<CollectionName, Arc<RedisCollection>>;
 
 /// What goes on in the background. It ends with the store.
 struct Background {
@@ -69,16 +71,18 @@ impl RedisStore {
     pub async fn open(config: CollectionsConfig, settings: RedisSettings, cpu: CpuPool) -> Result<Self> {
         let (cluster, primaries) = connect(&settings).await?;
         let CollectionsConfig { secret, limits, collections_max, default_settings, .. } = config;
-        let open = Arc::default();
+        let open: Arc<Mutex<Opened>> = Arc::default();
         let catalogue = Catalogue::new(cluster.clone(), &settings.prefix);
         let gate = Arc::default();
         let task = |task| AbortOnDropHandle::new(task);
+        let known = Arc::clone(&open);
+        let opened = move || known.lock().values().cloned().collect();
         let remover = remove_dropped(cluster.clone(), catalogue.clone(), settings.prefix.clone());
         let watcher = watch(cluster.clone(), settings.clone(), Arc::clone(&gate), primaries);
         let _background = Background {
             _refresher: task(tokio::spawn(refresh(catalogue.clone(), Arc::clone(&open)))),
             _remover: task(tokio::spawn(remover)),
-            _walker: task(tokio::spawn(walk(Arc::clone(&open)))),
+            _walker: task(tokio::spawn(walk(opened))),
             _watcher: task(tokio::spawn(watcher)),
         };
         let store =
@@ -179,14 +183,14 @@ impl RedisStore {
             let Some(text) = self.catalogue.find(name).await? else { return Ok(None) };
             let (listed, settings) = Listed::read(name, &text)?;
             let collection = self.collection(name, &listed, settings)?;
-            match collection.entry().confirm().await {
+            match collection.context().entry.confirm().await {
                 // Without replicas, documents can be looked up. Each change of them confirms the entry first.
                 Ok(()) | Err(CollectionError::StoreUnavailable { uncertain: true, .. }) => {}
                 // Perhaps it was created again, with another number.
                 Err(CollectionError::NoSuchCollection(_)) => continue,
                 Err(error) => return Err(error),
             }
-            collection.counters().refresh(collection.name()).await;
+            collection.context().counters.refresh(collection.name()).await;
             return Ok(Some(self.opened(collection)));
         }
         Ok(None)
@@ -195,12 +199,14 @@ impl RedisStore {
     fn collection(&self, name: &CollectionName, listed: &Listed, settings: Settings) -> Result<RedisCollection> {
         let (secret, cpu) = (self.secret.as_ref(), self.cpu.clone());
         let preparer = Preparer::new(name, &settings.spec, secret, settings.keep, settings.extract, cpu)?;
-        Ok(RedisCollection::new(Parts {
+        let keys = Keys::new(&self.settings.prefix, listed.number, listed.documents_expected);
+        Ok(RedisCollection::new(Context {
             entry: Entry::new(self.catalogue.clone(), name.clone(), listed, settings),
             preparer,
             cluster: self.cluster.clone(),
-            keys: Keys::new(&self.settings.prefix, listed.number, listed.documents_expected),
             limits: self.limits,
+            counters: Counters::new(self.cluster.clone(), keys.clone()),
+            keys,
             gate: Arc::clone(&self.gate),
         }))
     }
@@ -208,11 +214,12 @@ impl RedisStore {
     /// Adds a collection to the open ones. If it is open already, returns that one with the settings of `collection`.
     fn opened(&self, collection: RedisCollection) -> Arc<RedisCollection> {
         let mut open = self.open.lock();
-        if let Some(known) =
-            open.get(collection.name()).filter(|known| known.entry().number() >= collection.entry().number())
+        if let Some(known) = open
+            .get(collection.name())
+            .filter(|known| known.context().entry.number() >= collection.context().entry.number())
         {
-            if known.entry().number() == collection.entry().number() {
-                known.entry().set(collection.settings());
+            if known.context().entry.number() == collection.context().entry.number() {
+                known.context().entry.set(collection.settings());
             }
             return Arc::clone(known);
         }
@@ -237,20 +244,24 @@ async fn refresh(catalogue: Catalogue, open: Arc<Mutex<Opened>>) {
     loop {
         tokio::time::sleep(REFRESH).await;
         // A collection that is opened later than this may be missing in the list that is read next.
-        let known: Vec<_> =
-            open.lock().values().map(|collection| (Arc::clone(collection), collection.entry().settings())).collect();
-        let counts = join_all(known.iter().map(|(collection, _)| collection.counters().refresh(collection.name())));
+        let known: Vec<_> = open
+            .lock()
+            .values()
+            .map(|collection| (Arc::clone(collection), collection.context().entry.settings()))
+            .collect();
+        let counts =
+            join_all(known.iter().map(|(collection, _)| collection.context().counters.refresh(collection.name())));
         let (all, _) = tokio::join!(catalogue.all(), counts);
         let Ok(all) = all else { continue };
         for (collection, held) in known {
             let name = collection.name();
             match all.get(name.as_str()).map(|text| Listed::read(name, text)) {
-                Some(Ok((listed, settings))) if listed.number == collection.entry().number() => {
-                    collection.entry().replace(&held, settings);
+                Some(Ok((listed, settings))) if listed.number == collection.context().entry.number() => {
+                    collection.context().entry.replace(&held, settings);
                 }
                 // Another version has written it.
                 Some(Err(_)) => {}
-                _ => forget(&open, name, collection.entry().number()),
+                _ => forget(&open, name, collection.context().entry.number()),
             }
         }
     }
@@ -259,7 +270,7 @@ async fn refresh(catalogue: Catalogue, open: Arc<Mutex<Opened>>) {
 /// Forgets a collection that was dropped, unless there is another one with its name.
 fn forget(open: &Mutex<Opened>, name: &CollectionName, number: u64) {
     let mut open = open.lock();
-    if open.get(name).is_some_and(|known| known.entry().number() == number) {
+    if open.get(name).is_some_and(|known| known.context().entry.number() == number) {
         open.remove(name);
         recorder::forget(label::COLLECTION, name.as_str());
     }

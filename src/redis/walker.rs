@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use parking_lot::Mutex;
 use redis::Value;
 
 use super::call::call;
 use super::collection::RedisCollection;
+use super::context::Context;
 use super::dangling::{Entry, entries, remove};
 use super::drive::LEASE;
 use super::failure::Failure;
 use super::keys::FIRST;
 use super::protocol::{Found, Head, Ref, Reply, State, Step, Swept};
 use super::record::Judged;
-use super::store::Opened;
 use crate::telemetry::names::{self, label, value};
 use crate::verdicts::CollectionError;
 
@@ -43,17 +42,18 @@ const WALKER_LEASE_MS: u64 = 10_000;
 const BARE: Duration = Duration::from_secs(600);
 
 /// Walks through the collections that this server has used, until the task is aborted.
-pub(super) async fn walk(open: Arc<Mutex<Opened>>) {
+pub(super) async fn walk(open: impl Fn() -> Vec<Arc<RedisCollection>>) {
     let name = getrandom::u64().expect("the system has random numbers").to_string();
     let mut walkers: HashMap<u64, Walker> = HashMap::new();
     loop {
         tokio::time::sleep(PAUSE).await;
-        let collections: Vec<_> = open.lock().values().cloned().collect();
-        walkers.retain(|number, _| collections.iter().any(|collection| collection.entry().number() == *number));
-        for collection in collections {
-            let walker = walkers.entry(collection.entry().number()).or_default();
+        let collections = open();
+        let numbers: Vec<_> = collections.iter().map(|collection| collection.context().entry.number()).collect();
+        walkers.retain(|number, _| numbers.contains(number));
+        for (number, collection) in numbers.into_iter().zip(collections) {
+            let walker = walkers.entry(number).or_default();
             // While a node does not answer, the rest is for a later turn.
-            let _ = walker.turn(&collection, &name).await;
+            let _ = walker.turn(collection.context(), &name).await;
         }
     }
 }
@@ -74,8 +74,8 @@ struct Walker {
 
 impl Walker {
     /// Reads the next records, if no other server does.
-    async fn turn(&mut self, collection: &RedisCollection, name: &str) -> Result<()> {
-        if !is_walker(collection, name).await? {
+    async fn turn(&mut self, context: &Context, name: &str) -> Result<()> {
+        if !is_walker(context, name).await? {
             self.known.clear();
             return Ok(());
         }
@@ -85,32 +85,32 @@ impl Walker {
             }
             self.round_began = Some(Instant::now());
         }
-        let reserved = collection.counters().reserved().await?;
+        let reserved = context.counters.reserved().await?;
         let end = reserved.min(self.after + TURN);
         while self.after < end {
             let next = end.min(self.after + BATCH);
             let numbers: Vec<_> = (self.after + 1..=next).map(|number| Ref(FIRST + number)).collect();
-            self.look(collection, &numbers).await?;
+            self.look(context, &numbers).await?;
             self.after = next;
             tokio::time::sleep(PAUSE_OF_BATCH).await;
         }
         if self.after >= reserved {
             self.after = 0;
         }
-        self.look_at_groups(collection).await
+        self.look_at_groups(context).await
     }
 
     /// Looks at some groups. An entry that leads to no document is removed if it is still there when the groups are read
     /// the next time: its server may be about to remove it.
-    async fn look_at_groups(&mut self, collection: &RedisCollection) -> Result<()> {
-        let (bands, mut seen) = (collection.settings().banding.bands(), 0);
+    async fn look_at_groups(&mut self, context: &Context) -> Result<()> {
+        let (bands, mut seen) = (context.entry.settings().banding.bands(), 0);
         for _ in 0..BATCHES_OF_GROUPS {
-            let groups = collection.keys().groups_from(bands, self.place, GROUPS);
+            let groups = context.keys.groups_from(bands, self.place, GROUPS);
             if groups.is_empty() {
                 self.place = 0;
                 break;
             }
-            seen += self.look_at(collection, &groups).await.map_err(|failure| failure.told(false))?;
+            seen += self.look_at(context, &groups).await.map_err(|failure| failure.told(false))?;
             self.place += groups.len();
             if seen >= TURN as usize {
                 break;
@@ -120,10 +120,10 @@ impl Walker {
     }
 
     /// Looks at these groups. Returns how many documents they lead to.
-    async fn look_at(&mut self, collection: &RedisCollection, groups: &[Vec<u8>]) -> Result<usize, Failure> {
-        let entries = entries(collection, groups).await?;
+    async fn look_at(&mut self, context: &Context, groups: &[Vec<u8>]) -> Result<usize, Failure> {
+        let entries = entries(context, groups).await?;
         let numbers: Vec<_> = entries.keys().copied().collect();
-        let mut driver = collection.driver(collection.wire_of_reads());
+        let mut driver = context.driver(context.wire_of_reads());
         let mut removed = Vec::new();
         for numbers in numbers.chunks(BATCH as usize) {
             let seem_over = driver.which_seem_over(numbers).await?;
@@ -137,14 +137,14 @@ impl Walker {
             }
         }
         metrics::counter!(names::REDIS_LEFTOVERS, label::KIND => value::LEFT_DANGLING).increment(removed.len() as u64);
-        remove(collection, removed).await?;
+        remove(context, removed).await?;
         Ok(numbers.len())
     }
 
     /// Looks at some records, and settles those that have had the same head for long enough.
-    async fn look(&mut self, collection: &RedisCollection, numbers: &[Ref]) -> Result<()> {
+    async fn look(&mut self, context: &Context, numbers: &[Ref]) -> Result<()> {
         let reads: Vec<_> = numbers.iter().map(|&at| Step::read(at)).collect();
-        let mut driver = collection.driver(collection.wire_of_reads());
+        let mut driver = context.driver(context.wire_of_reads());
         let answers = driver.send(&reads).await.map_err(|failure| failure.told(false))?;
         metrics::counter!(names::REDIS_WALKED).increment(numbers.len() as u64);
         let mut ripe = Vec::new();
@@ -162,7 +162,7 @@ impl Walker {
                 Some(_) => {}
             }
         }
-        let settled = ripe.into_iter().map(|(at, found)| settle(collection, at, found));
+        let settled = ripe.into_iter().map(|(at, found)| settle(context, at, found));
         stream::iter(settled).buffer_unordered(AT_ONCE).try_collect().await
     }
 
@@ -187,17 +187,17 @@ fn patience(found: &Found<Judged>) -> Option<Duration> {
 }
 
 /// Settles a record.
-async fn settle(collection: &RedisCollection, at: Ref, found: Found<Judged>) -> Result<()> {
+async fn settle(context: &Context, at: Ref, found: Found<Judged>) -> Result<()> {
     let kind = kind(&found);
     let Some(body) = found.body else {
-        let mut driver = collection.driver(collection.wire_of_reads());
+        let mut driver = context.driver(context.wire_of_reads());
         driver.finish_rest(vec![vec![Step::remove(at, found.head)]]).await;
         count(kind);
         return Ok(());
     };
-    let mut driver = collection.driver(collection.wire(&body, Some(&body.stored.id)));
+    let mut driver = context.driver(context.wire(&body, Some(&body.stored.id)));
     let (swept, rest) = driver.sweep(at, found.head).await.map_err(|failure| failure.told(false))?;
-    collection.count_expired(driver.ended(), 0);
+    context.count_expired(driver.ended(), 0);
     if swept != Swept::Nothing && driver.finish_rest(rest).await {
         count(kind);
     }
@@ -221,10 +221,10 @@ fn count(kind: &'static str) {
 }
 
 /// Returns whether this server is the one that walks through a collection, and stays it for a while.
-async fn is_walker(collection: &RedisCollection, name: &str) -> Result<bool> {
-    let key = collection.keys().walker();
+async fn is_walker(context: &Context, name: &str) -> Result<bool> {
+    let key = context.keys.walker();
     let get = redis::cmd("GET").arg(&key).to_owned();
-    let walks: Option<String> = redis::from_redis_value(call(collection.cluster(), &key, get).await?).unwrap_or(None);
+    let walks: Option<String> = redis::from_redis_value(call(&context.cluster, &key, get).await?).unwrap_or(None);
     let mut set = redis::cmd("SET");
     set.arg(&key).arg(name).arg("PX").arg(WALKER_LEASE_MS);
     match walks {
@@ -232,5 +232,5 @@ async fn is_walker(collection: &RedisCollection, name: &str) -> Result<bool> {
         Some(_) => {}
         None => _ = set.arg("NX"),
     }
-    Ok(call(collection.cluster(), &key, set).await? != Value::Nil)
+    Ok(call(&context.cluster, &key, set).await? != Value::Nil)
 }

@@ -319,61 +319,66 @@ impl State {
         self.check_ids(parts)?;
         let has_deletion = self.actors.iter().any(|actor| actor.value.given().removes() && !actor.value.may_begin());
         let has_copy = parts.troubles.copy && !self.left.copy;
-        let world = &self.world.value;
         for (number, actor) in self.actors.iter().enumerate() {
-            let named = match actor.value.outcome() {
-                None | Some(Outcome::Unknown | Outcome::NotChanged | Outcome::Swept) => continue,
-                Some(Outcome::Changed(at)) => {
-                    let found = world.record(*at).filter(|found| world.is_stored(found.head));
-                    if found.and_then(|found| found.body).is_some_and(|doc| !doc.changed) {
-                        return Err(format!("{at:?} is as it was before {number} changed it"));
-                    }
-                    vec![*at]
-                }
-                Some(Outcome::Stored(at)) => vec![*at],
-                Some(Outcome::Held(at)) => vec![*at],
-                Some(Outcome::DuplicateOf(found) | Outcome::Found(found)) => {
-                    // A primary that was replaced may have answered.
-                    if !parts.olds {
-                        self.check_ids_of(found)?;
-                    }
-                    found.clone()
-                }
-                Some(Outcome::Replaced { old, by }) => {
-                    self.check_ended(number, *old)?;
-                    vec![*by]
-                }
-                Some(Outcome::Removed { old, found }) => {
-                    self.check_other_ids(number, found)?;
-                    self.check_ended(number, *old)?;
-                    found.clone()
-                }
-                Some(Outcome::Deleted(Some(at))) => {
-                    self.check_ended(number, *at)?;
-                    continue;
-                }
-                Some(Outcome::Deleted(None)) => {
-                    let is_own = |found: &super::super::terms::Head| {
-                        found.state == RecordState::Deleted && actor.value.has_made(found.token)
-                    };
-                    if world.heads().any(|head| is_own(&head)) {
-                        return Err(format!("{number} has deleted a document, and was told that there was none"));
-                    }
-                    continue;
-                }
-            };
+            let named = self.named(parts, number)?;
             if !matches!(actor.value.outcome(), Some(Outcome::Stored(_) | Outcome::Replaced { .. }))
                 && named.iter().any(|&at| actor.value.owns(at))
             {
                 return Err(format!("{number} was told that its document is a duplicate of itself"));
             }
             for at in named {
-                if !world.was_stored(at, has_deletion, has_copy) {
+                if !self.world.value.was_stored(at, has_deletion, has_copy) {
                     return Err(format!("{number} was told that {at:?} is stored"));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns the documents of which the server `number` has told its client that they are stored.
+    fn named(&self, parts: &Parts, number: usize) -> Result<Vec<Ref>, String> {
+        let (actor, world) = (&self.actors[number].value, &self.world.value);
+        Ok(match actor.outcome() {
+            None | Some(Outcome::Unknown | Outcome::NotChanged | Outcome::Swept) => Vec::new(),
+            Some(Outcome::Changed(at)) => {
+                let found = world.record(*at).filter(|found| world.is_stored(found.head));
+                if found.and_then(|found| found.body).is_some_and(|doc| !doc.changed) {
+                    return Err(format!("{at:?} is as it was before {number} changed it"));
+                }
+                vec![*at]
+            }
+            Some(Outcome::Stored(at)) => vec![*at],
+            Some(Outcome::Held(at)) => vec![*at],
+            Some(Outcome::DuplicateOf(found) | Outcome::Found(found)) => {
+                // A primary that was replaced may have answered.
+                if !parts.olds {
+                    self.check_ids_of(found)?;
+                }
+                found.clone()
+            }
+            Some(Outcome::Replaced { old, by }) => {
+                self.check_ended(number, *old)?;
+                vec![*by]
+            }
+            Some(Outcome::Removed { old, found }) => {
+                self.check_other_ids(number, found)?;
+                self.check_ended(number, *old)?;
+                found.clone()
+            }
+            Some(Outcome::Deleted(Some(at))) => {
+                self.check_ended(number, *at)?;
+                Vec::new()
+            }
+            Some(Outcome::Deleted(None)) => {
+                let is_own = |found: &super::super::terms::Head| {
+                    found.state == RecordState::Deleted && actor.has_made(found.token)
+                };
+                if world.heads().any(|head| is_own(&head)) {
+                    return Err(format!("{number} has deleted a document, and was told that there was none"));
+                }
+                Vec::new()
+            }
+        })
     }
 
     /// Checks that documents which are named as duplicates have other ids than that of the server `number`.

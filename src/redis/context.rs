@@ -1,0 +1,135 @@
+//! What the operations on one collection use: its settings, its keys and counters, and the cluster.
+
+use std::sync::Arc;
+
+use hapax_core::ContentHash;
+
+use super::cluster::Cluster;
+use super::counters::Counters;
+use super::drive::Driver;
+use super::entry::{Entry, terms_of};
+use super::keys::{Keys, Posting};
+use super::protocol::{Ref, Reply, Rest, Step};
+use super::reads::present;
+use super::record::{Judged, Stored};
+use super::watch::Gate;
+use super::wire::Wire;
+use crate::telemetry::names::{self, label};
+use crate::types::{DocId, Metadata, TimestampMs};
+use crate::verdicts::{Limits, Made, Preparer, Result, Terms};
+
+/// How many holders of an id are looked at if it is replaced again and again.
+const HOLDERS_MAX: usize = 16;
+
+/// What the operations on one collection use.
+pub(super) struct Context {
+    pub entry: Entry,
+    pub preparer: Preparer,
+    pub cluster: Cluster,
+    pub keys: Keys,
+    pub limits: Limits,
+    pub counters: Counters,
+    /// Whether writes are accepted.
+    pub gate: Arc<Gate>,
+}
+
+impl Context {
+    /// Removes a document that is not stored any more, in the background.
+    pub(super) fn remove(&self, id: &DocId, body: &Judged, rest: impl FnOnce(u16) -> Rest<Judged>) {
+        let wire = self.wire(body, Some(id));
+        let rest = rest(wire.bands());
+        self.driver(wire).tidy(rest);
+    }
+
+    /// Returns the document that holds an id.
+    pub(super) async fn find_at(&self, id: &DocId) -> Result<Option<(Ref, Judged)>> {
+        let mut driver = self.driver(self.wire_of_id(id));
+        let mut before = None;
+        for _ in 0..HOLDERS_MAX {
+            let holder = driver.send(&[Step::holder()]).await.map_err(|failure| failure.told(false))?;
+            let Some(Reply::Holder(Some(at))) = holder.into_iter().next().map(|answer| answer.reply) else {
+                return Ok(None);
+            };
+            let found = present(&mut driver, at).await?.filter(|(_, body)| body.stored.id == *id);
+            // It may have been replaced and removed since its number was read. Then another document holds the id.
+            if found.is_some() || before.replace(at) == Some(at) {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns a document as it is compared. `own`: what is stored of it.
+    pub(super) fn judged(
+        &self,
+        made: &Made,
+        terms: Terms,
+        own: Option<(DocId, Option<Metadata>, Option<u64>, usize)>,
+    ) -> Judged {
+        let (id, metadata, shingles, limit) = own.unwrap_or_else(|| (DocId::new("-").expect("an id"), None, None, 0));
+        let stored = Stored {
+            id,
+            signature: made.signature.clone(),
+            content: made.content,
+            shingles,
+            metadata: metadata.filter(|metadata| !metadata.is_empty()),
+            first_seen: TimestampMs::now(),
+            seen: None,
+            verdict: None,
+        };
+        Judged { stored: Arc::new(stored), terms, shape: self.preparer.shape(), limit }
+    }
+
+    /// Returns an error if documents must not be changed now.
+    pub(super) async fn may_write(&self) -> Result<()> {
+        self.gate.check()?;
+        self.entry.confirm().await
+    }
+
+    pub(super) fn driver(&self, wire: Wire) -> Driver {
+        Driver::new(self.cluster.clone(), wire)
+    }
+
+    pub(super) fn postings(&self, signature: &[u8], content: Option<ContentHash>) -> Vec<Posting> {
+        self.keys.postings((self.entry.settings().banding, self.preparer.shape()), signature, content)
+    }
+
+    pub(super) fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
+        let postings = self.postings(&body.stored.signature, body.stored.content);
+        Wire { postings, id: id.map(|id| self.keys.id(id)), ..self.bare_wire(body.terms) }
+    }
+
+    pub(super) fn wire_of_id(&self, id: &DocId) -> Wire {
+        Wire { id: Some(self.keys.id(id)), ..self.wire_of_reads() }
+    }
+
+    /// Returns a wire that can only read records.
+    pub(super) fn wire_of_reads(&self) -> Wire {
+        self.bare_wire(terms_of(&self.entry.settings(), None))
+    }
+
+    pub(super) fn bare_wire(&self, terms: Terms) -> Wire {
+        Wire {
+            keys: self.keys.clone(),
+            postings: Vec::new(),
+            id: None,
+            terms,
+            shape: self.preparer.shape(),
+            postings_max: self.limits.bucket_read_max,
+            candidates_max: self.limits.candidates_max,
+            acks: self.cluster.acks(),
+            ttl: self.entry.settings().ttl,
+        }
+    }
+
+    /// Counts documents that were marked as deleted. `removed` of them were not expired.
+    pub(super) fn count_expired(&self, ended: i64, removed: i64) {
+        if ended == 0 {
+            return;
+        }
+        self.counters.count(-ended);
+        let expired = (ended - removed).max(0) as u64;
+        metrics::counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => self.entry.name().to_string())
+            .increment(expired);
+    }
+}
