@@ -21,6 +21,7 @@ mod failover;
 mod full_node;
 mod http;
 mod judge;
+mod killed;
 mod kills;
 mod leases;
 mod metrics;
