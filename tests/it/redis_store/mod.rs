@@ -3,7 +3,7 @@
 //! are killed (`kills`, `leases`), or a node of the cluster fails (`failover`) or is full (`full_node`). Operations need
 //! few round trips (`round_trips`). A server does not start on a cluster that is not fit (`refusals`). Changed settings and
 //! drops reach all servers (`changes`, `drops`). Documents that share bands are found in the order of their
-//! numbers (`postings`).
+//! numbers (`postings`). While all kinds of faults happen, the answers of several servers are linearizable (`faults`).
 //!
 //! `proxy` is a proxy between a server and a cluster, which sees each command.
 //!
@@ -18,6 +18,7 @@ mod contents;
 mod deaths;
 mod drops;
 mod failover;
+mod faults;
 mod full_node;
 mod http;
 mod judge;

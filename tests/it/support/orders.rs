@@ -47,7 +47,7 @@ pub trait Object {
 pub struct Operation<E> {
     pub event: E,
     pub begin: Duration,
-    /// `None`: it may take effect at any time, or never.
+    /// `None`: it may take effect at any time after its beginning, or never.
     pub end: Option<Duration>,
 }
 
@@ -75,7 +75,10 @@ pub fn states_after<O: Object>(
     states: &HashSet<O::State>,
     operations: &[Operation<O::Event>],
 ) -> Result<HashSet<O::State>, Stuck<O::State>> {
-    Search::new(object, operations).run(states, ALL)
+    let mut search = Search::new(object, operations);
+    let found = search.run(states, ALL)?;
+    assert!(!search.is_cut, "the history has too many orders");
+    Ok(found)
 }
 
 /// Returns whether there is such an order that starts in `state`.
@@ -229,7 +232,8 @@ impl<'a, O: Object> Search<'a, O> {
         Self { object, operations, kinds, later, open: Vec::new(), is_cut: false }
     }
 
-    fn run(mut self, states: &HashSet<O::State>, limits: Limits) -> Result<HashSet<O::State>, Stuck<O::State>> {
+    /// Returns states in which an order may end: all of them, unless some configurations were left out.
+    fn run(&mut self, states: &HashSet<O::State>, limits: Limits) -> Result<HashSet<O::State>, Stuck<O::State>> {
         let mut front = Front::default();
         for state in states {
             front.add(Configuration::new(state.clone(), self.kinds.len()));
