@@ -295,7 +295,7 @@ redis-kills: $(VALKEY) ## kill servers REDIS_KILLS (10000) times before and afte
 REDIS_FAULTS_SECONDS ?= $(if $(CI),100,3600)
 redis-faults: $(VALKEY) ## let all kinds of faults happen to servers and to nodes of Redis and Valkey for REDIS_FAULTS_SECONDS (3600; in CI 100); the answers are linearizable
 	HAPAX_REDIS_FAULTS_SECONDS=$$(($(REDIS_FAULTS_SECONDS) / 2)) \
-		cargo test --release --locked --workspace --test it redis_store::faults -- --include-ignored --nocapture
+		cargo test --release --locked --workspace --test it redis_store::faults::answers -- --ignored --nocapture
 
 model: ## try every order of events in the protocol of the Redis store, with a crash, a repeated command and a failover
 	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip by_hand --nocapture

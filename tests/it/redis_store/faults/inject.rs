@@ -4,8 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
+use rand::RngExt as _;
 use rand::seq::IndexedRandom as _;
-use rand::{Rng, RngExt as _};
 use rand_chacha::ChaCha8Rng;
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -68,16 +68,6 @@ impl Fault {
     }
 }
 
-/// Returns a time after which the other nodes have given up a node.
-fn long(random: &mut impl Rng) -> Duration {
-    NODE_TIMEOUT + Duration::from_millis(random.random_range(500..2500))
-}
-
-/// Returns a time within which they wait for it.
-fn short(random: &mut impl Rng) -> Duration {
-    Duration::from_millis(random.random_range(100..1200))
-}
-
 impl World {
     /// Lets a fault happen to a shard of a cluster that is well. Returns its name, and whether the replica has taken over.
     pub fn happen(&self, fault: Fault, random: &mut ChaCha8Rng) -> String {
@@ -90,19 +80,28 @@ impl World {
     fn inject(&self, fault: Fault, random: &mut ChaCha8Rng) {
         let shards = self.until_well();
         let Shard { primary, replica } = *shards.choose(random).expect("a cluster has shards");
+        let later = Duration::from_millis(random.random_range(200..2000));
         match fault {
-            Fault::KillPrimary => self.kill(primary, long(random)),
-            Fault::KillReplica => self.kill(replica, long(random)),
-            Fault::RestartPrimary => self.kill(primary, Duration::ZERO),
-            Fault::PausePrimary => self.pause(primary, long(random)),
-            Fault::PauseReplica => self.pause(replica, long(random)),
-            Fault::PauseShortly => self.pause(primary, short(random)),
+            Fault::KillPrimary => self.kill(primary, || self.until_takes_over(replica, later)),
+            Fault::KillReplica => self.kill(replica, || thread::sleep(NODE_TIMEOUT + later)),
+            Fault::RestartPrimary => self.kill(primary, || {}),
+            Fault::PausePrimary => self.pause(primary, || self.until_takes_over(replica, later)),
+            Fault::PauseReplica => self.pause(replica, || thread::sleep(NODE_TIMEOUT + later)),
+            Fault::PauseShortly => self.pause(primary, || thread::sleep(later / 2)),
             Fault::Failover => {
                 self.nodes.tell(replica, "CLUSTER FAILOVER");
-                thread::sleep(Duration::from_secs(1));
+                self.until_takes_over(replica, later);
             }
-            Fault::CutFromReplica => self.cut(primary, [replica], random),
-            Fault::CutFromAll => self.cut(primary, self.others(primary), random),
+            Fault::CutFromReplica => {
+                self.links.cut(primary, [replica], random.random());
+                thread::sleep(NODE_TIMEOUT + later);
+                self.links.heal();
+            }
+            Fault::CutFromAll => {
+                self.links.cut(primary, self.others(primary), random.random());
+                self.until_takes_over(replica, later);
+                self.links.heal();
+            }
             Fault::MoveSlots => {
                 let targets: Vec<Index> =
                     shards.iter().map(|shard| shard.primary).filter(|&other| other != primary).collect();
@@ -117,15 +116,23 @@ impl World {
         }
     }
 
-    fn kill(&self, node: Index, time: Duration) {
+    /// Waits until a replica has become a primary, and so long after that.
+    fn until_takes_over(&self, replica: Index, later: Duration) {
+        until("a replica takes over", || self.nodes.tell(replica, "ROLE").starts_with("master"));
+        thread::sleep(later);
+    }
+
+    /// Kills a node, and starts it again after `meanwhile`.
+    fn kill(&self, node: Index, meanwhile: impl FnOnce()) {
         self.signal(node, Signal::KILL, "ZX");
-        thread::sleep(time);
+        meanwhile();
         self.cluster.start(node);
     }
 
-    fn pause(&self, node: Index, time: Duration) {
+    /// Pauses a node, and lets it continue after `meanwhile`.
+    fn pause(&self, node: Index, meanwhile: impl FnOnce()) {
         let process = self.signal(node, Signal::STOP, "T");
-        thread::sleep(time);
+        meanwhile();
         kill_process_group(process, Signal::CONT).expect("a paused node is there");
     }
 
@@ -142,12 +149,6 @@ impl World {
             state.is_none_or(|state| states.contains(state))
         });
         process
-    }
-
-    fn cut(&self, node: Index, others: impl IntoIterator<Item = Index>, random: &mut impl Rng) {
-        self.links.cut(node, others, random.random());
-        thread::sleep(long(random));
-        self.links.heal();
     }
 
     /// Moves slots while no node is replaced, however busy the machine is.

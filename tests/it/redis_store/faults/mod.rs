@@ -47,7 +47,7 @@ use world::{MORE, World};
 
 const CLIENTS: u64 = 64;
 /// Faults in one round.
-const FAULTS: usize = 3;
+const FAULTS: usize = 4;
 /// The time of clients before the first fault of a round and after each.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// The number of the server that is killed.
