@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,7 +30,7 @@ pgo: ## build a faster server, target/pgo/hapax: build one that counts what it r
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
 # time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
-SLOW = wheel test-python alerts quality races chaos churn restarts memory soak toolchains
+SLOW = wheel test-python alerts quality races chaos churn restarts memory redis-faults soak toolchains
 SLOW_SIDE_BY_SIDE = crash model conformance miri neon fuzz-core corruption clients loom docker-context deny
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
 	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(SLOW_SIDE_BY_SIDE))
@@ -290,6 +290,12 @@ corruption: ## flip FLIPS (6000) bits of a stored collection, and cut its files 
 REDIS_KILLS ?= 10000
 redis-kills: $(VALKEY) ## kill servers REDIS_KILLS (10000) times before and after their commands to Redis, and as often to Valkey; CI does 200
 	HAPAX_REDIS_KILLS=$(REDIS_KILLS) cargo test --release --locked --test it redis_store::kills -- --nocapture
+
+# Each fault happens at least once. Half of the time is for Redis, and half for Valkey.
+REDIS_FAULTS_SECONDS ?= $(if $(CI),100,3600)
+redis-faults: $(VALKEY) ## let all kinds of faults happen to servers and to nodes of Redis and Valkey for REDIS_FAULTS_SECONDS (3600; in CI 100); the answers are linearizable
+	HAPAX_REDIS_FAULTS_SECONDS=$$(($(REDIS_FAULTS_SECONDS) / 2)) \
+		cargo test --release --locked --workspace --test it redis_store::faults::answers -- --ignored --nocapture
 
 model: ## try every order of events in the protocol of the Redis store, with a crash, a repeated command and a failover
 	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip by_hand --nocapture

@@ -21,6 +21,8 @@ pub(super) struct Counters {
     cluster: Cluster,
     keys: Keys,
     numbers: Mutex<Numbers>,
+    /// Is held while a block is reserved, so that only one is.
+    reserving: tokio::sync::Mutex<()>,
     size: Size,
 }
 
@@ -28,34 +30,56 @@ pub(super) struct Counters {
 #[derive(Default)]
 struct Numbers {
     unused: VecDeque<u64>,
-    /// How many blocks were asked for.
-    asked: u64,
-    /// Which of these blocks came last. An earlier one that comes later is not used.
-    came: u64,
+    /// The highest of them.
+    highest: u64,
+    /// How often a block could not be reserved.
+    failures: u64,
+}
+
+impl Numbers {
+    /// Adds a block. Numbers below one that may have been used are never used.
+    fn add(&mut self, block: RangeInclusive<u64>) {
+        if self.highest < *block.start() {
+            self.highest = *block.end();
+            self.unused.extend(block);
+        }
+    }
 }
 
 impl Counters {
     pub(super) fn new(cluster: Cluster, keys: Keys) -> Self {
         let size = Size::new(keys.groups());
-        Self { cluster, keys, numbers: Mutex::default(), size }
+        Self { cluster, keys, numbers: Mutex::default(), reserving: tokio::sync::Mutex::default(), size }
     }
 
     /// Returns a document number that no server has used.
     pub(super) async fn number(&self) -> Result<Ref> {
         loop {
-            let asked = {
+            let failures = {
                 let mut numbers = self.numbers.lock();
                 if let Some(number) = numbers.unused.pop_front() {
                     return Ok(Ref(number));
                 }
-                numbers.asked += 1;
-                numbers.asked
+                numbers.failures
             };
-            let block = self.reserve().await?;
+            let only_one = self.reserving.lock().await;
+            let has_failed = {
+                let numbers = self.numbers.lock();
+                if !numbers.unused.is_empty() {
+                    continue;
+                }
+                numbers.failures != failures
+            };
+            // If a node does not answer, nobody waits for one failure after another.
+            let _only_one = if has_failed { None } else { Some(only_one) };
+            let block = self.reserve().await;
             let mut numbers = self.numbers.lock();
-            if asked > numbers.came {
-                numbers.came = asked;
-                numbers.unused.extend(block);
+            match block {
+                Ok(block) => numbers.add(block),
+                Err(error) => {
+                    numbers.failures += 1;
+                    return Err(error);
+                }
             }
         }
     }

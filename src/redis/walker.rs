@@ -68,7 +68,7 @@ struct Walker {
     place: usize,
     /// The entries of the groups before it that led to no document, when they were read.
     doubtful: BTreeSet<Entry>,
-    /// The heads of records that another server may still be working on, and since when they are known.
+    /// The heads of records that another server may still be working on, and when they are settled if they stay as they are.
     known: BTreeMap<Ref, (Head, Instant)>,
 }
 
@@ -79,6 +79,7 @@ impl Walker {
             self.known.clear();
             return Ok(());
         }
+        self.look_again(context).await?;
         if self.after == 0 {
             if self.round_began.is_some_and(|began| began.elapsed() < ROUND_MIN) {
                 return Ok(());
@@ -98,6 +99,16 @@ impl Walker {
             self.after = 0;
         }
         self.look_at_groups(context).await
+    }
+
+    /// Looks again at the records that were to be looked at later.
+    async fn look_again(&mut self, context: &Context) -> Result<()> {
+        let now = Instant::now();
+        let due: Vec<_> = self.known.iter().filter(|(_, (_, due))| *due <= now).map(|(&at, _)| at).collect();
+        for numbers in due.chunks(BATCH as usize).take(TURN.div_ceil(BATCH) as usize) {
+            self.look(context, numbers).await?;
+        }
+        Ok(())
     }
 
     /// Looks at some groups. An entry that leads to no document is removed if it is still there when the groups are read
@@ -155,7 +166,7 @@ impl Walker {
             };
             match patience(&found) {
                 None => _ = self.known.remove(&at),
-                Some(patience) if self.since(at, found.head).elapsed() >= patience => {
+                Some(patience) if self.is_due(at, found.head, patience) => {
                     self.known.remove(&at);
                     ripe.push((at, found));
                 }
@@ -166,13 +177,14 @@ impl Walker {
         stream::iter(settled).buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    /// Returns since when this head is known.
-    fn since(&mut self, at: Ref, head: Head) -> Instant {
-        let known = self.known.entry(at).or_insert_with(|| (head, Instant::now()));
+    /// Returns whether a record has had this head for long enough.
+    fn is_due(&mut self, at: Ref, head: Head, patience: Duration) -> bool {
+        let now = Instant::now();
+        let known = self.known.entry(at).or_insert_with(|| (head, now + patience));
         if known.0 != head {
-            *known = (head, Instant::now());
+            *known = (head, now + patience);
         }
-        known.1
+        known.1 <= now
     }
 }
 

@@ -1,12 +1,10 @@
-//! Looks for an order of concurrent requests in which a single client could have received the same answers (Wing and
-//! Gong, "Testing and verifying concurrent objects", 1993). A state that was tried once is not tried again (Lowe,
-//! "Testing for linearizability", 2017).
+//! Looks for an order of concurrent requests in which a single client could have received the same answers.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 use std::time::Duration;
 
 use super::model::{Answer, Ask, State, Texts};
+use crate::support::orders::{self, Object, Operation};
 
 /// The question of a client, its answer, and the times of both.
 #[derive(Clone, Debug)]
@@ -17,49 +15,34 @@ pub(super) struct Request {
     pub answered: Duration,
 }
 
-/// Returns the states in which such an order may end if it starts in one of `states`. Returns none if there is no such
-/// order. There may be at most 64 requests.
-pub(super) fn states_after(texts: &Texts, states: &HashSet<State>, requests: &[Request]) -> HashSet<State> {
-    assert!(requests.len() <= 64);
-    let all = u64::MAX >> (64 - requests.len());
-    let mut seen: HashSet<(u64, State)> = states.iter().map(|state| (0, state.clone())).collect();
-    let mut open: Vec<(u64, State)> = seen.iter().cloned().collect();
-    let mut ends = HashSet::new();
-    while let Some((done, state)) = open.pop() {
-        if done == all {
-            ends.insert(state);
-            continue;
-        }
-        let left = || requests.iter().enumerate().filter(|(at, _)| done & 1 << at == 0);
-        let first_answered = left().map(|(_, request)| request.answered).min().unwrap();
-        // A request that was sent after another one had been answered cannot be next.
-        for (at, request) in left().filter(|(_, request)| request.sent <= first_answered) {
-            let mut next = state.clone();
-            if next.ask(texts, request.ask) == request.answer {
-                let step = (done | 1 << at, next);
-                if seen.insert(step.clone()) {
-                    open.push(step);
-                }
-            }
-        }
+impl Object for Texts {
+    type State = State;
+    type Event = (Ask, Answer);
+
+    fn after(&self, state: &State, (ask, answer): &(Ask, Answer)) -> Option<State> {
+        let mut next = state.clone();
+        (next.ask(self, *ask) == *answer).then_some(next)
     }
-    ends
+
+    fn is_read(&self, (ask, _): &(Ask, Answer)) -> bool {
+        matches!(ask, Ask::Get { .. } | Ask::Check { .. })
+    }
 }
 
-/// Returns the requests in the order in which they were sent, as a text.
-pub(super) fn told(requests: &[Request]) -> String {
-    let mut requests: Vec<&Request> = requests.iter().collect();
-    requests.sort_by_key(|request| request.sent);
-    requests.into_iter().fold(String::new(), |mut told, Request { ask, answer, sent, answered }| {
-        writeln!(
-            told,
-            "{:>9.3} to {:>9.3} ms: {ask:?} -> {answer:?}",
-            sent.as_secs_f64() * 1e3,
-            answered.as_secs_f64() * 1e3
-        )
-        .unwrap();
-        told
-    })
+/// Returns the states in which such an order may end if it starts in one of `states`. If there is no such order, returns
+/// the requests as a text.
+pub(super) fn states_after(
+    texts: &Texts,
+    states: &HashSet<State>,
+    requests: &[Request],
+) -> Result<HashSet<State>, String> {
+    let operation = |Request { ask, answer, sent, answered }: &Request| Operation {
+        event: (*ask, answer.clone()),
+        begin: *sent,
+        end: Some(*answered),
+    };
+    let operations: Vec<_> = requests.iter().map(operation).collect();
+    orders::states_after(texts, states, &operations).map_err(|stuck| orders::told(&operations, stuck.at))
 }
 
 mod tests {
@@ -73,7 +56,7 @@ mod tests {
 
     fn ends(requests: &[Request]) -> usize {
         let texts = Texts::new(|_, (one, other)| if one == other { 256 } else { 240 });
-        states_after(&texts, &HashSet::from([State::default()]), requests).len()
+        states_after(&texts, &HashSet::from([State::default()]), requests).map_or(0, |ends| ends.len())
     }
 
     fn inserted() -> Answer {

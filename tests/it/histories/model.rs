@@ -4,7 +4,7 @@ pub(super) const IDS: u8 = 5;
 pub(super) const FAMILIES: u8 = 2;
 pub(super) const VARIANTS: u8 = 3;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     Insert { id: u8, family: u8, variant: u8, on_duplicate: &'static str, on_existing: &'static str },
     Delete { id: u8 },

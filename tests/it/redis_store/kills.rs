@@ -6,121 +6,41 @@
 //! or after the node has executed it and before the answer arrives. Meanwhile one primary fails.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rand::seq::SliceRandom as _;
-use rand::{Rng, RngExt as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::clients::{Clients, Load};
 use super::commands::{CommandKind, OF_DOCUMENTS};
 use super::deaths::{Moment, Plan};
 use super::failover::until_elected;
+use super::killed::{Killed, plans};
 use super::nodes::{dangling, records};
 use super::one_winner::three;
 use super::proxy::Proxy;
-use super::{seed, settings, start_with, turn, variable};
+use super::{seed, turn, variable};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
-use crate::support::server::Server;
-use crate::support::until::until_within;
+use crate::support::server::{Address, Server};
 
 /// Each killed server leaves documents pending. An insertion that meets one of them waits for two seconds, and most servers
 /// are killed again before. So the clients go on to other groups and ids.
 const LOAD: Load = Load { clients: 64, pause: Duration::ZERO, groups: 200, ids: 2000 };
 /// Kills on one cluster. Judging the answers takes longer for each answer if there are more of them.
 const KILLS_AT_ONCE: u64 = 200;
-/// How long a server may live before it sends the chosen command. Then it dies at the next command of any kind.
-const PATIENCE: Duration = Duration::from_secs(3);
 /// A document that a killed server was inserting is given up by others after two seconds.
 const PENDING_MAX: Duration = Duration::from_secs(20);
 
+/// Then the walk goes through few groups.
+const MORE: &str = "documents_expected = 10000";
 /// The servers remove everything that killed servers have left within this time.
-const LEFT_MAX: Duration = Duration::from_secs(120);
+const LEFT_MAX: Duration = Duration::from_secs(60);
 
 /// How many servers died at each kind of command.
 type Hits = BTreeMap<(CommandKind, Moment), u64>;
-
-/// Plans for so many kills. All kinds are in them equally often.
-fn plans(random: &mut impl Rng, kills: u64) -> Vec<Plan> {
-    let moments = [Moment::Before, Moment::After];
-    let kinds = OF_DOCUMENTS.map(Some).into_iter().chain([None]);
-    let all: Vec<_> = kinds.flat_map(|kind| moments.map(|moment| (kind, moment))).collect();
-    let chosen = (0..kills).map(|number| all[number as usize % all.len()]);
-    let mut plans: Vec<_> = chosen
-        .map(|(kind, moment)| Plan {
-            kind,
-            moment,
-            // The first commands of any kind are those of the start of a server.
-            skipped: random.random_range(0..if kind.is_none() { 40 } else { 5 }),
-            cuts: random.random(),
-        })
-        .collect();
-    plans.shuffle(random);
-    plans
-}
-
-/// One of several servers. It is started again whenever it is killed.
-struct Killed<'a> {
-    number: usize,
-    proxy: Proxy,
-    dir: &'a Path,
-    clients: &'a Clients,
-}
-
-impl Killed<'_> {
-    fn start(&self, plan: Option<Plan>) -> Option<Server> {
-        // The walk goes through few groups then.
-        let settings = settings(self.proxy.addresses(), "documents_expected = 10000");
-        let starting = start_with(&settings, self.dir, &format!("server{}", self.number));
-        if let Some(plan) = plan {
-            self.proxy.deaths().arm(starting.pid(), plan);
-        }
-        // A server does not start while a primary is down, or if it is killed before.
-        let server = starting.ready_or_ended().ok();
-        if let Some(server) = &server {
-            self.clients.moved(self.number, Some(server.address()));
-        }
-        server
-    }
-
-    /// Starts the server, and lets it die by the plan.
-    fn die(&self, mut plan: Plan) -> (CommandKind, Moment) {
-        loop {
-            let server = self.start(Some(plan));
-            let deaths = self.proxy.deaths();
-            let died = match &server {
-                None => deaths.wait(Duration::ZERO),
-                Some(server) => deaths.wait(PATIENCE).or_else(|| {
-                    deaths.arm(server.pid(), Plan { kind: None, moment: Moment::Before, ..plan });
-                    deaths.wait(PATIENCE)
-                }),
-            };
-            self.clients.moved(self.number, None);
-            deaths.disarm();
-            drop(server);
-            if let Some(died) = died {
-                return died;
-            }
-            plan.skipped = 0;
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn start_for_good(&self) -> Server {
-        let begun = Instant::now();
-        loop {
-            if let Some(server) = self.start(None) {
-                return server;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(60), "server {} does not start", self.number);
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
 
 /// Kills servers by these plans. Meanwhile, one primary fails, and comes back as a replica.
 fn kill_all(cluster: &RedisCluster, killed: &[Killed<'_>], plans: Vec<Plan>, hits: &Mutex<Hits>) {
@@ -152,7 +72,9 @@ fn some_kills(kind: Kind, random: &mut ChaCha8Rng, kills: u64, hits: &Mutex<Hits
     let cluster = RedisCluster::up(kind)?;
     let dir = dir();
     let clients = Clients::new(&[], LOAD);
-    let proxy = |number| Killed { number, proxy: Proxy::start(cluster.nodes()), dir: dir.path(), clients: &clients };
+    let moved = |number, address: Option<&Address>| clients.moved(number, address);
+    let proxy = || Proxy::start(cluster.nodes());
+    let proxy = |number| Killed { number, proxy: proxy(), dir: dir.path(), moved: &moved, more: MORE };
     let killed: Vec<_> = (0..3).map(proxy).collect();
     let begun = Instant::now();
     clients.during(random.random(), || kill_all(&cluster, &killed, plans(random, kills), hits));
@@ -165,10 +87,19 @@ fn some_kills(kind: Kind, random: &mut ChaCha8Rng, kills: u64, hits: &Mutex<Hits
     println!("kills: {} documents; records: {:?}", clients.held(), records(&cluster));
     assert!(needed < PENDING_MAX, "an insertion needed {needed:?}");
     // Nobody does anything for it: the servers end and remove what the killed ones have left.
-    let took = until_within(LEFT_MAX, "the walk has removed everything", || {
-        let only_stored = records(&cluster).keys().all(|state| state == "s" || state == "a bare");
-        only_stored && dangling(&cluster).is_empty()
-    });
+    let begun = Instant::now();
+    loop {
+        let (records, dangling) = (records(&cluster), dangling(&cluster));
+        if records.keys().all(|state| state == "s" || state == "a bare") && dangling.is_empty() {
+            break;
+        }
+        let some = dangling.iter().take(5).collect::<Vec<_>>();
+        let count = dangling.len();
+        let left = format!("{records:?}, {count} postings and ids that lead to no document: {some:?}");
+        assert!(begun.elapsed() < LEFT_MAX, "after {LEFT_MAX:?}, there are {left}");
+        thread::sleep(Duration::from_millis(200));
+    }
+    let took = begun.elapsed();
     println!("kills: everything is removed after {took:?}; records: {:?}", records(&cluster));
     assert!(clients.verify() == verified, "the walk has changed which documents are stored");
     Some(())

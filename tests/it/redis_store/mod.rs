@@ -3,7 +3,8 @@
 //! are killed (`kills`, `leases`), or a node of the cluster fails (`failover`) or is full (`full_node`). Operations need
 //! few round trips (`round_trips`). A server does not start on a cluster that is not fit (`refusals`). Changed settings and
 //! drops reach all servers (`changes`, `drops`). Documents that share bands are found in the order of their
-//! numbers (`postings`). A document may replace another one (`replacements`) or expire (`expiry`).
+//! numbers (`postings`). A document may replace another one (`replacements`) or expire (`expiry`). While all kinds of faults
+//! happen, the answers of several servers are linearizable (`faults`).
 //!
 //! `proxy` is a proxy between a server and a cluster, which sees each command.
 //!
@@ -19,9 +20,11 @@ mod deaths;
 mod drops;
 mod expiry;
 mod failover;
+mod faults;
 mod full_node;
 mod http;
 mod judge;
+mod killed;
 mod kills;
 mod leases;
 mod metrics;

@@ -1,5 +1,5 @@
 //! A proxy between one server and the nodes of a cluster. It sees each command that the server sends. It can kill the
-//! server before or after a command, and it can count round trips.
+//! server before or after a command, it can count round trips, and it can lie to the server.
 //!
 //! For each node it has a listener, and the server knows only their addresses: the ports in the answers of the nodes are
 //! replaced.
@@ -35,20 +35,34 @@ struct Shared {
     ports: BTreeMap<u16, u16>,
     deaths: Deaths,
     rounds: Arc<Rounds>,
+    lie: Option<Lie>,
 }
+
+/// Takes a command. Returns an answer that the server gets instead of that of the node, which gets a `PING`.
+pub type Lie = fn(CommandKind) -> Option<&'static [u8]>;
+
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
 impl Proxy {
     /// Starts a proxy for the nodes of a cluster.
     pub fn start(nodes: &[String]) -> Self {
+        Self::start_with(nodes, &[], None)
+    }
+
+    /// Does the same for nodes that announce other ports than those at which they are connected, in the order of the
+    /// nodes. `lie` is asked for each command.
+    pub fn start_with(nodes: &[String], announced: &[u16], lie: Option<Lie>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("threads can be started");
         let listeners: Vec<_> =
             nodes.iter().map(|_| runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port is free")).collect();
         let own = |listener: &TcpListener| listener.local_addr().expect("it listens").port();
         let port = |node: &str| node.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("host:port");
-        let ports = nodes.iter().zip(&listeners).map(|(node, listener)| (port(node), own(listener))).collect();
+        let connected = nodes.iter().map(|node| port(node)).zip(&listeners);
+        let announced = announced.iter().copied().zip(&listeners);
+        let ports = connected.chain(announced).map(|(port, listener)| (port, own(listener))).collect();
         let addresses = listeners.iter().map(|listener| format!("127.0.0.1:{}", own(listener))).collect();
-        let shared = Arc::new(Shared { ports, deaths: Deaths::default(), rounds: Arc::default() });
+        let shared = Arc::new(Shared { ports, deaths: Deaths::default(), rounds: Arc::default(), lie });
         for (listener, node) in listeners.into_iter().zip(nodes) {
             runtime.spawn(accept(listener, node.clone(), shared.clone()));
         }
@@ -96,10 +110,17 @@ struct Link {
     sent: Mutex<Sent>,
 }
 
+struct Command {
+    kind: CommandKind,
+    /// The server dies after it.
+    is_fatal: bool,
+    lie: Option<&'static [u8]>,
+}
+
 /// The commands that the node has not answered yet.
 #[derive(Default)]
 struct Sent {
-    commands: VecDeque<(CommandKind, bool)>,
+    commands: VecDeque<Command>,
     /// No command follows.
     ended: bool,
 }
@@ -139,18 +160,21 @@ impl Link {
                 Ok(0) | Err(_) => return to_node,
                 Ok(_) => {}
             }
-            let (mut at, mut goes_on) = (0, true);
+            let (mut at, mut goes_on, mut forwarded) = (0, true, Vec::with_capacity(bytes.len()));
             while goes_on && let Some(length) = frame(&bytes[at..]) {
-                let kind = CommandKind::of(&words(&bytes[at..at + length]));
+                let command = &bytes[at..at + length];
+                let kind = CommandKind::of(&words(command));
                 let fate = self.shared.deaths.fate(self.life, kind);
                 goes_on = fate == Fate::Live;
                 if fate != Fate::DieBefore {
-                    self.sent.lock().commands.push_back((kind, fate == Fate::DieAfter));
+                    let lie = self.shared.lie.and_then(|lie| lie(kind));
+                    self.sent.lock().commands.push_back(Command { kind, is_fatal: fate == Fate::DieAfter, lie });
                     self.shared.rounds.sent(&self.node, kind);
+                    forwarded.extend_from_slice(if lie.is_some() { PING } else { command });
                     at += length;
                 }
             }
-            if to_node.write_all(&bytes[..at]).await.is_err() || !goes_on {
+            if to_node.write_all(&forwarded).await.is_err() || !goes_on {
                 return to_node;
             }
             bytes.drain(..at);
@@ -165,7 +189,9 @@ impl Link {
             while let Some(length) = frame(&bytes[at..]) {
                 let answer = &bytes[at..at + length];
                 at += length;
-                let (kind, is_fatal) = self.sent.lock().commands.pop_front().expect("an answer follows a command");
+                let command = self.sent.lock().commands.pop_front();
+                let Command { kind, is_fatal, lie } = command.expect("an answer follows a command");
+                let answer = lie.unwrap_or(answer);
                 if is_fatal {
                     self.shared.deaths.die(kind);
                 }

@@ -11,6 +11,7 @@ pub mod http2;
 pub mod library;
 pub mod local;
 pub mod metrics;
+pub mod orders;
 pub mod prometheus;
 pub mod redis;
 pub mod server;
