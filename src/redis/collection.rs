@@ -48,40 +48,40 @@ impl RedisCollection {
     }
 
     pub fn name(&self) -> &CollectionName {
-        self.context.entry.name()
+        self.context.entry().name()
     }
 
     pub fn settings(&self) -> Settings {
-        Settings::clone(&self.context.entry.settings())
+        Settings::clone(&self.context.entry().settings())
     }
 
     /// Returns the settings and the number of documents, as the cluster counted them last.
     pub fn describe(&self) -> Description {
-        let (name, documents) = (self.name().clone(), self.context.counters.documents());
-        Description::new(name, self.settings(), self.context.entry.created(), documents, Some(0))
+        let (name, documents) = (self.name().clone(), self.context.counters().documents());
+        Description::new(name, self.settings(), self.context.entry().created(), documents, Some(0))
     }
 
     /// Changes settings. The other servers read them within two seconds.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
-        self.context.gate.check()?;
-        self.context.entry.change(changes).await?;
+        self.context.gate().check()?;
+        self.context.entry().change(changes).await?;
         Ok(self.describe())
     }
 
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
-        self.context.preparer.prepare(content, options, self.context.entry.settings().verify).await
+        self.context.preparer().prepare(content, options, self.context.entry().settings().verify).await
     }
 
     pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
-        self.context.preparer.extract(html, extract, when_full).await
+        self.context.preparer().extract(html, extract, when_full).await
     }
 
     pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
-        self.context.preparer.text_signer(ill_formed, options, self.context.entry.settings().verify)
+        self.context.preparer().text_signer(ill_formed, options, self.context.entry().settings().verify)
     }
 
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
-        self.context.preparer.shingle_bytes(purpose, text_bytes, self.context.entry.settings().verify)
+        self.context.preparer().shingle_bytes(purpose, text_bytes, self.context.entry().settings().verify)
     }
 
     /// Looks a document up. If a match is not sealed yet, this confirms it with a write.
@@ -96,7 +96,7 @@ impl RedisCollection {
         refuse(options.scope.is_some(), "checks with a scope")?;
         refuse(options.explain, "explanations")?;
         refuse(options.payload_digest.is_some(), "payload digests")?;
-        let settings = self.context.entry.settings();
+        let settings = self.context.entry().settings();
         let threshold = options.threshold.unwrap_or(settings.threshold);
         let (made, shingles) = prepared.into_parts();
         let holder = async {
@@ -117,10 +117,10 @@ impl RedisCollection {
         let (held, checked) = tokio::try_join!(holder, lookup)?;
         let asked =
             Asked { limit: options.limit, with_metadata: options.with_metadata, sends_metadata: false, threshold };
-        let spec = self.context.preparer.spec();
+        let spec = self.context.preparer().spec();
         let mut verdict = asked.verdict((spec, &query), (checked, driver.unread()), id, shingles, held.as_ref());
         verdict.expected_recall = (threshold < settings.threshold)
-            .then(|| tuning::candidate_probability(threshold, settings.banding, self.context.preparer.shape()));
+            .then(|| tuning::candidate_probability(threshold, settings.banding, self.context.preparer().shape()));
         self.count("check", &verdict);
         verdict.fit(bytes_max);
         Ok(verdict)
@@ -156,7 +156,7 @@ impl RedisCollection {
         refuse(options.explain, "explanations")?;
         let (made, shingles) = prepared.into_parts();
         // They hold to the end of the insertion.
-        let settings = self.context.entry.settings();
+        let settings = self.context.entry().settings();
         let threshold = settings.threshold;
         let this = Arc::clone(self);
         let mut verdict = match made {
@@ -204,7 +204,7 @@ impl RedisCollection {
                 return Err(CollectionError::StoreUnavailable { detail, uncertain: true });
             }
         };
-        self.context.counters.count(-1);
+        self.context.counters().count(-1);
         self.context.remove(id, &body, |bands| rest_of(at, head, body.replaces(), bands));
         Ok(Some(body))
     }
@@ -213,7 +213,7 @@ impl RedisCollection {
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         let Some((at, found)) = self.context.find_at(id).await? else { return Ok(None) };
         let document = Stored::clone(&found.stored).document(at);
-        let Some(ttl) = self.context.entry.settings().ttl else { return Ok(Some(document)) };
+        let Some(ttl) = self.context.entry().settings().ttl else { return Ok(Some(document)) };
         let last_seen = found.stored.last_seen();
         let expires = Some(expires_at(last_seen, ttl));
         Ok(Some(Document { last_seen: Some(last_seen), expires, ..document }))
@@ -222,15 +222,15 @@ impl RedisCollection {
     /// Returns a page of documents in the order of `seq`, after `after`.
     pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<DocumentsPage> {
         let mut driver = self.context.driver(self.context.wire_of_reads());
-        page((&self.context.counters, &mut driver), after, limit, bytes_max).await
+        page((self.context.counters(), &mut driver), after, limit, bytes_max).await
     }
 
     /// Returns the fullest buckets of some documents that are chosen at random.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         let _one_at_a_time = self.sampling.lock().await;
         let driver = self.context.driver(self.context.wire_of_reads());
-        let how = (self.settings().banding, self.context.preparer.shape());
-        Sampler::new(&self.context.cluster, &self.context.keys, &self.context.counters, driver, how)
+        let how = (self.settings().banding, self.context.preparer().shape());
+        Sampler::new(self.context.cluster(), self.context.keys(), self.context.counters(), driver, how)
             .fullest(limit)
             .await
     }
@@ -252,6 +252,6 @@ impl RedisCollection {
 
     /// Sets the gauges of the collection.
     pub fn observe(&self) {
-        self.context.counters.observe(self.name());
+        self.context.counters().observe(self.name());
     }
 }

@@ -23,17 +23,56 @@ const HOLDERS_MAX: usize = 16;
 
 /// What the operations on one collection use.
 pub(super) struct Context {
+    entry: Entry,
+    preparer: Preparer,
+    cluster: Cluster,
+    keys: Keys,
+    limits: Limits,
+    counters: Counters,
+    gate: Arc<Gate>,
+}
+
+/// What a collection needs of its store.
+pub(super) struct Parts {
     pub entry: Entry,
     pub preparer: Preparer,
     pub cluster: Cluster,
     pub keys: Keys,
     pub limits: Limits,
-    pub counters: Counters,
     /// Whether writes are accepted.
     pub gate: Arc<Gate>,
 }
 
 impl Context {
+    pub(super) fn new(Parts { entry, preparer, cluster, keys, limits, gate }: Parts) -> Self {
+        let counters = Counters::new(cluster.clone(), keys.clone());
+        Self { entry, preparer, cluster, keys, limits, counters, gate }
+    }
+
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    pub(super) fn preparer(&self) -> &Preparer {
+        &self.preparer
+    }
+
+    pub(super) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
     /// Removes a document that is not stored any more, in the background.
     pub(super) fn remove(&self, id: &DocId, body: &Judged, rest: impl FnOnce(u16) -> Rest<Judged>) {
         let wire = self.wire(body, Some(id));

@@ -34,7 +34,7 @@ pub(super) async fn entries(context: &Context, groups: &[Vec<u8>]) -> Result<BTr
         request(group, Call::plain(read))
     });
     let mut entries = BTreeMap::<_, BTreeSet<_>>::new();
-    for (group, response) in groups.iter().zip(context.cluster.run(requests.collect()).await) {
+    for (group, response) in groups.iter().zip(context.cluster().run(requests.collect()).await) {
         let values = response?.values.pop().unwrap_or(Value::Nil);
         for entry in entries_of(group, values)? {
             entries.entry(entry.at).or_default().insert(entry);
@@ -71,7 +71,7 @@ pub(super) async fn remove(context: &Context, entries: Vec<Entry>) -> Result<(),
         };
         request(&group, call)
     });
-    for response in context.cluster.run(requests.collect()).await {
+    for response in context.cluster().run(requests.collect()).await {
         response?;
     }
     Ok(())

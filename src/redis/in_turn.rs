@@ -25,7 +25,7 @@ pub async fn insert_in_turn(
 ) -> Result<BoxFuture<'static, Result<Verdict>>> {
     let reserved = match prepared.made() {
         Some(made) => {
-            let number = collection.context().counters.number().await?;
+            let number = collection.context().counters().number().await?;
             Some(Reserved { number, postings: collection.context().postings(&made.signature, made.content) })
         }
         None => None,
@@ -50,7 +50,7 @@ pub fn delete_in_turn(
 }
 
 fn key_of_turn(collection: &RedisCollection, id: &DocId) -> (Vec<u8>, i32) {
-    let (key, field) = collection.context().keys.id(id);
+    let (key, field) = collection.context().keys().id(id);
     ([&key[..], &field].concat(), 0)
 }
 

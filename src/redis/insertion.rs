@@ -37,7 +37,7 @@ impl Insertion {
         let (mut number, postings) = reserved.map(|Reserved { number, postings }| (number, postings)).unzip();
         let stored = &self.body.stored;
         let postings = postings.unwrap_or_else(|| context.postings(&stored.signature, stored.content));
-        let id = Some(context.keys.id(&self.id));
+        let id = Some(context.keys().id(&self.id));
         let mut driver = context.driver(Wire { postings, id, ..context.bare_wire(self.body.terms) });
         let how = How {
             beside: self.options.on_duplicate == OnDuplicate::Store,
@@ -48,7 +48,7 @@ impl Insertion {
         for _ in 0..ATTEMPTS {
             let at = match number.take() {
                 Some(reserved) => reserved,
-                None => context.counters.number().await?,
+                None => context.counters().number().await?,
             };
             let inserted = driver.insert(at, self.body.clone(), how).await.map_err(|failure| failure.told(true));
             let is_removed = matches!(inserted, Ok(Inserted::Duplicate { removed: Some(_), .. }));
@@ -92,7 +92,7 @@ impl Insertion {
     ) -> Verdict {
         let outcome = match &replaced {
             None => {
-                context.counters.count(1);
+                context.counters().count(1);
                 Outcome::Inserted
             }
             Some((old, body)) => {
@@ -114,7 +114,7 @@ impl Insertion {
         held: Option<&Judged>,
     ) -> Verdict {
         let (id, shingles) = (Some(self.id.clone()), self.body.stored.shingles);
-        let verdict = self.asked.verdict((context.preparer.spec(), &self.body), checked, id, shingles, held);
+        let verdict = self.asked.verdict((context.preparer().spec(), &self.body), checked, id, shingles, held);
         Verdict { outcome, stored: false, ..verdict }
     }
 
@@ -171,7 +171,7 @@ impl Insertion {
             .take(self.asked.limit)
             .map(|(found, body)| self.asked.cited(body, found.matching, found.same_content))
             .collect();
-        let spec = context.preparer.spec();
+        let spec = context.preparer().spec();
         let similarity =
             first.matches.first().map(|best| similarity(spec, best.matching, best.same_content, None).value);
         let findings = Findings::again(spec, (first.kind, first.duplicate_of, similarity), cited.into_iter());

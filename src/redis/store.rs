@@ -15,8 +15,7 @@ use super::call::write;
 use super::catalogue::{Catalogue, Listed};
 use super::cluster::Cluster;
 use super::collection::RedisCollection;
-use super::context::Context;
-use super::counters::Counters;
+use super::context::{Context, Parts};
 use super::dropping::remove_dropped;
 use super::entry::Entry;
 use super::keys::Keys;
@@ -183,14 +182,14 @@ impl RedisStore {
             let Some(text) = self.catalogue.find(name).await? else { return Ok(None) };
             let (listed, settings) = Listed::read(name, &text)?;
             let collection = self.collection(name, &listed, settings)?;
-            match collection.context().entry.confirm().await {
+            match collection.context().entry().confirm().await {
                 // Without replicas, documents can be looked up. Each change of them confirms the entry first.
                 Ok(()) | Err(CollectionError::StoreUnavailable { uncertain: true, .. }) => {}
                 // Perhaps it was created again, with another number.
                 Err(CollectionError::NoSuchCollection(_)) => continue,
                 Err(error) => return Err(error),
             }
-            collection.context().counters.refresh(collection.name()).await;
+            collection.context().counters().refresh(collection.name()).await;
             return Ok(Some(self.opened(collection)));
         }
         Ok(None)
@@ -200,15 +199,14 @@ impl RedisStore {
         let (secret, cpu) = (self.secret.as_ref(), self.cpu.clone());
         let preparer = Preparer::new(name, &settings.spec, secret, settings.keep, settings.extract, cpu)?;
         let keys = Keys::new(&self.settings.prefix, listed.number, listed.documents_expected);
-        Ok(RedisCollection::new(Context {
+        Ok(RedisCollection::new(Context::new(Parts {
             entry: Entry::new(self.catalogue.clone(), name.clone(), listed, settings),
             preparer,
             cluster: self.cluster.clone(),
             limits: self.limits,
-            counters: Counters::new(self.cluster.clone(), keys.clone()),
             keys,
             gate: Arc::clone(&self.gate),
-        }))
+        })))
     }
 
     /// Adds a collection to the open ones. If it is open already, returns that one with the settings of `collection`.
@@ -216,10 +214,10 @@ impl RedisStore {
         let mut open = self.open.lock();
         if let Some(known) = open
             .get(collection.name())
-            .filter(|known| known.context().entry.number() >= collection.context().entry.number())
+            .filter(|known| known.context().entry().number() >= collection.context().entry().number())
         {
-            if known.context().entry.number() == collection.context().entry.number() {
-                known.context().entry.set(collection.settings());
+            if known.context().entry().number() == collection.context().entry().number() {
+                known.context().entry().set(collection.settings());
             }
             return Arc::clone(known);
         }
@@ -247,21 +245,21 @@ async fn refresh(catalogue: Catalogue, open: Arc<Mutex<Opened>>) {
         let known: Vec<_> = open
             .lock()
             .values()
-            .map(|collection| (Arc::clone(collection), collection.context().entry.settings()))
+            .map(|collection| (Arc::clone(collection), collection.context().entry().settings()))
             .collect();
         let counts =
-            join_all(known.iter().map(|(collection, _)| collection.context().counters.refresh(collection.name())));
+            join_all(known.iter().map(|(collection, _)| collection.context().counters().refresh(collection.name())));
         let (all, _) = tokio::join!(catalogue.all(), counts);
         let Ok(all) = all else { continue };
         for (collection, held) in known {
             let name = collection.name();
             match all.get(name.as_str()).map(|text| Listed::read(name, text)) {
-                Some(Ok((listed, settings))) if listed.number == collection.context().entry.number() => {
-                    collection.context().entry.replace(&held, settings);
+                Some(Ok((listed, settings))) if listed.number == collection.context().entry().number() => {
+                    collection.context().entry().replace(&held, settings);
                 }
                 // Another version has written it.
                 Some(Err(_)) => {}
-                _ => forget(&open, name, collection.context().entry.number()),
+                _ => forget(&open, name, collection.context().entry().number()),
             }
         }
     }
@@ -270,7 +268,7 @@ async fn refresh(catalogue: Catalogue, open: Arc<Mutex<Opened>>) {
 /// Forgets a collection that was dropped, unless there is another one with its name.
 fn forget(open: &Mutex<Opened>, name: &CollectionName, number: u64) {
     let mut open = open.lock();
-    if open.get(name).is_some_and(|known| known.context().entry.number() == number) {
+    if open.get(name).is_some_and(|known| known.context().entry().number() == number) {
         open.remove(name);
         recorder::forget(label::COLLECTION, name.as_str());
     }

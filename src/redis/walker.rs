@@ -48,7 +48,7 @@ pub(super) async fn walk(open: impl Fn() -> Vec<Arc<RedisCollection>>) {
     loop {
         tokio::time::sleep(PAUSE).await;
         let collections = open();
-        let numbers: Vec<_> = collections.iter().map(|collection| collection.context().entry.number()).collect();
+        let numbers: Vec<_> = collections.iter().map(|collection| collection.context().entry().number()).collect();
         walkers.retain(|number, _| numbers.contains(number));
         for (number, collection) in numbers.into_iter().zip(collections) {
             let walker = walkers.entry(number).or_default();
@@ -86,7 +86,7 @@ impl Walker {
             }
             self.round_began = Some(Instant::now());
         }
-        let reserved = context.counters.reserved().await?;
+        let reserved = context.counters().reserved().await?;
         let end = reserved.min(self.after + TURN);
         while self.after < end {
             let next = end.min(self.after + BATCH);
@@ -114,9 +114,9 @@ impl Walker {
     /// Looks at some groups. An entry that leads to no document is removed if it is still there when the groups are read
     /// the next time: its server may be about to remove it.
     async fn look_at_groups(&mut self, context: &Context) -> Result<()> {
-        let (bands, mut seen) = (context.entry.settings().banding.bands(), 0);
+        let (bands, mut seen) = (context.entry().settings().banding.bands(), 0);
         for _ in 0..BATCHES_OF_GROUPS {
-            let groups = context.keys.groups_from(bands, self.place, GROUPS);
+            let groups = context.keys().groups_from(bands, self.place, GROUPS);
             if groups.is_empty() {
                 self.place = 0;
                 break;
@@ -234,9 +234,9 @@ fn count(kind: &'static str) {
 
 /// Returns whether this server is the one that walks through a collection, and stays it for a while.
 async fn is_walker(context: &Context, name: &str) -> Result<bool> {
-    let key = context.keys.walker();
+    let key = context.keys().walker();
     let get = redis::cmd("GET").arg(&key).to_owned();
-    let walks: Option<String> = redis::from_redis_value(call(&context.cluster, &key, get).await?).unwrap_or(None);
+    let walks: Option<String> = redis::from_redis_value(call(context.cluster(), &key, get).await?).unwrap_or(None);
     let mut set = redis::cmd("SET");
     set.arg(&key).arg(name).arg("PX").arg(WALKER_LEASE_MS);
     match walks {
@@ -244,5 +244,5 @@ async fn is_walker(context: &Context, name: &str) -> Result<bool> {
         Some(_) => {}
         None => _ = set.arg("NX"),
     }
-    Ok(call(&context.cluster, &key, set).await? != Value::Nil)
+    Ok(call(context.cluster(), &key, set).await? != Value::Nil)
 }
