@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::collection::RedisCollection;
 use super::insertion::Reserved;
 use super::line_order::{LineOrder, Turn};
-use crate::types::{DocId, Verdict};
+use crate::types::{DocId, OnExisting, Verdict};
 use crate::verdicts::{Attached, CollectionError, InsertOptions, Prepared, Result};
 
 /// Inserts the next document of a request with several. It waits for earlier documents of the request that share a
@@ -32,7 +32,10 @@ pub async fn insert_in_turn(
     };
     let postings = reserved.iter().flat_map(|reserved| &reserved.postings);
     let (key, score) = key_of_turn(collection, &id);
-    let turn = order.take(postings.map(|posting| (&posting.key[..], posting.score)).chain([(&key[..], score)]));
+    // A document that replaces another one removes postings that are not known yet. So all of them wait for each other.
+    let one_by_one = (options.on_existing == OnExisting::Replace).then_some((&b"one by one"[..], 0));
+    let keys = postings.map(|posting| (&posting.key[..], posting.score)).chain([(&key[..], score)]).chain(one_by_one);
+    let turn = order.take(keys);
     let this = Arc::clone(collection);
     let insert = async move { this.insert_as(reserved, id, attached, prepared, options, bytes_max).await };
     Ok(in_turn(collection, turn, insert))

@@ -13,6 +13,8 @@ pub(crate) struct Delete<B> {
     old: Option<Ref>,
     /// A successor that is never stored, for certain.
     lost: Option<Ref>,
+    /// Whether another deletion has marked the document.
+    is_others: bool,
     /// The document that was read last.
     body: Option<(Ref, B)>,
     sent: Vec<Step<B>>,
@@ -53,7 +55,18 @@ impl<B: Body> Delete<B> {
     /// Begins a deletion. Returns the machine and the first commands.
     pub(crate) fn begin() -> (Self, Vec<Step<B>>) {
         let steps = vec![Step::now(Command::Holder)];
-        (Self { known: Known::Nothing, mark: None, old: None, lost: None, body: None, sent: steps.clone() }, steps)
+        (
+            Self {
+                known: Known::Nothing,
+                mark: None,
+                old: None,
+                lost: None,
+                is_others: false,
+                body: None,
+                sent: steps.clone(),
+            },
+            steps,
+        )
     }
 
     /// Takes the answers to the commands that were sent, and returns what to do next. The caller then removes the
@@ -115,6 +128,11 @@ impl<B: Body> Delete<B> {
         {
             self.body = Some((*at, body.clone()));
         }
+        if let Reply::Swapped(Err(Some(head))) = &reply
+            && head.state == State::Deleted
+        {
+            self.is_others = Some(*head) != self.mark;
+        }
         self.known = match (step.command, reply) {
             (Command::Holder, Reply::Holder(holder)) => holder.map_or(Known::NoHolder, Known::Holder),
             (Command::Read { .. }, Reply::Record(Some(found))) if found.expired => Known::Over,
@@ -132,7 +150,7 @@ impl<B: Body> Delete<B> {
                 Ok(()) if !replicated => Known::Unsure(at, Some(to)),
                 Ok(()) if Some(to) == self.mark => Known::Deleted(at, to),
                 // There was no record.
-                Ok(()) if self.mark.is_some() && to.state == State::Aborted && !self.is_successor(at) => Known::Removed,
+                Ok(()) if self.may_be_own() && to.state == State::Aborted && !self.is_successor(at) => Known::Removed,
                 Ok(()) => Known::Over,
                 // What it has replaced stands in the record only when it is stored.
                 Err(Some(head)) if !head.state.is_over() => Known::Holder(at),
@@ -153,6 +171,11 @@ impl<B: Body> Delete<B> {
             _ if self.mark.is_some() && !has(Fault::ForgetsItsWrites) => Known::Unsure(at, head),
             _ => Known::Over,
         }
+    }
+
+    /// Returns whether this deletion may have deleted a document whose record is removed.
+    fn may_be_own(&self) -> bool {
+        self.mark.is_some() && !self.is_others
     }
 
     fn is_successor(&self, at: Ref) -> bool {

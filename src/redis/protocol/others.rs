@@ -6,6 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::faults::{Fault, has};
 use super::terms::{Body, Command, Found, Head, Ref, State, Step, Token};
 
+/// How often duplicates with one id are read again.
+const READ_AGAIN_MAX: u8 = 4;
+
 /// The bounds of a machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -78,12 +81,14 @@ pub(crate) struct Others<B> {
     inserts: bool,
     /// The document that the machine's own one replaces.
     replaced: Option<Ref>,
+    /// How often duplicates with one id were read again.
+    read_again: u8,
 }
 
 impl<B: Body> Others<B> {
     /// At most `most` documents that share a band are read.
     pub(crate) fn new(most: usize) -> Self {
-        Self { met: BTreeMap::new(), most, left_out: BTreeSet::new(), inserts: false, replaced: None }
+        Self { met: BTreeMap::new(), most, left_out: BTreeSet::new(), inserts: false, replaced: None, read_again: 0 }
     }
 
     /// Does the same as [`new`](Self::new) for a machine that inserts a document.
@@ -279,14 +284,20 @@ impl<B: Body> Others<B> {
         found.filter(|(_, found)| self.is_alike(found, body))
     }
 
-    /// Returns the reads of duplicates that have one id. One of them was replaced after it was read.
-    pub(crate) fn reads_of_one_id(&self, body: &B) -> Vec<Step<B>> {
+    /// Returns the reads of duplicates that have one id. One of them was replaced after it was read. If this happens again
+    /// and again, or a cluster has lost writes, both are named.
+    pub(crate) fn reads_of_one_id(&mut self, body: &B) -> Vec<Step<B>> {
+        if self.read_again == READ_AGAIN_MAX {
+            return Vec::new();
+        }
         let found: Vec<_> = self.matches(body).collect();
         let is_twice = |(at, one): &&(Ref, &B)| {
             let mut others = found.iter().filter(|(other_at, _)| other_at != at);
             others.any(|(_, other)| other.has_id_of(one))
         };
-        found.iter().filter(is_twice).map(|(at, _)| Step::read(*at)).collect()
+        let reads: Vec<_> = found.iter().filter(is_twice).map(|(at, _)| Step::read(*at)).collect();
+        self.read_again += u8::from(!reads.is_empty());
+        reads
     }
 
     /// Returns the documents that are stored, as far as it is known.

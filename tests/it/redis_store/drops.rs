@@ -20,9 +20,10 @@ fn path(name: &str) -> String {
     format!("/v1/collections/{name}")
 }
 
-/// Returns the keys of all primaries.
+/// Returns the keys of all primaries, except those that name the servers that walk through the collections.
 fn keys(cluster: &RedisCluster) -> Vec<String> {
     let mut keys: Vec<_> = cluster.nodes()[..3].iter().flat_map(|node| Node::connect(node).keys("*")).collect();
+    keys.retain(|key| !key.ends_with(":w"));
     keys.sort();
     keys
 }

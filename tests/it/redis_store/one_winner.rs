@@ -34,7 +34,9 @@ fn three_servers_store_one_of_each_group(kind: Kind) {
     for answer in ["Insert Stored", "Insert Duplicate", "Insert Conflict", "Delete Deleted(true)", "Check Unique"] {
         assert!(counts.contains_key(answer), "no {answer}: {counts:?}");
     }
-    assert!(counts.keys().all(|answer| !answer.contains("Unclear") && !answer.contains("Refused")), "{counts:?}");
+    // Of two deletes of one id, the later one may not learn which of them has deleted the document.
+    let is_clear = |answer: &String| answer == "Delete Unclear" || !answer.contains("Unclear");
+    assert!(counts.keys().all(|answer| is_clear(answer) && !answer.contains("Refused")), "{counts:?}");
 }
 
 #[test]
