@@ -79,6 +79,16 @@ impl Killed<'_> {
     }
 }
 
+/// Returns how many commands of a kind each server sends soon.
+fn sent_soon(kind: Option<CommandKind>) -> u32 {
+    match kind {
+        None => 40,
+        // A server reserves many numbers at a time.
+        Some(CommandKind::Reserve) => 1,
+        Some(_) => 5,
+    }
+}
+
 /// Plans for so many kills. All kinds are in them equally often.
 pub fn plans(random: &mut impl Rng, kills: u64) -> Vec<Plan> {
     let moments = [Moment::Before, Moment::After];
@@ -90,7 +100,7 @@ pub fn plans(random: &mut impl Rng, kills: u64) -> Vec<Plan> {
             kind,
             moment,
             // The first commands of any kind are those of the start of a server.
-            skipped: random.random_range(0..if kind.is_none() { 40 } else { 5 }),
+            skipped: random.random_range(0..sent_soon(kind)),
             cuts: random.random(),
         })
         .collect();
