@@ -98,7 +98,8 @@ impl Context {
         Ok(None)
     }
 
-    /// Returns a document as it is compared. `own`: what is stored of it.
+    /// Returns a document as it is compared. `own`: its id, metadata, number of shingles and largest number of matches, if it
+    /// is to be stored.
     pub(super) fn judged(
         &self,
         made: &Made,

@@ -70,7 +70,7 @@ impl Counters {
                 }
                 numbers.failures != failures
             };
-            // If a node does not answer, nobody waits for one failure after another.
+            // If a node does not answer, each request waits for one more failure, not for those of all others.
             let _only_one = if has_failed { None } else { Some(only_one) };
             let block = self.reserve().await;
             let mut numbers = self.numbers.lock();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::cluster::Cluster;
 use super::failure::Failure;
 use super::protocol::{
-    Answer, Band, Check, Checked, Command, Delete, Deleted, Head, How, Insert, Inserted, Next, Open, Ref, Reply, Rest,
-    State, Step, Sweep, Swept, Token, Update, Updated, left,
+    Answer, Band, Check, Checked, Command, Delete, Deleted, Found, Head, How, Insert, Inserted, Next, Open, Ref, Reply,
+    Rest, State, Step, Sweep, Swept, Token, Update, Updated, left,
 };
 use super::record::Judged;
 use super::wire::{self, Wire};
@@ -139,9 +139,9 @@ impl Driver {
         Ok(Updated::Gone)
     }
 
-    /// Looks at the record `at`, which has had this head for longer than the lease. Returns what was found, and what is left
-    /// to do.
-    pub(super) async fn sweep(&mut self, at: Ref, seen: Head) -> Result<(Swept, Rest<Judged>), Failure> {
+    /// Looks at the record `at`, which has had this head for longer than the lease. Returns the commands that remain. None: it
+    /// is not settled.
+    pub(super) async fn sweep(&mut self, at: Ref, seen: Head) -> Result<Option<Rest<Judged>>, Failure> {
         let (mut machine, steps) = Sweep::begin(at, self.wire.bands());
         let mut next = Next::Send(steps);
         for _ in 0..SWEEP_STEPS {
@@ -152,18 +152,23 @@ impl Driver {
                 }
                 // Its server goes on, or it is another one's turn.
                 Next::Wait { .. } => break,
-                Next::Done { outcome, rest } => return Ok((outcome, rest)),
+                Next::Done { outcome: Swept::Settled, rest } => return Ok(Some(rest)),
+                Next::Done { outcome: Swept::Nothing, .. } => break,
             };
         }
-        Ok((Swept::Nothing, Vec::new()))
+        Ok(None)
+    }
+
+    /// Reads the records of these documents.
+    pub(super) async fn records(&mut self, numbers: &[Ref]) -> Result<Vec<Option<Found<Judged>>>, Failure> {
+        let reads: Vec<_> = numbers.iter().map(|&at| Step::read(at)).collect();
+        let record = |reply| if let Reply::Record(record) = reply { record } else { None };
+        Ok(self.send(&reads).await?.into_iter().map(|answer| record(answer.reply)).collect())
     }
 
     /// Returns which of these documents are over or have no record, with their heads. A failover may undo this.
     pub(super) async fn which_seem_over(&mut self, numbers: &[Ref]) -> Result<Vec<(Ref, Option<Head>)>, Failure> {
-        let reads: Vec<_> = numbers.iter().map(|&at| Step::read(at)).collect();
-        let answers = self.send(&reads).await?;
-        let seem_over = numbers.iter().zip(answers).filter_map(|(&at, answer)| {
-            let Reply::Record(record) = answer.reply else { return None };
+        let seem_over = numbers.iter().zip(self.records(numbers).await?).filter_map(|(&at, record)| {
             let head = record.map(|found| found.head);
             head.is_none_or(|head| head.state.is_over()).then_some((at, head))
         });

@@ -263,6 +263,7 @@ mod tests {
         assert!(told.contains("127.0.0.1:7000 has 1 replica, dead ones included, and redis.acks is 2"), "{told}");
         assert_eq!(check_replicas(&node(), Replicas { own: 1, idle: 1 }, 2), Ok(()));
     }
+
     /// In an earlier version, it was judged as a primary without replicas, so writes were refused.
     #[test]
     fn a_primary_that_has_become_a_replica_is_not_judged() {

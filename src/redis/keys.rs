@@ -81,8 +81,7 @@ impl Keys {
 
     /// Returns the keys of all groups that postings and ids may be in, if there are so many bands.
     pub(super) fn all_groups(&self, bands: u32) -> impl Iterator<Item = Vec<u8>> {
-        let kinds = (0..bands).map(|band| format!("b{band}.")).chain(["c.", "i"].map(str::to_owned));
-        kinds.flat_map(|kind| self.groups_of(kind))
+        kinds_of_groups(bands).flat_map(|kind| self.groups_of(kind))
     }
 
     /// Returns the keys of the groups of one kind.
@@ -95,9 +94,8 @@ impl Keys {
     pub(super) fn groups_from(&self, bands: u32, place: usize, count: usize) -> Vec<Vec<u8>> {
         let each = 2 * self.groups as usize;
         // The kinds before the place need not be gone through.
-        let kinds = (0..bands).map(|band| format!("b{band}.")).chain(["c.", "i"].map(str::to_owned)).skip(place / each);
-        let of = |kind: String| self.groups_of(kind);
-        kinds.flat_map(of).skip(place % each).take(count).collect()
+        let kinds = kinds_of_groups(bands).skip(place / each);
+        kinds.flat_map(|kind| self.groups_of(kind)).skip(place % each).take(count).collect()
     }
 
     /// Returns the sorted set of a group of postings.
@@ -155,6 +153,11 @@ impl Keys {
         let place = (product as u64 >> (u64::BITS - SCORE_BITS)) as i32;
         ((product >> u64::BITS) as u64, place - (1 << (SCORE_BITS - 1)))
     }
+}
+
+/// Returns the beginnings of the keys of groups, behind the prefix.
+fn kinds_of_groups(bands: u32) -> impl Iterator<Item = String> {
+    (0..bands).map(|band| format!("b{band}.")).chain(["c.", "i"].map(str::to_owned))
 }
 
 fn put_hex(key: &mut Vec<u8>, number: u64) {

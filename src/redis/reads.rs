@@ -2,7 +2,7 @@
 
 use super::drive::Driver;
 use super::failure::Failure;
-use super::protocol::{Found, Ref, Reply, State, Step};
+use super::protocol::{Found, Ref, State};
 use super::record::Judged;
 use crate::verdicts::CollectionError;
 
@@ -11,7 +11,7 @@ const FOLLOWED_MAX: usize = 16;
 
 /// Returns the documents with these numbers that are stored.
 pub(super) async fn stored(driver: &mut Driver, numbers: &[Ref]) -> Result<Vec<(Ref, Judged)>, CollectionError> {
-    let records = records(driver, numbers).await.map_err(|failure| failure.told(false))?;
+    let records = driver.records(numbers).await.map_err(|failure| failure.told(false))?;
     let mut stored = Vec::new();
     for (&at, record) in numbers.iter().zip(records) {
         match record {
@@ -54,11 +54,5 @@ async fn follow(driver: &mut Driver, mut at: Ref) -> Result<Option<(Ref, Judged)
 }
 
 async fn record(driver: &mut Driver, at: Ref) -> Result<Option<Found<Judged>>, Failure> {
-    Ok(records(driver, &[at]).await?.pop().flatten())
-}
-
-async fn records(driver: &mut Driver, numbers: &[Ref]) -> Result<Vec<Option<Found<Judged>>>, Failure> {
-    let reads: Vec<_> = numbers.iter().map(|&at| Step::read(at)).collect();
-    let record = |reply| if let Reply::Record(record) = reply { record } else { None };
-    Ok(driver.send(&reads).await?.into_iter().map(|answer| record(answer.reply)).collect())
+    Ok(driver.records(&[at]).await?.pop().flatten())
 }

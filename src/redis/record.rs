@@ -101,8 +101,10 @@ impl Body for Judged {
         self.is_same(other) || self.matching(other) >= self.terms.matching_min
     }
 
-    fn has_id_of(&self, other: &Self) -> bool {
-        self.stored.id == other.stored.id
+    type Id = str;
+
+    fn id(&self) -> &str {
+        self.stored.id.as_str()
     }
 
     /// Without contents, documents with the same signature are the same.

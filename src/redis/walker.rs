@@ -16,7 +16,7 @@ use super::dangling::{Entry, entries, remove};
 use super::drive::LEASE;
 use super::failure::Failure;
 use super::keys::FIRST;
-use super::protocol::{Found, Head, Ref, Reply, State, Step, Swept};
+use super::protocol::{Found, Head, Ref, State, Step};
 use super::record::Judged;
 use crate::telemetry::names::{self, label, value};
 use crate::verdicts::CollectionError;
@@ -154,13 +154,12 @@ impl Walker {
 
     /// Looks at some records, and settles those that have had the same head for long enough.
     async fn look(&mut self, context: &Context, numbers: &[Ref]) -> Result<()> {
-        let reads: Vec<_> = numbers.iter().map(|&at| Step::read(at)).collect();
         let mut driver = context.driver(context.wire_of_reads());
-        let answers = driver.send(&reads).await.map_err(|failure| failure.told(false))?;
+        let records = driver.records(numbers).await.map_err(|failure| failure.told(false))?;
         metrics::counter!(names::REDIS_WALKED).increment(numbers.len() as u64);
         let mut ripe = Vec::new();
-        for (&at, answer) in numbers.iter().zip(answers) {
-            let Reply::Record(Some(found)) = answer.reply else {
+        for (&at, record) in numbers.iter().zip(records) {
+            let Some(found) = record else {
                 self.known.remove(&at);
                 continue;
             };
@@ -208,9 +207,11 @@ async fn settle(context: &Context, at: Ref, found: Found<Judged>) -> Result<()> 
         return Ok(());
     };
     let mut driver = context.driver(context.wire(&body, Some(&body.stored.id)));
-    let (swept, rest) = driver.sweep(at, found.head).await.map_err(|failure| failure.told(false))?;
+    let rest = driver.sweep(at, found.head).await.map_err(|failure| failure.told(false))?;
     context.count_expired(driver.ended(), 0);
-    if swept != Swept::Nothing && driver.finish_rest(rest).await {
+    if let Some(rest) = rest
+        && driver.finish_rest(rest).await
+    {
         count(kind);
     }
     Ok(())

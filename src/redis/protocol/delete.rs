@@ -121,7 +121,7 @@ impl<B: Body> Delete<B> {
     }
 
     fn note(&mut self, step: Step<B>, Answer { reply, replicated }: Answer<B>) {
-        // What a document has replaced stands in its record only when it is stored.
+        // Only the record of a stored document names the one that it has replaced.
         if let (Command::Read { at }, Reply::Record(Some(Found { head, body: Some(body), .. }))) =
             (&step.command, &reply)
             && head.state != State::Pending
@@ -152,7 +152,7 @@ impl<B: Body> Delete<B> {
                 // There was no record.
                 Ok(()) if self.may_be_own() && to.state == State::Aborted && !self.is_successor(at) => Known::Removed,
                 Ok(()) => Known::Over,
-                // What it has replaced stands in the record only when it is stored.
+                // The record has changed. Only that of a stored document names the one that it has replaced.
                 Err(Some(head)) if !head.state.is_over() => Known::Holder(at),
                 Err(head) => self.seen(at, head),
             },

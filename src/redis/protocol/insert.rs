@@ -304,7 +304,7 @@ impl<B: Body> Insert<B> {
         self.how.replaces && !self.body.repeats(held)
     }
 
-    /// Does what is needed to be certain of a document that holds the id, or replaces the one that does.
+    /// Sends the next command about a document that holds the id, or that is the successor of the holder; or waits for it.
     fn ask(&mut self, at: Ref, other: &Other<B>, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
         match other.needs(at, token) {
             Needed::Send(step) => self.send(vec![step]),

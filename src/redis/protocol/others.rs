@@ -144,7 +144,7 @@ impl<B: Body> Others<B> {
 
     /// Returns whether a document is a duplicate of the machine's own one.
     fn is_alike(&self, found: &B, body: &B) -> bool {
-        !(self.inserts && found.has_id_of(body)) && found.is_alike(body)
+        !(self.inserts && found.id() == body.id()) && found.is_alike(body)
     }
 
     /// Returns whether a document is a duplicate, as far as it is known.
@@ -188,7 +188,7 @@ impl<B: Body> Others<B> {
             // Its metadata was changed, or a change of them was undone, or it is seen again or replaced.
             Err(Some(head)) if to.state.is_stored() && head.token != to.token => Standing::Unread,
             Err(Some(_)) if to.state == State::Deleted => Standing::Unread,
-            // What it has replaced, and its verdict, stand in the record only when it is stored.
+            // Only the record of a stored document has its verdict, and the number of the document that it has replaced.
             Err(Some(head)) if to.state == State::Aborted && head.state.is_stored() => Standing::Unread,
             Err(Some(head)) if head.state == State::Sealed => Standing::Stored(head),
             Err(head) => Standing::Seen(head),
@@ -291,11 +291,10 @@ impl<B: Body> Others<B> {
             return Vec::new();
         }
         let found: Vec<_> = self.matches(body).collect();
-        let is_twice = |(at, one): &&(Ref, &B)| {
-            let mut others = found.iter().filter(|(other_at, _)| other_at != at);
-            others.any(|(_, other)| other.has_id_of(one))
-        };
-        let reads: Vec<_> = found.iter().filter(is_twice).map(|(at, _)| Step::read(*at)).collect();
+        let mut counts = BTreeMap::new();
+        found.iter().for_each(|(_, found)| *counts.entry(found.id()).or_insert(0) += 1);
+        let twice = found.iter().filter(|(_, found)| counts[found.id()] > 1);
+        let reads: Vec<_> = twice.map(|(at, _)| Step::read(*at)).collect();
         self.read_again += u8::from(!reads.is_empty());
         reads
     }

@@ -12,7 +12,8 @@ use super::terms::{Answer, Body, Command, Head, Next, Ref, Reply, State, Step, T
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sweep<B> {
     at: Ref,
-    /// The document, if it was read when it was not pending. What it has replaced stands in its record only then.
+    /// The document, if it was read when it was not pending. Before that, the record does not name the document that it has
+    /// replaced.
     body: Option<B>,
     /// Whether the record has a document.
     has_document: bool,
@@ -25,17 +26,13 @@ pub(crate) struct Sweep<B> {
     sent: Vec<Step<B>>,
 }
 
-/// What a look has found.
+/// The result of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Swept {
     /// There was nothing to do, or another server must do it.
     Nothing,
-    /// The document is stored. It is sealed now, or has no successor any more.
-    Stored,
-    /// The document is over, and is removed.
-    Removed,
-    /// The record has no document. It says only that the document is over.
-    Bare(Head),
+    /// The document is sealed, or has no successor any more, or is over.
+    Settled,
 }
 
 impl<B: Body> Sweep<B> {
@@ -65,7 +62,7 @@ impl<B: Body> Sweep<B> {
             // Another server, with another clock, has sealed it meanwhile.
             Standing::Stored(head) if head.state == State::Sealed => done(Swept::Nothing, Vec::new()),
             Standing::Stored(_) => {
-                done(Swept::Stored, vec![self.others.seals().filter(|step| is_on(step, self.at)).collect()])
+                done(Swept::Settled, vec![self.others.seals().filter(|step| is_on(step, self.at)).collect()])
             }
             Standing::Superseded(head) => self.superseded(head, token),
             Standing::Over { was_stored } => self.over(was_stored),
@@ -125,13 +122,13 @@ impl<B: Body> Sweep<B> {
         match (self.others.fate(other, head), successor.standing) {
             (Fate::Over, _) => {
                 let before = self.body.as_ref().and_then(Body::replaces);
-                done(Swept::Removed, rest_of_replaced(self.at, by, before, self.bands))
+                done(Swept::Settled, rest_of_replaced(self.at, by, before, self.bands))
             }
             (Fate::Open, _) => {
                 let step = self.others.ask_fate(self.at, head);
                 self.send(step)
             }
-            (Fate::Stored, Standing::Over { .. }) => done(Swept::Stored, vec![vec![Step::restore(self.at, by)]]),
+            (Fate::Stored, Standing::Over { .. }) => done(Swept::Settled, vec![vec![Step::restore(self.at, by)]]),
             (Fate::Stored, _) => match successor.needs(by, token) {
                 Needed::Send(step) => self.send(step),
                 Needed::Wait(_) | Needed::Nothing => done(Swept::Nothing, Vec::new()),
@@ -143,11 +140,11 @@ impl<B: Body> Sweep<B> {
     fn over(&mut self, was_stored: bool) -> Next<B, Swept> {
         let head = self.head.expect("it was read");
         if !self.has_document {
-            return done(Swept::Bare(head), Vec::new());
+            return done(Swept::Nothing, Vec::new());
         }
         if was_stored {
             let Some(body) = &self.body else { return self.send(Step::read(self.at)) };
-            return done(Swept::Removed, rest_of(self.at, head, body.replaces(), self.bands));
+            return done(Swept::Settled, rest_of(self.at, head, body.replaces(), self.bands));
         }
         // Perhaps the holder of the id has named it as its successor.
         let Some(holder) = self.holder else { return self.send(Step::holder()) };
@@ -164,7 +161,7 @@ impl<B: Body> Sweep<B> {
                 _ => {}
             }
         }
-        done(Swept::Removed, rest)
+        done(Swept::Settled, rest)
     }
 
     fn send(&mut self, step: Step<B>) -> Next<B, Swept> {

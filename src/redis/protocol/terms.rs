@@ -252,11 +252,13 @@ pub(crate) enum Next<B, O> {
 
 /// What the protocol needs to know about a document.
 pub(crate) trait Body: Clone {
+    type Id: Ord + ?Sized;
+
+    /// At most one document with an id is stored at a time.
+    fn id(&self) -> &Self::Id;
+
     /// Whether one of the two is a duplicate of the other. It is symmetric.
     fn is_alike(&self, other: &Self) -> bool;
-
-    /// Whether both have one id. At most one of them is stored at a time.
-    fn has_id_of(&self, other: &Self) -> bool;
 
     /// Whether a document that is sent again under the id of `held` is the same.
     fn repeats(&self, held: &Self) -> bool;

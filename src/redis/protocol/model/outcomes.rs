@@ -16,7 +16,7 @@ pub(super) fn refs(found: Vec<(Ref, Doc)>) -> Vec<Ref> {
     found.into_iter().map(|(at, _)| at).collect()
 }
 
-/// Returns the outcome of an insertion, and what is left to do.
+/// Returns the outcome of an insertion, and the commands that remain.
 pub(super) fn ended(inserted: Inserted<Doc>, own: Ref, bands: u16, rest: Rest<Doc>) -> (Option<Outcome>, Rest<Doc>) {
     let (outcome, more) = match inserted {
         Inserted::Stored { replaced: Some((old, doc)), .. } => {

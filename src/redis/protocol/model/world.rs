@@ -23,8 +23,10 @@ impl Body for Doc {
         self.number == other.number || self.alike & 1 << other.number != 0
     }
 
-    fn has_id_of(&self, other: &Self) -> bool {
-        self.id == other.id
+    type Id = u8;
+
+    fn id(&self) -> &u8 {
+        &self.id
     }
 
     fn repeats(&self, held: &Self) -> bool {
