@@ -9,7 +9,7 @@ pub(crate) struct Check<B> {
     body: B,
     others: Others<B>,
     bands: u16,
-    /// How many documents were gone when the bands were read last.
+    /// How many documents were known to be gone when the bands were read last.
     gone: usize,
     sent: Vec<Step<B>>,
 }

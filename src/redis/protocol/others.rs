@@ -76,6 +76,8 @@ pub(crate) struct Others<B> {
     most: usize,
     /// The documents that were left out because there are too many.
     left_out: BTreeSet<Ref>,
+    /// The documents that were deleted, or had no record or an empty one, when they were read.
+    gone: BTreeSet<Ref>,
     /// Whether the machine inserts a document. Documents with its id are no duplicates of it: they are stored before it or
     /// after it.
     inserts: bool,
@@ -88,7 +90,15 @@ pub(crate) struct Others<B> {
 impl<B: Body> Others<B> {
     /// At most `most` documents that share a band are read.
     pub(crate) fn new(most: usize) -> Self {
-        Self { met: BTreeMap::new(), most, left_out: BTreeSet::new(), inserts: false, replaced: None, read_again: 0 }
+        Self {
+            met: BTreeMap::new(),
+            most,
+            left_out: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            inserts: false,
+            replaced: None,
+            read_again: 0,
+        }
     }
 
     /// Does the same as [`new`](Self::new) for a machine that inserts a document.
@@ -133,13 +143,9 @@ impl<B: Body> Others<B> {
         self.left_out.len() as u64
     }
 
-    /// Returns how many documents are deleted or have no record.
+    /// Returns how many documents were deleted, or had no record or an empty one, when they were read.
     pub(crate) fn gone(&self) -> usize {
-        let is_gone = |other: &&Other<B>| match other.standing {
-            Standing::Seen(head) => head.is_none_or(|head| head.state == State::Deleted),
-            _ => false,
-        };
-        self.met.values().filter(is_gone).count()
+        self.gone.len()
     }
 
     /// Returns whether a document is a duplicate of the machine's own one.
@@ -165,6 +171,10 @@ impl<B: Body> Others<B> {
         let head = found.as_ref().map(|found| found.head);
         let is_expired = found.as_ref().is_some_and(|found| found.expired);
         let has_lost = head.and_then(Head::successor).is_some_and(|by| self.is_lost(by));
+        let has_body = found.as_ref().is_some_and(|found| found.body.is_some());
+        if !has_body || head.is_some_and(|head| head.state == State::Deleted) {
+            self.gone.insert(at);
+        }
         let Some(other) = self.met.get_mut(&at) else { return };
         other.named_again = has_lost && head.map(Standing::Superseded) == Some(other.standing);
         other.standing = match head {
