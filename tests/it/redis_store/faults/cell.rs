@@ -31,10 +31,7 @@ pub enum Event {
     Repeated(Id, Doc),
     /// `on_existing=replace`: the document was stored instead of the other one that the id had.
     Replaced(Id, Doc),
-    /// `on_existing=replace`: the other document that the id had was removed, because the new one is a duplicate of the
-    /// document of the last id.
-    Removed(Id, Doc, Id),
-    /// `on_existing=replace` without an answer: what it does depends on the state.
+    /// `on_existing=replace` without an answer: the document was stored, whatever the id had.
     Put(Id, Doc),
     /// The document of the id was deleted.
     Deleted(Id),
@@ -80,13 +77,9 @@ impl Object for Cell {
             Event::Replaced(id, doc) => (is_other(id, doc)
                 && (holder(state, doc.group).is_none() || is_at(id, doc.group)))
             .then(|| with(state, id, Some(doc))),
-            Event::Removed(id, doc, by) => {
-                (is_other(id, doc) && id != by && is_at(by, doc.group)).then(|| with(state, id, None))
+            Event::Put(id, doc) => {
+                (holder(state, doc.group).is_none() || is_at(id, doc.group)).then(|| with(state, id, Some(doc)))
             }
-            Event::Put(id, doc) => Some(match holder(state, doc.group) {
-                Some(by) if by != usize::from(id) => with(state, id, None),
-                _ => with(state, id, Some(doc)),
-            }),
             Event::Deleted(id) => of(id).map(|_| with(state, id, None)),
             Event::Named(id, group) => is_at(id, group).then_some(*state),
             Event::Conflicted(id, doc) => is_other(id, doc).then_some(*state),

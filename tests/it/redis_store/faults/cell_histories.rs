@@ -124,14 +124,13 @@ fn a_group_and_an_id_are_judged_together() {
 fn a_replacement_is_one_step() {
     let stored = [at(0, 1, Event::Stored(0, A)), at(2, 3, Event::Stored(1, B))];
     let after = |more: &[Operation<Event>]| [&stored[..], more].concat();
-    let [in_own_group, removed] = [Event::Replaced(0, A2), Event::Removed(0, B, 1)];
+    let in_own_group = Event::Replaced(0, A2);
     good(&after(&[at(4, 5, in_own_group), at(6, 7, Event::Shown(0, Some(A2)))]));
-    good(&after(&[at(4, 5, removed), at(6, 7, Event::Unique(0)), at(6, 7, Event::Named(1, 1))]));
     bad(&after(&[at(4, 9, in_own_group), at(6, 7, Event::Unique(0))]), Event::Unique(0));
     bad(&after(&[at(4, 5, Event::Replaced(0, B))]), Event::Replaced(0, B));
     bad(&after(&[at(4, 5, Event::Replaced(2, A))]), Event::Replaced(2, A));
-    for shown in [Some(A), None] {
-        good(&after(&[unclear(4, Event::Put(0, B)), at(6, 7, Event::Shown(0, shown))]));
+    for shown in [A, A2] {
+        good(&after(&[unclear(4, Event::Put(0, A2)), at(6, 7, Event::Shown(0, Some(shown)))]));
     }
     bad(&after(&[unclear(4, Event::Put(0, B)), at(6, 7, Event::Shown(0, Some(B)))]), Event::Shown(0, Some(B)));
 }

@@ -27,9 +27,8 @@ const VARIANTS: u8 = 2;
 const CALLS_OF_CELL: u64 = 100;
 /// Clients choose one of so many cells, and sometimes an older one of the round.
 const CELLS_AT_ONCE: u64 = 4;
-/// The share of insertions with `on_existing=replace`. With replacements, some histories have no order yet. One reason is that
-/// a document which is deleted instead of replaced (`removed`) is compared and deleted in two steps.
-const REPLACES: f64 = 0.0;
+/// The share of insertions with `on_existing=replace`.
+const REPLACES: f64 = 0.25;
 /// After an answer that says nothing, a client waits: a dead server refuses connections at once.
 const PAUSE: Duration = Duration::from_millis(10);
 /// When all nodes are well, each call must have a certain answer after this time.

@@ -10,6 +10,8 @@
 //!   document, or an insertion that is refused because of another one, may tell of a document that was deleted
 //!   meanwhile. The same is true for a primary that was paused. If such an answer arrived when a primary may have been
 //!   cut off or paused, the document must have been stored at some time since this began, and not during the call.
+//! - *An insertion that removes the document of its id (`removed`) takes two steps*: it finds the document of which it is
+//!   a duplicate, and then it deletes the one of its id.
 //! - An operation without a certain answer may take effect at any time after it was sent, or never. It may also be the
 //!   reason for the answer to a later one.
 //!
@@ -49,41 +51,47 @@ impl Times {
     }
 }
 
-/// Returns what a cell has done in a call. `None`: nothing is known. An error: the answer names a document of another
+/// Returns what a cell has done in a call. Nothing: it is not known. An error: the answer names a document of another
 /// cell.
-fn operation(record: &Record, times: &Times) -> Result<Option<Operation<Event>>, String> {
+fn operations(record: &Record, times: &Times) -> Result<Vec<Operation<Event>>, String> {
     let Record { cell, call, said, begin, end } = record;
     let own = |&(of, id): &Named| {
         if of == *cell { Ok(id) } else { Err(format!("it names a document that is not similar: {record:?}")) }
     };
     let is_quiet = *begin >= times.quiet;
-    let (event, begin, end) = match (*call, said) {
-        (Call::Insert { id, doc, .. }, Said::Stored) => (Event::Stored(id, doc), *begin, Some(*end)),
-        (Call::Insert { id, doc, .. }, Said::Repeated) => (Event::Repeated(id, doc), *begin, Some(*end)),
-        (Call::Insert { id, doc, .. }, Said::Replaced) => (Event::Replaced(id, doc), *begin, Some(*end)),
-        (Call::Insert { id, doc, .. }, Said::Removed(by)) => (Event::Removed(id, doc, own(by)?), *begin, Some(*end)),
-        (Call::Insert { id, doc, replaces: false }, Said::Uncertain(_)) => (Event::Stored(id, doc), *begin, None),
-        (Call::Insert { id, doc, replaces: true }, Said::Uncertain(_)) => (Event::Put(id, doc), *begin, None),
-        (Call::Insert { doc, .. } | Call::Check(doc), Said::Named(named)) => {
-            (Event::Named(own(named)?, doc.group), times.since(record), Some(*end))
+    let certain = |event| Operation { event, begin: *begin, end: Some(*end) };
+    let uncertain = |event| Operation { event, begin: *begin, end: None };
+    let since = |event| Operation { event, begin: times.since(record), end: Some(*end) };
+    Ok(match (*call, said) {
+        (Call::Insert { id, doc, .. }, Said::Stored) => vec![certain(Event::Stored(id, doc))],
+        (Call::Insert { id, doc, .. }, Said::Repeated) => vec![certain(Event::Repeated(id, doc))],
+        (Call::Insert { id, doc, .. }, Said::Replaced) => vec![certain(Event::Replaced(id, doc))],
+        (Call::Insert { id, doc, .. }, Said::Removed(by)) => {
+            vec![since(Event::Named(own(by)?, doc.group)), certain(Event::Deleted(id))]
         }
-        (Call::Insert { id, doc, .. }, Said::Conflict) => (Event::Conflicted(id, doc), times.since(record), Some(*end)),
-        (Call::Delete(id), Said::Deleted) => (Event::Deleted(id), *begin, Some(*end)),
-        (Call::Delete(id), Said::Uncertain(_)) => (Event::Deleted(id), *begin, None),
-        (Call::Delete(id), Said::NotFound) if is_quiet => (Event::Shown(id, None), *begin, Some(*end)),
-        (Call::Check(doc), Said::Unique) if is_quiet => (Event::Unique(doc.group), *begin, Some(*end)),
-        (Call::Get(id), Said::Shown(doc)) if is_quiet => (Event::Shown(id, *doc), *begin, Some(*end)),
-        _ => return Ok(None),
-    };
-    Ok(Some(Operation { event, begin, end }))
+        (Call::Insert { id, doc, replaces: false }, Said::Uncertain(_)) => vec![uncertain(Event::Stored(id, doc))],
+        (Call::Insert { id, doc, replaces: true }, Said::Uncertain(_)) => {
+            vec![uncertain(Event::Put(id, doc)), uncertain(Event::Deleted(id))]
+        }
+        (Call::Insert { doc, .. } | Call::Check(doc), Said::Named(named)) => {
+            vec![since(Event::Named(own(named)?, doc.group))]
+        }
+        (Call::Insert { id, doc, .. }, Said::Conflict) => vec![since(Event::Conflicted(id, doc))],
+        (Call::Delete(id), Said::Deleted) => vec![certain(Event::Deleted(id))],
+        (Call::Delete(id), Said::Uncertain(_)) => vec![uncertain(Event::Deleted(id))],
+        (Call::Delete(id), Said::NotFound) if is_quiet => vec![certain(Event::Shown(id, None))],
+        (Call::Check(doc), Said::Unique) if is_quiet => vec![certain(Event::Unique(doc.group))],
+        (Call::Get(id), Said::Shown(doc)) if is_quiet => vec![certain(Event::Shown(id, *doc))],
+        _ => Vec::new(),
+    })
 }
 
 /// Judges the history of all cells that were empty before it. Returns the violations.
 pub fn judge(records: &[Record], times: &Times) -> Vec<String> {
     let (mut cells, mut broken) = (BTreeMap::<CellNumber, Vec<_>>::new(), Vec::new());
     for record in records {
-        match operation(record, times) {
-            Ok(operation) => cells.entry(record.cell).or_default().extend(operation),
+        match operations(record, times) {
+            Ok(operations) => cells.entry(record.cell).or_default().extend(operations),
             Err(said) => broken.push(said),
         }
     }
