@@ -113,7 +113,7 @@ pub struct RawRedis {
     pub cert_file: Option<PathBuf>,
     pub key_file: Option<PathBuf>,
     pub timeout_ms: u64,
-    pub acks: u64,
+    pub acks: Option<u64>,
     pub prefix: String,
     pub documents_expected: u64,
     pub check_interval_s: u64,

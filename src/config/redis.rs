@@ -31,7 +31,7 @@ pub(super) fn redis(raw: RawRedis) -> Result<RedisSettings, ConfigError> {
         password,
         tls,
         timeout: milliseconds("redis.timeout_ms", raw.timeout_ms, 10..=60_000)?,
-        acks: count("redis.acks", raw.acks, 0..=5)?,
+        acks: raw.acks.map(|acks| count("redis.acks", acks, 0..=5)).transpose()?,
         prefix: raw.prefix,
         documents_expected: within("redis.documents_expected", raw.documents_expected, 1..=1 << 40)?,
         check_interval: Duration::from_secs(within("redis.check_interval_s", raw.check_interval_s, 1..=3600)?),

@@ -9,6 +9,8 @@ use crate::verdicts::RedisSettings;
 
 /// The oldest version of Redis whose scripts may run on a full node.
 const OLDEST: [u32; 2] = [7, 0];
+/// How many replicas must have a write if the settings do not say it, at least.
+pub(super) const ACKS_MIN: usize = 1;
 /// Where a cut-off node answers reads.
 const READS_WHEN_DOWN: &str = "cluster-allow-reads-when-down";
 
@@ -20,16 +22,12 @@ pub(super) struct Look {
     /// The answers to `INFO`.
     infos: Vec<(NodeAddress, String)>,
     silent: Option<ClusterError>,
-    /// What the log says at the start.
-    warnings: Vec<Warning>,
-}
-
-#[derive(Debug)]
-enum Warning {
-    /// The node has more replicas than must acknowledge a write.
-    ManyReplicas(NodeAddress, usize),
-    /// The node does not tell its settings.
-    SettingsHidden(NodeAddress),
+    /// The number of replicas of the primary that has the fewest.
+    replicas_min: Option<usize>,
+    /// How many replicas each primary has.
+    replicas: Vec<(NodeAddress, usize)>,
+    /// The nodes that do not tell their settings.
+    settings_hidden: Vec<NodeAddress>,
 }
 
 impl Look {
@@ -55,6 +53,12 @@ impl Look {
     /// Returns the answers of the nodes to `INFO`.
     pub(super) fn infos(&self) -> &[(NodeAddress, String)] {
         &self.infos
+    }
+
+    /// Returns how many replicas must have a write if the settings do not say it: as many as each primary has. Then no
+    /// failover can choose one that does not have the write.
+    pub(super) fn acks(&self) -> usize {
+        self.replicas_min.unwrap_or(ACKS_MIN).max(ACKS_MIN)
     }
 
     /// Returns a reason why the cluster is not fit.
@@ -83,15 +87,14 @@ impl Look {
                 self.silent = Some(ClusterError::NotReady { node: node.clone(), reason });
             }
             (Ok(info), Ok(state), Ok(nodes)) => {
-                let replicas = Replicas::of(&nodes);
-                let problems = [
-                    check_info(node, &info, settings.acks),
-                    check_slots(node, &state),
-                    check_replicas(node, replicas, settings.acks),
-                ];
+                let (replicas, acks) = (Replicas::of(&nodes), settings.acks.unwrap_or(ACKS_MIN));
+                let problems =
+                    [check_info(node, &info, acks), check_slots(node, &state), check_replicas(node, replicas, acks)];
                 self.problems.extend(problems.into_iter().filter_map(Result::err));
-                if replicas.own > settings.acks {
-                    self.warnings.push(Warning::ManyReplicas(node.clone(), replicas.own));
+                let known = replicas.own + replicas.failed;
+                self.replicas_min = Some(self.replicas_min.map_or(known, |least| least.min(known)));
+                if replicas.own > 0 {
+                    self.replicas.push((node.clone(), replicas.own));
                 }
             }
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => self.silent = Some(error),
@@ -100,27 +103,27 @@ impl Look {
             reads_when_down.as_ref().ok().and_then(|value| redis::from_redis_value_ref(value).ok());
         match named {
             Some(pairs) => self.problems.extend(check_reads(node, &pairs).err()),
-            None => self.warnings.push(Warning::SettingsHidden(node.clone())),
+            None => self.settings_hidden.push(node.clone()),
         }
     }
 
-    /// Logs the warnings.
+    /// Logs what an operator should know at the start.
     pub(super) fn warn(self, acks: usize) {
-        for warning in self.warnings {
-            match warning {
-                Warning::ManyReplicas(node, replicas) => tracing::warn!(
-                    %node,
-                    replicas,
-                    acks,
-                    "a primary of the Redis cluster has more replicas than redis.acks, so a failover may choose one \
-                     without an acknowledged write; set redis.acks to the number of replicas"
-                ),
-                Warning::SettingsHidden(node) => tracing::warn!(
-                    %node,
-                    "the Redis node does not tell whether cluster-allow-reads-when-down is yes, because it does not \
-                     permit CONFIG GET; make sure that the setting is no"
-                ),
-            }
+        for (node, replicas) in self.replicas.into_iter().filter(|(_, replicas)| *replicas > acks) {
+            tracing::warn!(
+                %node,
+                replicas,
+                acks,
+                "a primary of the Redis cluster has more replicas than redis.acks, so a failover may choose one \
+                 without an acknowledged write; set redis.acks to the number of replicas"
+            );
+        }
+        for node in self.settings_hidden {
+            tracing::warn!(
+                %node,
+                "the Redis node does not tell whether cluster-allow-reads-when-down is yes, because it does not \
+                 permit CONFIG GET; make sure that the setting is no"
+            );
         }
     }
 }
@@ -131,6 +134,8 @@ struct Replicas {
     own: usize,
     /// Other primaries without slots. After a failover, the old primary is one until it comes back as a replica.
     idle: usize,
+    /// Those of them that have failed.
+    failed: usize,
 }
 
 impl Replicas {
@@ -142,7 +147,9 @@ impl Replicas {
         let own = lines.iter().find(|line| has(line, "myself")).and_then(|line| line.first().copied());
         let is_own = |line: &&Vec<&str>| has(line, "slave") && line.get(3).copied() == own;
         let is_idle = |line: &&Vec<&str>| has(line, "master") && !has(line, "myself") && line.len() <= 8;
-        Self { own: lines.iter().filter(is_own).count(), idle: lines.iter().filter(is_idle).count() }
+        let (own, idle) = (lines.iter().filter(is_own).count(), lines.iter().filter(is_idle));
+        let failed = idle.clone().filter(|line| has(line, "fail")).count();
+        Self { own, idle: idle.count(), failed }
     }
 }
 
@@ -198,7 +205,7 @@ fn check_slots(node: &NodeAddress, state: &str) -> Result<(), String> {
 }
 
 fn check_replicas(node: &NodeAddress, replicas: Replicas, acks: usize) -> Result<(), String> {
-    let Replicas { own, idle } = replicas;
+    let Replicas { own, idle, .. } = replicas;
     if own + idle >= acks {
         return Ok(());
     }
@@ -258,35 +265,68 @@ mod tests {
                      d 127.0.0.1:4@14 slave,fail a 0 0 1 disconnected\n\
                      e 127.0.0.1:5@15 slave b 0 0 2 connected\n\
                      f 127.0.0.1:6@16 master,fail - 0 0 0 disconnected\n";
-        assert_eq!(Replicas::of(nodes), Replicas { own: 2, idle: 1 });
-        let told = check_replicas(&node(), Replicas { own: 1, idle: 0 }, 2).unwrap_err();
+        assert_eq!(Replicas::of(nodes), Replicas { own: 2, idle: 1, failed: 1 });
+        let told = check_replicas(&node(), Replicas { own: 1, idle: 0, failed: 0 }, 2).unwrap_err();
         assert!(told.contains("127.0.0.1:7000 has 1 replica, dead ones included, and redis.acks is 2"), "{told}");
-        assert_eq!(check_replicas(&node(), Replicas { own: 1, idle: 1 }, 2), Ok(()));
+        assert_eq!(check_replicas(&node(), Replicas { own: 1, idle: 1, failed: 0 }, 2), Ok(()));
     }
 
-    /// In an earlier version, it was judged as a primary without replicas, so writes were refused.
-    #[test]
-    fn a_primary_that_has_become_a_replica_is_not_judged() {
-        let settings = RedisSettings {
+    fn settings(acks: Option<usize>) -> RedisSettings {
+        RedisSettings {
             nodes: Vec::new(),
             username: None,
             password: None,
             tls: None,
             timeout: Duration::from_secs(1),
-            acks: 1,
+            acks,
             prefix: "hapax".to_owned(),
             documents_expected: 1,
             check_interval: Duration::from_secs(1),
-        };
+        }
+    }
+
+    fn look(role: &str, nodes: &[&str]) -> Look {
+        let text = |text: &str| Ok(Value::BulkString(text.as_bytes().to_vec()));
+        let info = text(&format!("{GOOD}role:{role}\r\n"));
+        let mut look = Look::default();
+        for nodes in nodes {
+            let answers =
+                [info.clone(), text("cluster_slots_assigned:16384\r\n"), text(nodes), Ok(Value::Array(Vec::new()))];
+            look.judge(&node(), &answers, &settings(None));
+        }
+        look
+    }
+
+    /// In an earlier version, it was judged as a primary without replicas, so writes were refused.
+    #[test]
+    fn a_primary_that_has_become_a_replica_is_not_judged() {
         let nodes = "a 127.0.0.1:7000@17000 myself,slave b 0 0 2 connected\n\
                      b 127.0.0.1:7001@17001 master - 0 0 2 connected 0-16383\n";
-        let text = |text: &str| Ok(Value::BulkString(text.as_bytes().to_vec()));
         for (role, problems, is_silent) in [("slave", 0, true), ("master", 1, false)] {
-            let info = text(&format!("{GOOD}role:{role}\r\n"));
-            let answers = [info, text("cluster_slots_assigned:16384\r\n"), text(nodes), Ok(Value::Array(Vec::new()))];
-            let mut look = Look::default();
-            look.judge(&node(), &answers, &settings);
+            let look = look(role, &[nodes]);
             assert_eq!((look.problems.len(), look.silent.is_some()), (problems, is_silent), "{look:?}");
+        }
+    }
+
+    #[test]
+    fn as_many_replicas_acknowledge_as_each_primary_has() {
+        let with = |replicas: &str| format!("a 127.0.0.1:1@11 myself,master - 0 0 1 connected 0-16383\n{replicas}");
+        let two = with("c 127.0.0.1:3@13 slave a 0 0 1 connected\nd 127.0.0.1:4@14 slave,fail a 0 0 1 disconnected\n");
+        let one = with("c 127.0.0.1:3@13 slave a 0 0 1 connected\n");
+        // The other one has become the primary.
+        let failed =
+            with("c 127.0.0.1:3@13 slave a 0 0 1 connected\nd 127.0.0.1:4@14 master,fail - 0 0 1 disconnected\n");
+        // A new node that has no slots and no replicas yet.
+        let new = with("c 127.0.0.1:3@13 slave a 0 0 1 connected\nd 127.0.0.1:4@14 master - 0 0 1 connected\n");
+        for (nodes, acks) in [
+            (vec![&two, &two], 2),
+            (vec![&two, &one], 1),
+            (vec![&failed, &two], 2),
+            (vec![&new, &two], 1),
+            (vec![&with("")], 1),
+        ] {
+            let nodes: Vec<_> = nodes.into_iter().map(String::as_str).collect();
+            assert_eq!(look("master", &nodes).acks(), acks, "{nodes:?}");
         }
     }
 }

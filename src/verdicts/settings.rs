@@ -82,8 +82,8 @@ pub struct RedisSettings {
     pub tls: Option<ClientSettings>,
     /// How long a request to the cluster may take.
     pub timeout: Duration,
-    /// The number of replicas that must have a write before it is acknowledged.
-    pub acks: usize,
+    /// The number of replicas that must have a write before it is acknowledged. `None`: as many as each primary has.
+    pub acks: Option<usize>,
     /// The beginning of all keys.
     pub prefix: String,
     /// The number of documents that a new collection will have, approximately.
