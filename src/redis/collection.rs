@@ -196,7 +196,7 @@ impl RedisCollection {
     async fn delete_held(&self, id: &DocId) -> Result<Option<Judged>> {
         self.context.may_write().await?;
         let mut driver = self.context.driver(self.context.wire_of_id(id));
-        let (at, head, body) = match driver.delete().await.map_err(|failure| failure.told(true))? {
+        let (at, head, body) = match driver.delete(id.clone()).await.map_err(|failure| failure.told(true))? {
             Deleted::This(at, head, body) => (at, head, body),
             Deleted::Nothing => return Ok(None),
             Deleted::Unknown => {

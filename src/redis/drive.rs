@@ -13,6 +13,7 @@ use super::protocol::{
 use super::record::Judged;
 use super::wire::{self, Wire};
 use crate::telemetry::names::{self, label, value};
+use crate::types::DocId;
 
 /// A server that has not finished an insertion for so long has probably ended.
 pub(super) const LEASE: Duration = Duration::from_secs(2);
@@ -103,8 +104,8 @@ impl Driver {
     }
 
     /// Deletes the document that holds the id.
-    pub(super) async fn delete(&mut self) -> Result<Deleted<Judged>, Failure> {
-        let (mut machine, steps) = Delete::begin();
+    pub(super) async fn delete(&mut self, id: DocId) -> Result<Deleted<Judged>, Failure> {
+        let (mut machine, steps) = Delete::begin(id);
         let mut next = Next::Send(steps);
         loop {
             next = match next {

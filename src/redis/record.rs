@@ -101,10 +101,10 @@ impl Body for Judged {
         self.is_same(other) || self.matching(other) >= self.terms.matching_min
     }
 
-    type Id = str;
+    type Id = DocId;
 
-    fn id(&self) -> &str {
-        self.stored.id.as_str()
+    fn id(&self) -> &DocId {
+        &self.stored.id
     }
 
     /// Without contents, documents with the same signature are the same.

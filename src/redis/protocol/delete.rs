@@ -5,7 +5,8 @@ use super::terms::{Answer, Body, Command, Found, Head, Next, Ref, Reply, State, 
 
 /// A deletion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Delete<B> {
+pub(crate) struct Delete<B: Body> {
+    id: B::Id,
     known: Known,
     /// The head that marks the document as deleted, once it may have been written. It is the same in each attempt.
     mark: Option<Head>,
@@ -53,10 +54,11 @@ enum Known {
 
 impl<B: Body> Delete<B> {
     /// Begins a deletion. Returns the machine and the first commands.
-    pub(crate) fn begin() -> (Self, Vec<Step<B>>) {
+    pub(crate) fn begin(id: B::Id) -> (Self, Vec<Step<B>>) {
         let steps = vec![Step::now(Command::Holder)];
         (
             Self {
+                id,
                 known: Known::Nothing,
                 mark: None,
                 old: None,
@@ -136,6 +138,10 @@ impl<B: Body> Delete<B> {
         self.known = match (step.command, reply) {
             (Command::Holder, Reply::Holder(holder)) => holder.map_or(Known::NoHolder, Known::Holder),
             (Command::Read { .. }, Reply::Record(Some(found))) if found.expired => Known::Over,
+            // The cluster has lost the document of the id and the number of it, which another document got then.
+            (Command::Read { .. }, Reply::Record(Some(Found { body: Some(body), .. }))) if *body.id() != self.id => {
+                Known::Over
+            }
             (Command::Read { at }, Reply::Record(Some(found))) => self.seen(at, Some(found.head)),
             (Command::Read { at }, _) => self.seen(at, None),
             (Command::Swap { at, to, .. }, Reply::Swapped(written)) => match written {

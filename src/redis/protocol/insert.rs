@@ -245,6 +245,10 @@ impl<B: Body> Insert<B> {
     fn settle_holder(&mut self, by: Ref, token: &mut dyn FnMut(Option<Head>) -> Token) -> Next<B, Inserted<B>> {
         let other = self.others.get(by).expect("the holder was met").clone();
         match (other.standing, &other.body) {
+            // The cluster has lost the document of the id and the number of it, which another document got then.
+            (Standing::Stored(_) | Standing::Superseded(_), Some(body)) if body.id() != self.body.id() => {
+                self.claim(by, self.at)
+            }
             (Standing::Stored(head), Some(body)) => self.held((by, head), body.clone(), token),
             (Standing::Superseded(head), Some(body)) => {
                 let body = body.clone();

@@ -1,5 +1,8 @@
 //! The terms of the protocol: records and their states, the commands on one key, and the answers to these commands.
 
+use std::fmt::Debug;
+use std::hash::Hash;
+
 /// The number of a document. No number is used for two documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ref(pub u64);
@@ -252,7 +255,7 @@ pub(crate) enum Next<B, O> {
 
 /// What the protocol needs to know about a document.
 pub(crate) trait Body: Clone {
-    type Id: Ord + ?Sized;
+    type Id: Clone + Ord + Hash + Debug;
 
     /// At most one document with an id is stored at a time.
     fn id(&self) -> &Self::Id;

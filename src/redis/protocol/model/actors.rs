@@ -182,7 +182,7 @@ impl Actor {
                 (Machine::Insert(insert), steps)
             }
             Task::Delete => {
-                let (delete, steps) = Delete::begin();
+                let (delete, steps) = Delete::begin(given.id);
                 (Machine::Delete(delete), steps)
             }
             Task::Check => {
