@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
 use super::{
-    audit, backup, check, collection, export, health, import, keys, load, restore, serve, signals, tune, verify,
+    audit, backup, check, collection, export, health, import, keys, load, reconcile, restore, serve, signals, tune,
+    verify,
 };
 
 /// The exit status of a command that failed. clap uses the same status if the arguments are wrong.
@@ -50,6 +51,7 @@ enum Verb {
     Tune(tune::Args),
     Health(health::Args),
     Verify(verify::Args),
+    Reconcile(reconcile::Args),
     Keys(keys::Args),
     Audit(audit::Args),
 }
@@ -69,6 +71,7 @@ pub fn run() -> ExitCode {
         Verb::Tune(args) => tune::run(&args),
         Verb::Health(args) => health::run(&args),
         Verb::Verify(args) => verify::run(&args),
+        Verb::Reconcile(args) => reconcile::run(&args),
         Verb::Keys(args) => keys::run(&args),
         Verb::Audit(args) => audit::run(&args),
     });

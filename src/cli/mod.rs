@@ -26,6 +26,7 @@ mod placed;
 pub mod plot;
 mod plural;
 mod progress;
+pub mod reconcile;
 pub mod restore;
 mod retry;
 mod secure;

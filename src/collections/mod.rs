@@ -2,6 +2,7 @@
 //! for each way to store documents: on this machine, or in a Redis or Valkey Cluster.
 
 mod all;
+pub mod cluster;
 mod collection;
 mod local;
 mod manifest;

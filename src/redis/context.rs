@@ -73,6 +73,11 @@ impl Context {
         &self.gate
     }
 
+    /// Returns the largest number of postings that are read for a band.
+    pub(super) fn postings_max(&self) -> usize {
+        self.limits.bucket_read_max
+    }
+
     /// Removes a document that is not stored any more, in the background.
     pub(super) fn remove(&self, id: &DocId, body: &Judged, rest: impl FnOnce(u16) -> Rest<Judged>) {
         let wire = self.wire(body, Some(id));

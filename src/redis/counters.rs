@@ -105,6 +105,17 @@ impl Counters {
         Ok(count.filter(|count| *count < u64::MAX >> 1).unwrap_or(0))
     }
 
+    /// Reserves all document numbers up to `at`, if they are not reserved yet: a cluster that has lost writes may have
+    /// forgotten that they are.
+    pub(super) async fn reserve_up_to(&self, at: Ref) -> Result<()> {
+        let missing = (at.0 - FIRST).saturating_sub(self.reserved().await?);
+        if missing > 0 {
+            let key = self.keys.counter();
+            write(&self.cluster, &key, redis::cmd("INCRBY").arg(&key).arg(missing).to_owned()).await?;
+        }
+        Ok(())
+    }
+
     /// Counts a document in the cluster, in the background. A server that is killed meanwhile leaves it uncounted.
     pub(super) fn count(&self, change: i64) {
         let (cluster, key) = (self.cluster.clone(), self.keys.documents());

@@ -81,21 +81,22 @@ impl Keys {
 
     /// Returns the keys of all groups that postings and ids may be in, if there are so many bands.
     pub(super) fn all_groups(&self, bands: u32) -> impl Iterator<Item = Vec<u8>> {
-        kinds_of_groups(bands).flat_map(|kind| self.groups_of(kind))
-    }
-
-    /// Returns the keys of the groups of one kind.
-    fn groups_of(&self, kind: String) -> impl Iterator<Item = Vec<u8>> {
-        let all = (0..self.groups).map(move |group| format!("{}:{kind}{group:x}", self.prefix).into_bytes());
-        all.flat_map(|group| [Self::more(&group), group])
+        self.groups_after(bands, 0)
     }
 
     /// Returns some of [`all_groups`](Self::all_groups), from this place on.
     pub(super) fn groups_from(&self, bands: u32, place: usize, count: usize) -> Vec<Vec<u8>> {
-        let each = 2 * self.groups as usize;
-        // The kinds before the place need not be gone through.
-        let kinds = kinds_of_groups(bands).skip(place / each);
-        kinds.flat_map(|kind| self.groups_of(kind)).skip(place % each).take(count).collect()
+        self.groups_after(bands, place as u64).take(count).collect()
+    }
+
+    fn groups_after(&self, bands: u32, place: u64) -> impl Iterator<Item = Vec<u8>> {
+        // Each group is a hash and a sorted set.
+        let each = 2 * self.groups;
+        let kinds: Vec<_> = kinds_of_groups(bands).collect();
+        (place..kinds.len() as u64 * each).map(move |place| {
+            let group = format!("{}:{}{:x}", self.prefix, kinds[(place / each) as usize], place % each / 2);
+            if place % 2 == 0 { Self::more(group.as_bytes()) } else { group.into_bytes() }
+        })
     }
 
     /// Returns the sorted set of a group of postings.

@@ -10,6 +10,7 @@
 //! - `start` connects to the cluster if it is fit: `fitness` looks at its nodes, `permissions` at the user, and `format`
 //!   at the keys. `watch` looks again while the server runs, and `primaries` counts primaries that were replaced or
 //!   have restarted.
+//! - `reconcile` adds and removes what a cluster has lost, by a command of the operator.
 //! - `store` and `collection` are the operations that the facade calls.
 
 mod asked;
@@ -37,6 +38,7 @@ mod postings;
 mod primaries;
 mod protocol;
 mod reads;
+mod reconcile;
 mod record;
 mod size;
 mod start;
@@ -48,4 +50,5 @@ mod wire;
 pub use collection::{AT_ONCE, RedisCollection};
 pub use in_turn::{delete_in_turn, insert_in_turn};
 pub use line_order::LineOrder;
+pub use reconcile::{KeptTwice, Reconciled, Told};
 pub use store::RedisStore;

@@ -19,6 +19,8 @@ use super::context::{Context, Parts};
 use super::dropping::remove_dropped;
 use super::entry::Entry;
 use super::keys::Keys;
+use super::primaries::Primaries;
+use super::reconcile::{Reconciled, Told, reconcile};
 use super::start::{compare_default, connect};
 use super::walker::walk;
 use super::watch::{Gate, watch};
@@ -47,7 +49,8 @@ pub struct RedisStore {
     open: Arc<Mutex<Opened>>,
     /// Whether writes are accepted.
     gate: Arc<Gate>,
-    _background: Background,
+    /// None: only one command uses the store.
+    _background: Option<Background>,
 }
 
 /// The collections that this server has used.
@@ -68,24 +71,9 @@ struct Background {
 impl RedisStore {
     /// Connects to the cluster, opens or creates `default`, and opens the other collections.
     pub async fn open(config: CollectionsConfig, settings: RedisSettings, cpu: CpuPool) -> Result<Self> {
-        let (cluster, primaries) = connect(&settings).await?;
-        let CollectionsConfig { secret, limits, collections_max, default_settings, .. } = config;
-        let open: Arc<Mutex<Opened>> = Arc::default();
-        let catalogue = Catalogue::new(cluster.clone(), &settings.prefix);
-        let gate = Arc::default();
-        let task = |task| AbortOnDropHandle::new(task);
-        let known = Arc::clone(&open);
-        let opened = move || known.lock().values().cloned().collect();
-        let remover = remove_dropped(cluster.clone(), catalogue.clone(), settings.prefix.clone());
-        let watcher = watch(cluster.clone(), settings.clone(), Arc::clone(&gate), primaries);
-        let _background = Background {
-            _refresher: task(tokio::spawn(refresh(catalogue.clone(), Arc::clone(&open)))),
-            _remover: task(tokio::spawn(remover)),
-            _walker: task(tokio::spawn(walk(opened))),
-            _watcher: task(tokio::spawn(watcher)),
-        };
-        let store =
-            Self { cluster, catalogue, settings, secret, limits, cpu, collections_max, open, gate, _background };
+        let default_settings = config.default_settings.clone();
+        let (mut store, primaries) = Self::connect(config, settings, cpu).await?;
+        store._background = Some(store.background(primaries));
         let name = CollectionName::default_collection();
         match store.find(&name).await? {
             Some(default) => compare_default(&default.settings(), &default_settings)?,
@@ -94,6 +82,36 @@ impl RedisStore {
         // A server with another secret must not start.
         store.list().await?;
         Ok(store)
+    }
+
+    /// Connects to the cluster for one command. Creates no collection, and does nothing in the background.
+    pub async fn attach(config: CollectionsConfig, settings: RedisSettings, cpu: CpuPool) -> Result<Self> {
+        Self::connect(config, settings, cpu).await.map(|(store, _)| store)
+    }
+
+    async fn connect(config: CollectionsConfig, settings: RedisSettings, cpu: CpuPool) -> Result<(Self, Primaries)> {
+        let (cluster, primaries, settings) = connect(settings).await?;
+        let CollectionsConfig { secret, limits, collections_max, .. } = config;
+        let catalogue = Catalogue::new(cluster.clone(), &settings.prefix);
+        let (open, gate) = Default::default();
+        let store =
+            Self { cluster, catalogue, settings, secret, limits, cpu, collections_max, open, gate, _background: None };
+        Ok((store, primaries))
+    }
+
+    /// Begins what goes on in the background.
+    fn background(&self, primaries: Primaries) -> Background {
+        let task = |task| AbortOnDropHandle::new(task);
+        let known = Arc::clone(&self.open);
+        let opened = move || known.lock().values().cloned().collect();
+        let remover = remove_dropped(self.cluster.clone(), self.catalogue.clone(), self.settings.prefix.clone());
+        let watcher = watch(self.cluster.clone(), self.settings.clone(), Arc::clone(&self.gate), primaries);
+        Background {
+            _refresher: task(tokio::spawn(refresh(self.catalogue.clone(), Arc::clone(&self.open)))),
+            _remover: task(tokio::spawn(remover)),
+            _walker: task(tokio::spawn(walk(opened))),
+            _watcher: task(tokio::spawn(watcher)),
+        }
     }
 
     /// Returns a collection.
@@ -143,6 +161,16 @@ impl RedisStore {
         }
         forget(&self.open, name, number);
         Ok(())
+    }
+
+    /// Adds what the documents of a collection have lost, see [`reconcile`].
+    pub async fn reconcile(
+        &self,
+        name: &CollectionName,
+        rate: u64,
+        tell: impl FnMut(Told<'_>) + Send,
+    ) -> Result<Reconciled> {
+        reconcile(self.get(name).await?.context(), rate, tell).await
     }
 
     /// Returns the descriptions of all collections, by name.
