@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::exit::ExitStatus;
 use super::plural::plural;
 use super::progress;
-use crate::collections::cluster::{KeptTwice, Reconciled, RedisStore, Told, attach};
+use crate::collections::cluster::ClusterCollections;
+use crate::collections::{KeptTwice, Reconciled, Told};
 use crate::config::{self, Sources};
 use crate::cpu::CpuPool;
 use crate::types::CollectionName;
@@ -18,8 +19,8 @@ use crate::types::CollectionName;
 /// Mend collections in a Redis or Valkey Cluster that has lost writes.
 ///
 /// Use it after a failure that the cluster does not survive without a loss: a primary was lost with its replicas, or a
-/// replica took over that did not have all acknowledged writes. It runs beside the servers. It adds the postings and ids
-/// that stored documents have lost, and removes those that lead to no document. Then it prints each pair of stored
+/// replica took over that did not have all acknowledged writes. Servers may run
+/// meanwhile. It adds the postings and ids that stored documents have lost, and removes those that lead to no document. Then it prints each pair of stored
 /// documents of which only one should be stored, as a line of JSON. It deletes no document.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -63,14 +64,14 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let config = config::load(&sources)?.config;
     let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
     runtime.block_on(async {
-        let store = attach(config.collections, CpuPool::new(config.cpu)).await?;
+        let collections = ClusterCollections::connect(config.collections, CpuPool::new(config.cpu)).await?;
         let names = match asked {
             Some(name) => vec![name],
-            None => store.list().await?.into_iter().map(|described| described.name).collect(),
+            None => collections.list().await?.into_iter().map(|described| described.name).collect(),
         };
         let mut status = ExitStatus::Fine;
         for name in names {
-            if reconcile(&store, &name, args.rate).await? > 0 {
+            if reconcile(&collections, &name, args.rate).await? > 0 {
                 status = ExitStatus::Found;
             }
         }
@@ -79,7 +80,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 /// Mends one collection. Returns how many pairs were printed.
-async fn reconcile(store: &RedisStore, name: &CollectionName, rate: u64) -> Result<u64> {
+async fn reconcile(collections: &ClusterCollections, name: &CollectionName, rate: u64) -> Result<u64> {
     let bar = progress::of_steps(0, "{bar:30.cyan/dim} {percent:>3} %  {human_pos} numbers, {per_sec}  {eta} left");
     let (mut found, mut written) = (0, Ok(()));
     let tell = |told: Told<'_>| match told {
@@ -93,7 +94,7 @@ async fn reconcile(store: &RedisStore, name: &CollectionName, rate: u64) -> Resu
             written = std::mem::replace(&mut written, Ok(())).and(line);
         }
     };
-    let done = store.reconcile(name, rate, tell).await;
+    let done = collections.reconcile(name, rate, tell).await;
     bar.finish_and_clear();
     written.context("cannot write the pairs")?;
     let Reconciled { documents, postings, ids, dangling } =

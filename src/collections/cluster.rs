@@ -1,15 +1,36 @@
 //! The collections in a Redis or Valkey Cluster, for commands that work beside the servers.
 
-use super::{CollectionError, CollectionsConfig, Result};
+use super::{CollectionError, CollectionsConfig, Description, Reconciled, Result, Told};
 use crate::cpu::CpuPool;
+use crate::redis::RedisStore;
+use crate::types::CollectionName;
 
-pub use crate::redis::{KeptTwice, Reconciled, RedisStore, Told};
+/// The collections of a cluster. Nothing is done in the background.
+pub struct ClusterCollections(RedisStore);
 
-/// Connects to the cluster of this configuration.
-pub async fn attach(config: CollectionsConfig, cpu: CpuPool) -> Result<RedisStore> {
-    let settings = config.redis.clone().ok_or_else(|| {
-        let detail = "the configuration names no cluster; set data.store = \"redis\" and [redis]";
-        CollectionError::Store(detail.into())
-    })?;
-    RedisStore::attach(config, settings, cpu).await
+impl ClusterCollections {
+    /// Connects to the cluster of this configuration.
+    pub async fn connect(config: CollectionsConfig, cpu: CpuPool) -> Result<Self> {
+        let settings = config.redis.clone().ok_or_else(|| {
+            let detail = "the configuration names no cluster; set data.store = \"redis\" and [redis]";
+            CollectionError::Store(detail.into())
+        })?;
+        RedisStore::attach(config, settings, cpu).await.map(Self)
+    }
+
+    /// Returns the descriptions of all collections, by name.
+    pub async fn list(&self) -> Result<Vec<Description>> {
+        self.0.list().await
+    }
+
+    /// Adds the postings and ids that the documents of a collection have lost, removes those that lead to no document, and
+    /// finds documents that are stored twice. Reads no more than `rate` records a second.
+    pub async fn reconcile(
+        &self,
+        name: &CollectionName,
+        rate: u64,
+        tell: impl FnMut(Told<'_>) + Send,
+    ) -> Result<Reconciled> {
+        self.0.reconcile(name, rate, tell).await
+    }
 }

@@ -50,5 +50,4 @@ mod wire;
 pub use collection::{AT_ONCE, RedisCollection};
 pub use in_turn::{delete_in_turn, insert_in_turn};
 pub use line_order::LineOrder;
-pub use reconcile::{KeptTwice, Reconciled, Told};
 pub use store::RedisStore;

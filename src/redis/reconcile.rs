@@ -18,8 +18,8 @@ use super::keys::FIRST;
 use super::protocol::{Answer, Band, Body, Command, Ref, Reply, Step};
 use super::reads::{present, stored};
 use super::record::Judged;
-use crate::types::{DocId, Seq, VerdictKind};
-use crate::verdicts::{CollectionError, similarity};
+use crate::types::{Seq, VerdictKind};
+use crate::verdicts::{CollectionError, KeptTwice, Reconciled, Told, similarity};
 
 type Result<T, E = CollectionError> = std::result::Result<T, E>;
 
@@ -31,40 +31,6 @@ const GROUPS: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Higher numbers are none of documents.
 const NUMBERS_MAX: u64 = 1 << 40;
-
-/// What was done to a collection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reconciled {
-    /// The stored documents that were looked at.
-    pub documents: u64,
-    /// The postings that were added.
-    pub postings: u64,
-    /// The ids that were added.
-    pub ids: u64,
-    /// The postings and ids that led to no document, and were removed.
-    pub dangling: u64,
-}
-
-/// Two stored documents of which only one should be stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KeptTwice {
-    pub id: DocId,
-    pub seq: Seq,
-    pub other: DocId,
-    pub other_seq: Seq,
-    /// How similar they are. `None`: they have the same id.
-    pub similarity: Option<f64>,
-}
-
-/// What is told while a collection is reconciled.
-pub enum Told<'a> {
-    /// So many of all document numbers were looked at.
-    Progress {
-        done: u64,
-        all: u64,
-    },
-    Found(&'a KeptTwice),
-}
 
 /// Reconciles a collection. Reads no more than `rate` records a second.
 pub(super) async fn reconcile(

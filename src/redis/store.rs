@@ -20,7 +20,7 @@ use super::dropping::remove_dropped;
 use super::entry::Entry;
 use super::keys::Keys;
 use super::primaries::Primaries;
-use super::reconcile::{Reconciled, Told, reconcile};
+use super::reconcile::reconcile;
 use super::start::{compare_default, connect};
 use super::walker::walk;
 use super::watch::{Gate, watch};
@@ -29,7 +29,8 @@ use crate::telemetry::names::label;
 use crate::telemetry::recorder;
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 use crate::verdicts::{
-    CollectionError, CollectionsConfig, Description, Limits, Preparer, RedisSettings, Result, Settings,
+    CollectionError, CollectionsConfig, Description, Limits, Preparer, Reconciled, RedisSettings, Result, Settings,
+    Told,
 };
 
 /// The time between two reads of the list of collections, and of the counts of documents.

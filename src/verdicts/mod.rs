@@ -12,6 +12,7 @@ mod golden;
 mod joint;
 mod listed_job;
 mod prepare;
+mod reconciled;
 mod settings;
 mod settings_asked;
 mod threshold;
@@ -31,6 +32,7 @@ pub(crate) use prepare::{
     Kept, Made, NearSource, Original, Preparer, is_of_nothing, is_packed_text, set_of, text_of, unpacked_bytes,
 };
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner, element_hashes};
+pub use reconciled::{KeptTwice, Reconciled, Told};
 pub use settings::{
     Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, RedisSettings, ScrubConfig, Settings,
 };

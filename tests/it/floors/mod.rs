@@ -86,7 +86,7 @@ const OTHER_CRATES: [(&str, &str); 19] = [
     // The client of a cluster, its tasks and its clock.
     (
         "redis",
-        "arc_swap bytes futures getrandom hapax_core memchr metrics parking_lot redis rustls serde serde_json sha2 thiserror tokio tokio_rustls tokio_util tracing",
+        "arc_swap bytes futures getrandom hapax_core memchr metrics parking_lot redis roaring rustls serde serde_json sha2 thiserror tokio tokio_rustls tokio_util tracing",
     ),
     ("collections", "bytes futures hapax_core metrics parking_lot thiserror tokio tracing"),
     (

@@ -7,8 +7,9 @@ use hapax::telemetry::names;
 use serde_json::{Value, json};
 
 use super::metrics::Scrape;
-use super::start;
+use super::{settings, start, start_in};
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
+use crate::support::clock;
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
 use crate::support::until::until;
@@ -76,4 +77,33 @@ fn a_document_that_is_sent_again_stays() {
     // A change of the metadata is a sight, too.
     let changed = second.post(DOCUMENTS, &json!({"id": "a", "text": words(1), "metadata": {"n": 1}})).ok();
     assert_eq!(changed["outcome"], "updated");
+}
+
+#[test]
+fn clocks_that_differ_shift_only_the_moment_of_expiry() {
+    let Some(cluster) = RedisCluster::up(Kind::Redis) else { return };
+    let dir = dir();
+    let late = start(&cluster, dir.path(), "late").ready();
+    let settings = settings(cluster.nodes(), "");
+    let ahead = start_in(&clock::ahead("120"), "warn", &settings, dir.path(), "ahead").ready();
+    let [late, ahead] = [&late, &ahead].map(|server| Client::new(server.url("")));
+    late.json("PATCH", DEFAULT, &json!({"ttl": 60})).ok();
+    until("the other server has the time to live", || ahead.get(DEFAULT).ok()["ttl"] == 60.0);
+    let verdict = |client: &Client, number| client.post(CHECK, &json!({"text": words(number)})).ok();
+
+    for number in [1, 2] {
+        assert_eq!(insert(&late, &format!("d{number}"), &words(number))["outcome"], "inserted");
+        assert_eq!(verdict(&late, number)["verdict"], "exact_duplicate");
+        assert_eq!(verdict(&ahead, number)["verdict"], "unique");
+    }
+    // As soon as the server with the other clock has stored a document in its place, it is deleted for both.
+    assert_eq!(insert(&ahead, "copy", &words(1))["outcome"], "inserted");
+    assert_eq!(insert(&ahead, "d2", &words(3))["outcome"], "inserted");
+    for client in [&late, &ahead] {
+        assert_eq!(verdict(client, 1)["duplicate_of"], "copy");
+        assert_eq!(verdict(client, 2)["verdict"], "unique");
+        assert_eq!(verdict(client, 3)["duplicate_of"], "d2");
+        client.get(&format!("{DOCUMENTS}?id=d1")).problem(404, "document_not_found");
+    }
+    assert_eq!(insert(&late, "d1", &words(1))["duplicate_of"], "copy");
 }

@@ -68,10 +68,15 @@ fn start_with(settings: &str, dir: &Path, name: &str) -> Starting {
 }
 
 fn start_at_level(level: &str, settings: &str, dir: &Path, name: &str) -> Starting {
+    start_in(&[], level, settings, dir, name)
+}
+
+/// Starts a server with more variables in its environment.
+fn start_in(environment: &[(&str, &str)], level: &str, settings: &str, dir: &Path, name: &str) -> Starting {
     let file = dir.join(format!("{name}.toml"));
     std::fs::write(&file, settings).expect("the settings are written");
     let file = file.to_str().expect("UTF-8");
-    Starting::spawn_with(&dir.join(name), &["--config", file, "--log-level", level], &[])
+    Starting::spawn_with(&dir.join(name), &["--config", file, "--log-level", level], environment)
 }
 
 /// Reads a number from the environment.

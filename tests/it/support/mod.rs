@@ -2,6 +2,7 @@
 
 pub mod authority;
 pub mod client;
+pub mod clock;
 pub mod command;
 pub mod description;
 #[cfg(target_os = "linux")]

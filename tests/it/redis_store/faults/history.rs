@@ -1,6 +1,6 @@
 //! The history of a round: each call with its answer and the times of both, by one clock. It is judged cell by cell.
 //!
-//! docs/redis.md does not promise everything to be linearizable. This is what the judge leaves out, or judges less
+//! PROMISES.md does not promise that everything is linearizable. This is what the judge leaves out, or judges less
 //! strictly:
 //!
 //! - *A check or a deletion that finds nothing, and a read by an id, are not confirmed*: a primary that was just replaced

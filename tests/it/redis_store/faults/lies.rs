@@ -40,7 +40,7 @@ fn no_postings(kind: CommandKind) -> Option<&'static [u8]> {
 fn broken_by(lie: Option<Lie>, work: impl FnOnce(&World, &dyn Fn(Id, Doc))) -> Option<Vec<String>> {
     let world = World::up(Kind::Redis)?;
     let (dir, proxy) = (dir(), world.proxy(lie));
-    let server = world.server(&proxy, dir.path(), 0);
+    let server = world.server(&proxy, dir.path(), 0, false);
     let clients = Clients::new(1);
     clients.moved(0, Some(server.address()));
     clients.use_cells(CELLS);

@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 use super::links::Links;
 use super::nodes::{Index, Nodes, Shard};
 use crate::redis_store::proxy::{Lie, Proxy};
-use crate::redis_store::{settings, start_with};
+use crate::redis_store::{settings, start_in};
+use crate::support::clock;
 use crate::support::redis::{Kind, RedisCluster};
 use crate::support::server::Server;
 
 /// After this time without an answer, the other nodes replace a primary.
 pub const NODE_TIMEOUT: Duration = Duration::from_secs(2);
-/// While a cluster is not fit, a server refuses writes until it looks again.
-pub const MORE: &str = "check_interval_s = 1";
+/// While a cluster is not fit, a server refuses writes until it looks again. Documents never expire in a run. But with a time
+/// to live, servers compare the times of documents with their clocks, and note when a document is sent again.
+pub const MORE: &str = "check_interval_s = 1\n[default_collection]\nttl_s = 3600";
 /// How long the nodes may need after a fault.
 const WELL_MAX: Duration = Duration::from_secs(60);
 
@@ -40,9 +42,10 @@ impl World {
         Proxy::start_with(self.cluster.nodes(), self.links.ports(), lie)
     }
 
-    /// Starts a server behind this proxy.
-    pub fn server(&self, proxy: &Proxy, dir: &Path, number: usize) -> Server {
-        start_with(&settings(proxy.addresses(), MORE), dir, &format!("server{number}")).ready()
+    /// Starts a server behind this proxy. `ahead`: its clock is two minutes ahead.
+    pub fn server(&self, proxy: &Proxy, dir: &Path, number: usize, ahead: bool) -> Server {
+        let environment = if ahead { &clock::ahead("120")[..] } else { &[] };
+        start_in(environment, "warn", &settings(proxy.addresses(), MORE), dir, &format!("server{number}")).ready()
     }
 
     /// Waits until all nodes are well. Returns the primaries and their replicas.
