@@ -36,6 +36,28 @@ pub struct Loaded {
     pub empty: u64,
 }
 
+/// What records are put into.
+pub trait Target {
+    /// Adds a record. Its `seq` is one higher than that of the record before.
+    fn push(&mut self, record: Record) -> Result<(), StoreError>;
+    /// Returns the parts of a record that was added before.
+    fn earlier(&mut self, seq: Seq) -> Result<Earlier, StoreError>;
+    /// Returns whether no more records are wanted.
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+impl Target for Building {
+    fn push(&mut self, record: Record) -> Result<(), StoreError> {
+        Self::push(self, record)
+    }
+
+    fn earlier(&mut self, seq: Seq) -> Result<Earlier, StoreError> {
+        Self::earlier(self, seq)
+    }
+}
+
 /// The file of a collection. It is complete, checked and on disk, but does not have its final name yet.
 pub struct Made {
     pub file: Built,
@@ -74,12 +96,30 @@ pub fn build(
         seen_floor: TimestampMs(0),
         changeable: settings.changeable(),
     };
+    let building = Building::begin(path, &meta)?;
+    let (building, loaded) = read_into(files, &settings, (building, meta.created), progress, stop)?;
+    if stop() {
+        return Err(LoadError::Cancelled);
+    }
+    let file = building.complete(&|share| progress(LoadProgress::Checked(share)))?;
+    if stop() { Err(LoadError::Cancelled) } else { Ok(Made { file, loaded }) }
+}
+
+/// Makes records of the rows of files that have the same settings, and puts them into `target`. A row without a time gets
+/// the time `now`. Ends with an error if `stop` returns true.
+pub fn read_into<T: Target>(
+    files: Vec<LoadFile>,
+    settings: &Settings,
+    (target, now): (T, TimestampMs),
+    progress: &dyn Fn(LoadProgress),
+    stop: &dyn Fn() -> bool,
+) -> Result<(T, Loaded), LoadError> {
     let mut rows = Rows {
-        building: Building::begin(path, &meta)?,
+        target,
         shape: settings.spec.shape(),
         keep: settings.keep,
         threshold: settings.threshold,
-        now: meta.created,
+        now,
         known: KnownRows::default(),
         loaded: Loaded::default(),
     };
@@ -91,7 +131,7 @@ pub fn build(
             read += batch.len() as u64;
             let mut batch = batch.into_iter();
             while !batch.as_slice().is_empty() {
-                if stop() {
+                if stop() || rows.target.is_closed() {
                     return Err(LoadError::Cancelled);
                 }
                 rows.known.prefetch(batch.as_slice().iter().take(TOGETHER).flatten().map(|row| &row.id));
@@ -105,12 +145,7 @@ pub fn build(
             Ok(())
         })?;
     }
-    let Rows { building, loaded, .. } = rows;
-    if stop() {
-        return Err(LoadError::Cancelled);
-    }
-    let file = building.complete(&|share| progress(LoadProgress::Checked(share)))?;
-    if stop() { Err(LoadError::Cancelled) } else { Ok(Made { file, loaded }) }
+    Ok((rows.target, rows.loaded))
 }
 
 /// Returns the number of rows according to the file's metadata, but at most the number that is plausible for a file of
@@ -165,8 +200,8 @@ fn wrong(column: Column, detail: impl Into<String>) -> Failed {
 }
 
 /// The rows that were added so far.
-struct Rows {
-    building: Building,
+struct Rows<T> {
+    target: T,
     shape: SignatureShape,
     keep: Keep,
     threshold: f64,
@@ -175,7 +210,7 @@ struct Rows {
     loaded: Loaded,
 }
 
-impl Rows {
+impl<T: Target> Rows<T> {
     fn add(&mut self, mut row: Row) -> Result<(), Failed> {
         let signature = row.signature.take().filter(|signature| !is_of_nothing(signature, self.shape));
         let Some(signature) = signature else {
@@ -225,7 +260,7 @@ impl Rows {
         };
         let stands = !linked && record.cluster == Seq(0);
         self.known.add(hash, KnownRow { seq, stands });
-        self.building.push(record)?;
+        self.target.push(record)?;
         self.loaded.documents += 1;
         self.loaded.links += u64::from(linked);
         Ok(())
@@ -257,7 +292,7 @@ impl Rows {
 
     fn row_with(&mut self, hash: u64, id: &DocId) -> Result<Option<(KnownRow, Earlier)>, Failed> {
         for known in self.known.of(hash) {
-            let earlier = self.building.earlier(known.seq)?;
+            let earlier = self.target.earlier(known.seq)?;
             if earlier.id == *id {
                 return Ok(Some((known, earlier)));
             }

@@ -20,7 +20,7 @@ mod stored_verdict;
 mod thrift;
 mod writer;
 
-pub use builder::{LoadProgress, Loaded, Made, build, check_same};
+pub use builder::{LoadProgress, Loaded, Made, Target, build, check_same, read_into};
 pub use columns::{COLUMNS, Column, ColumnDoc};
 pub use error::LoadError;
 pub(crate) use integer::integer;
