@@ -7,12 +7,14 @@ use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
 use super::{
-    audit, backup, check, collection, export, health, import, keys, load, reconcile, restore, serve, signals, tune,
+    audit, backup, check, collection, copy, export, health, import, keys, load, reconcile, restore, serve, signals, tune,
     verify,
 };
 
 /// The exit status of a command that failed. clap uses the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
+/// The exit status of a command that a signal has ended.
+const EXIT_INTERRUPTED: u8 = 130;
 
 /// Have we seen this document, or nearly this document, before?
 ///
@@ -24,6 +26,7 @@ const EXIT_ERROR: u8 = 2;
   hapax serve                                    start a server on 127.0.0.1:8080
   hapax import corpus.jsonl.zst                  import lines of {\"id\": …, \"text\": …}, or WARC
   hapax load signatures.parquet --collection c   make a collection from precomputed signatures
+  hapax copy --from DIR --to FILE --collection c make a collection in a Redis Cluster from another one
   hapax collection create news --shingle word3   create a collection with its own settings
   hapax check new.jsonl                          look up which documents are duplicates
   hapax export --pairs                           list stored duplicates, each with its original
@@ -43,6 +46,7 @@ enum Verb {
     Serve(serve::Args),
     Import(Box<import::Args>),
     Load(load::Args),
+    Copy(copy::Args),
     Check(check::Args),
     Collection(Box<collection::Args>),
     Export(export::Args),
@@ -63,6 +67,7 @@ pub fn run() -> ExitCode {
         Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Load(args) => load::run(&args),
+        Verb::Copy(args) => copy::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Collection(args) => collection::run(&args),
         Verb::Export(args) => export::run(&args),
@@ -78,6 +83,7 @@ pub fn run() -> ExitCode {
     match result {
         Ok(ExitStatus::Fine) => ExitCode::SUCCESS,
         Ok(ExitStatus::Found) => ExitCode::FAILURE,
+        Ok(ExitStatus::Interrupted) => ExitCode::from(EXIT_INTERRUPTED),
         Err(error) => {
             // If stderr is closed, there is no way left to report the error.
             let _ = writeln!(std::io::stderr().lock(), "hapax: {error:#}");

@@ -6,4 +6,6 @@ pub enum ExitStatus {
     Fine,
     /// 1: done, but duplicates or damage were found, documents failed, or the server is not ready.
     Found,
+    /// 130: a signal has ended the work before its end.
+    Interrupted,
 }

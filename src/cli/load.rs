@@ -73,15 +73,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         return import::run(&import::Args::usual(&args.files, &args.collection, &args.server));
     }
     let paths = matching(&args.files)?;
-    // All files are opened before anything is sent, so that an error in the last file is found at once.
-    let files = paths.iter().map(|path| Ok(LoadFile::open(source(path)?)?)).collect::<Result<Vec<_>>>()?;
-    check_same(&files)?;
-    for file in &files {
-        if !file.ignored().is_empty() {
-            let columns = file.ignored().join(", ");
-            writeln!(std::io::stderr().lock(), "note: {}: columns that are not loaded: {columns}", file.label())?;
-        }
-    }
+    let files = open(&paths)?;
     let begun = Instant::now();
     let loaded = match &args.data_dir {
         Some(dir) => in_directory(args, dir, (&name, files))?,
@@ -97,6 +89,20 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         writeln!(std::io::stderr().lock(), "left out {empty} row{} without a signature", plural(empty))?;
     }
     if args.check { report_similar(args, &paths) } else { Ok(ExitStatus::Fine) }
+}
+
+/// Opens files that have the same settings. All are opened before anything is sent, so that an error in the last file is
+/// found at once. Prints a note about columns that the format does not have.
+pub(super) fn open(paths: &[PathBuf]) -> Result<Vec<LoadFile>> {
+    let files = paths.iter().map(|path| Ok(LoadFile::open(source(path)?)?)).collect::<Result<Vec<_>>>()?;
+    check_same(&files)?;
+    for file in &files {
+        if !file.ignored().is_empty() {
+            let columns = file.ignored().join(", ");
+            writeln!(std::io::stderr().lock(), "note: {}: columns that are not loaded: {columns}", file.label())?;
+        }
+    }
+    Ok(files)
 }
 
 /// Prints the rows that are similar to another row.

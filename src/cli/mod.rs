@@ -10,6 +10,7 @@ pub mod bulk;
 pub mod check;
 pub mod client;
 pub mod collection;
+pub mod copy;
 pub mod descriptors;
 mod duration;
 mod exit;

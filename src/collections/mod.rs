@@ -4,6 +4,7 @@
 mod all;
 pub mod cluster;
 mod collection;
+pub mod copying;
 mod local;
 mod manifest;
 pub mod offline;

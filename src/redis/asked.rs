@@ -5,8 +5,8 @@ use hapax_core::Spec;
 
 use super::protocol::{Body, Checked};
 use super::record::{Judged, candidates, ranked};
-use crate::types::{DocId, LookupTimes, Outcome, Previous, Verdict};
-use crate::verdicts::{Cited, CollectionError, Findings, Result, VerdictContext, similarity};
+use crate::types::{DocId, Keep, LookupTimes, Outcome, Previous, Verdict, Verify};
+use crate::verdicts::{Cited, CollectionError, Findings, Result, Settings, VerdictContext, similarity};
 
 /// Runs an operation in a task of its own, so that it ends although the client leaves.
 pub(super) async fn to_its_end<T: Send + 'static>(
@@ -83,4 +83,13 @@ impl Asked {
 /// Refuses what this kind of store cannot do.
 pub(super) fn refuse(is_asked: bool, what: &'static str) -> Result<()> {
     if is_asked { Err(CollectionError::NotInThisStore { what }) } else { Ok(()) }
+}
+
+/// Returns the settings if a collection in a cluster can have them.
+pub(super) fn storable(settings: Settings) -> Result<Settings> {
+    let settings = settings.checked()?;
+    refuse(settings.keep != Keep::Signature, "`keep` other than `signature`")?;
+    refuse(settings.verify != Verify::Estimate, "`verify` other than `estimate`")?;
+    refuse(settings.touch, "`touch`")?;
+    Ok(settings)
 }

@@ -36,14 +36,59 @@ redis.call('HSET', KEYS[1], ARGV[3], ARGV[2])
 return 1",
     )
 });
+/// Publishes a copy, if there is no collection with its name, and the note of the copy is still there. The second time,
+/// it changes nothing, but writes, so that a `WAIT` behind it counts.
+static PUBLISH: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua
+local found = redis.call('HGET', KEYS[1], ARGV[1])
+if found and found ~= ARGV[2] then return 'exists' end
+if not found and not redis.call('HGET', KEYS[1], ARGV[3]) then return 'gone' end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('HDEL', KEYS[1], ARGV[3])
+return 1",
+    )
+});
+/// Notes that a copy has ended without a collection, so that its data is removed.
+static ABANDON: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=allow-oom
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
+return 1",
+    )
+});
 /// The beginning of the field of a dropped collection; its number follows. No name has a colon.
 const DROPPED: &str = "dropped:";
+/// The beginning of the field of a collection that `hapax copy` is filling; its number follows.
+const COPYING: &str = "copying:";
 
 /// The list of all collections in the cluster.
 #[derive(Clone)]
 pub(super) struct Catalogue {
     cluster: Cluster,
     key: Vec<u8>,
+    /// The counter of collections.
+    numbers: Vec<u8>,
+}
+
+/// What became of a copy that was to be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Published {
+    Done,
+    /// There is a collection with its name.
+    Exists,
+    /// A server has noted that the copy is dead.
+    Gone,
+}
+
+/// The note of a copy, from which its data can be removed.
+#[derive(Serialize)]
+struct CopyNote<'a> {
+    #[serde(flatten)]
+    listed: &'a Listed,
+    /// How often the copy has renewed its note.
+    renewed: u64,
 }
 
 /// A collection in the list.
@@ -109,6 +154,11 @@ impl Listed {
     pub(super) fn to_text(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts are JSON")
     }
+
+    /// Returns the note of a copy that has renewed it so many times.
+    pub(super) fn to_copy_note(&self, renewed: u64) -> String {
+        serde_json::to_string(&CopyNote { listed: self, renewed }).expect("numbers and texts are JSON")
+    }
 }
 
 fn millis(ttl: Option<Duration>) -> Option<u64> {
@@ -117,7 +167,16 @@ fn millis(ttl: Option<Duration>) -> Option<u64> {
 
 impl Catalogue {
     pub(super) fn new(cluster: Cluster, prefix: &str) -> Self {
-        Self { cluster, key: format!("{prefix}:collections").into_bytes() }
+        let [key, numbers] = ["collections", "numbers"].map(|name| format!("{prefix}:{name}").into_bytes());
+        Self { cluster, key, numbers }
+    }
+
+    /// Returns a number that no collection has.
+    pub(super) async fn number(&self) -> Result<u64> {
+        match write(&self.cluster, &self.numbers, redis::cmd("INCR").arg(&self.numbers).to_owned()).await? {
+            Value::Int(number) => Ok(number as u64),
+            _ => Err(CollectionError::Store("the counter of collections in the cluster is not a number".into())),
+        }
     }
 
     /// Returns all fields.
@@ -147,25 +206,63 @@ impl Catalogue {
 
     /// Replaces an entry. False: it has changed meanwhile.
     pub(super) async fn replace(&self, name: &CollectionName, from: &str, to: &str) -> Result<bool> {
-        match self.run(&CLAIM, &[name.as_str(), from, to]).await? {
+        self.change(name.as_str(), from, to).await
+    }
+
+    async fn change(&self, field: &str, from: &str, to: &str) -> Result<bool> {
+        match self.run(&CLAIM, &[field, from, to]).await? {
             Value::Int(_) => Ok(true),
             // The command was sent twice, and the first one has done it. A `WAIT` counts only behind a write.
-            Value::BulkString(found) if found == to.as_bytes() => self.confirm(name.as_str(), to).await,
+            Value::BulkString(found) if found == to.as_bytes() => self.confirm(field, to).await,
             _ => Ok(false),
         }
     }
 
     /// Removes a collection, and notes that it was dropped. False: its entry has changed meanwhile.
     pub(super) async fn drop_entry(&self, name: &CollectionName, number: u64, text: &str) -> Result<bool> {
-        let field = format!("{DROPPED}{number}");
-        Ok(matches!(self.run(&DROP, &[name.as_str(), text, &field]).await?, Value::Int(_)))
+        self.note_drop(name.as_str(), number, text).await
     }
 
-    /// Returns the dropped collections whose data is not removed yet, by their fields.
-    pub(super) async fn dropped(&self) -> Result<HashMap<String, String>> {
-        let mut all = self.all().await?;
-        all.retain(|field, _| field.starts_with(DROPPED));
-        Ok(all)
+    async fn note_drop(&self, field: &str, number: u64, text: &str) -> Result<bool> {
+        let note = format!("{DROPPED}{number}");
+        Ok(matches!(self.run(&DROP, &[field, text, &note]).await?, Value::Int(_)))
+    }
+
+    /// Writes the note of a copy, or renews it: `from` is its value. False: the note is gone, because a server has
+    /// counted the copy as dead.
+    pub(super) async fn note_copy(&self, number: u64, from: &str, to: &str) -> Result<bool> {
+        self.change(&format!("{COPYING}{number}"), from, to).await
+    }
+
+    /// Turns the note of a copy into that of a dropped collection. False: the copy has renewed it meanwhile.
+    pub(super) async fn drop_copy(&self, field: &str, text: &str) -> Result<bool> {
+        let number = field.strip_prefix(COPYING).and_then(|number| number.parse().ok());
+        match number {
+            Some(number) => self.note_drop(field, number, text).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Adds a collection that was filled by a copy, and removes the note of the copy, in one step.
+    pub(super) async fn publish(&self, name: &CollectionName, number: u64, text: &str) -> Result<Published> {
+        let note = format!("{COPYING}{number}");
+        match self.run(&PUBLISH, &[name.as_str(), text, &note]).await? {
+            Value::Int(_) => Ok(Published::Done),
+            Value::BulkString(why) if why == b"exists" => Ok(Published::Exists),
+            _ => Ok(Published::Gone),
+        }
+    }
+
+    /// Notes that a copy has ended without a collection.
+    pub(super) async fn abandon_copy(&self, number: u64, text: &str) -> Result<()> {
+        let [copying, dropped] = [COPYING, DROPPED].map(|begin| format!("{begin}{number}"));
+        self.run(&ABANDON, &[&copying, &dropped, text]).await.map(drop)
+    }
+
+    /// Returns the notes of dropped collections whose data is not removed yet, and the notes of copies, by their fields.
+    pub(super) async fn notes(&self) -> Result<(HashMap<String, String>, HashMap<String, String>)> {
+        let all = self.all().await?.into_iter().filter(|(field, _)| field.contains(':'));
+        Ok(all.partition(|(field, _)| field.starts_with(DROPPED)))
     }
 
     /// Removes the note that a collection was dropped.

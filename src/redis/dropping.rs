@@ -19,6 +19,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How long after a drop the data is removed. Until then, all servers have read that it was dropped, and the insertions
 /// that had begun have ended.
 const GRACE: Duration = Duration::from_secs(10);
+/// If a copy has not renewed its note for so long, it is dead, and its data is removed. It gives up sooner.
+const COPY_DEAD: Duration = Duration::from_secs(30);
 /// How many keys are removed at a time, and the pause after them.
 const BATCH: usize = 256;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -37,9 +39,11 @@ pub(super) async fn remove_dropped(cluster: Cluster, catalogue: Catalogue, prefi
     let remover = Remover { cluster, catalogue, prefix };
     // Since when this server knows of each.
     let mut known = HashMap::new();
+    let mut copies = Copies::default();
     loop {
         tokio::time::sleep(LOOK).await;
-        let Ok(dropped) = remover.catalogue.dropped().await else { continue };
+        let Ok((dropped, noted)) = remover.catalogue.notes().await else { continue };
+        copies.look(&remover.catalogue, noted).await;
         known.retain(|field, _| dropped.contains_key(field));
         for (field, text) in dropped {
             let since = known.entry(field.clone()).or_insert_with(Instant::now);
@@ -55,6 +59,24 @@ pub(super) async fn remove_dropped(cluster: Cluster, catalogue: Catalogue, prefi
                     error = %error,
                     "the data of a dropped collection cannot be removed yet; trying again"
                 ),
+            }
+        }
+    }
+}
+
+/// The notes of copies, each with its value and since when it has this value.
+#[derive(Default)]
+struct Copies(HashMap<String, (String, Instant)>);
+
+impl Copies {
+    /// Notes that copies which have not renewed their notes are dropped.
+    async fn look(&mut self, catalogue: &Catalogue, noted: HashMap<String, String>) {
+        self.0.retain(|field, (text, _)| noted.get(field) == Some(text));
+        for (field, text) in noted {
+            let (_, since) = self.0.entry(field.clone()).or_insert_with(|| (text.clone(), Instant::now()));
+            // If this fails, it is tried again at the next look.
+            if since.elapsed() >= COPY_DEAD && matches!(catalogue.drop_copy(&field, &text).await, Ok(true)) {
+                tracing::warn!(note = %field, "a copy has ended without a collection; its data is removed");
             }
         }
     }

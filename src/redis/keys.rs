@@ -13,6 +13,7 @@ const GROUP: u64 = 48;
 /// The number of bits of a score, which distinguishes the keys of a group. Redis keeps a number of 24 bits in four bytes,
 /// and one of these bits is the sign.
 const SCORE_BITS: u32 = 24;
+const SCORE_MIDDLE: i64 = 1 << (SCORE_BITS - 1);
 /// The number of bytes of a digest of an id. Each of them is stored for each document.
 const FIELD_BYTES: usize = 12;
 
@@ -39,6 +40,21 @@ pub(super) struct Posting {
     pub key: Vec<u8>,
     pub slot: u16,
     pub score: i32,
+}
+
+/// The group of a posting and its score in one number. Places in order are groups in order, each with its scores in
+/// order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(u64);
+
+impl Place {
+    pub(super) fn group(self) -> u64 {
+        self.0 >> SCORE_BITS
+    }
+
+    pub(super) fn score(self) -> i32 {
+        ((self.0 & ((1 << SCORE_BITS) - 1)) as i64 - SCORE_MIDDLE) as i32
+    }
 }
 
 impl Keys {
@@ -106,10 +122,20 @@ impl Keys {
 
     /// Returns the hash that has an id, and the field in it.
     pub(super) fn id(&self, id: &DocId) -> (Vec<u8>, IdField) {
+        let (group, field) = self.id_place(id);
+        (self.ids(group), field)
+    }
+
+    /// Returns the group of an id, and its field in the group.
+    pub(super) fn id_place(&self, id: &DocId) -> (u64, IdField) {
         let digest = Sha256::digest(id.as_str().as_bytes());
-        let (group, field) = (u64::from_be_bytes(first(&digest[16..])), first(&digest));
-        let (group, _) = self.group_and_score(group);
-        (format!("{}:i{group:x}", self.prefix).into_bytes(), field)
+        let (group, _) = self.group_and_score(u64::from_be_bytes(first(&digest[16..])));
+        (group, first(&digest))
+    }
+
+    /// Returns the hash of a group of ids.
+    pub(super) fn ids(&self, group: u64) -> Vec<u8> {
+        format!("{}:i{group:x}", self.prefix).into_bytes()
     }
 
     /// Returns the postings of a document: one for each band, and one for its content.
@@ -121,12 +147,24 @@ impl Keys {
     ) -> Vec<Posting> {
         let bands = banding.keys(signature, shape).zip(0..).map(|(key, band)| self.posting(Some(band), key.0));
         // The first ones are read first, so equal contents are found however many documents share a band.
-        content.map(|content| self.posting(None, (content.0 >> 64) as u64)).into_iter().chain(bands).collect()
+        content.map(|content| self.posting(None, content_key(content))).into_iter().chain(bands).collect()
+    }
+
+    /// Returns the place of the posting of a band key.
+    pub(super) fn place(&self, key: u64) -> Place {
+        let (group, score) = self.group_and_score(key);
+        Place(group << SCORE_BITS | (i64::from(score) + SCORE_MIDDLE) as u64)
     }
 
     /// Returns the posting of a band, or of a content.
     fn posting(&self, band: Option<u64>, key: u64) -> Posting {
         let (group, score) = self.group_and_score(key);
+        let key = self.group(band, group);
+        Posting { slot: Cluster::slot_of(&key), key, score }
+    }
+
+    /// Returns the hash of a group of postings of a band, or of contents.
+    pub(super) fn group(&self, band: Option<u64>, group: u64) -> Vec<u8> {
         // A document has many keys. The formatter of texts would take several times as long.
         let mut key = self.begun(32);
         match band {
@@ -138,7 +176,7 @@ impl Keys {
         }
         key.push(b'.');
         put_hex(&mut key, group);
-        Posting { slot: Cluster::slot_of(&key), key, score }
+        key
     }
 
     /// Returns the prefix, with room for `more` bytes.
@@ -152,8 +190,13 @@ impl Keys {
     fn group_and_score(&self, key: u64) -> (u64, i32) {
         let product = u128::from(key) * u128::from(self.groups);
         let place = (product as u64 >> (u64::BITS - SCORE_BITS)) as i32;
-        ((product >> u64::BITS) as u64, place - (1 << (SCORE_BITS - 1)))
+        ((product >> u64::BITS) as u64, place - SCORE_MIDDLE as i32)
     }
+}
+
+/// Returns the key by which equal contents are found.
+pub(super) fn content_key(content: ContentHash) -> u64 {
+    (content.0 >> 64) as u64
 }
 
 /// Returns the beginnings of the keys of groups, behind the prefix.
@@ -211,6 +254,11 @@ mod tests {
         assert_eq!((&posting.key[..], posting.score), (&b"hapax:7:b3.ab"[..], 0x12_3456 - 0x80_0000));
         let alone = Keys::new("hapax", 7, 0).posting(Some(3), 0xAB12_3456_789A_BCDE);
         assert_eq!((&alone.key[..], alone.score), (&b"hapax:7:b3.0"[..], 0xAB_1234 - 0x80_0000));
+        for (group, score) in [(0, -0x80_0000), (0xAB, 0x12_3456 - 0x80_0000), (255, 0x7F_FFFF)] {
+            let key = group << 56 | ((score + 0x80_0000) as u64) << 32 | 0x789A_BCDE;
+            let place = keys.place(key);
+            assert_eq!((place.group(), place.score()), (group, score));
+        }
         let third = Keys::new("hapax", 7, 48 * 3);
         assert_eq!(third.group_and_score(u64::MAX), (2, 0x7F_FFFF));
         assert_eq!(third.group_and_score(u64::MAX / 3 + 1), (1, -0x80_0000));

@@ -10,6 +10,7 @@
 //! - `start` connects to the cluster if it is fit: `fitness` looks at its nodes, `permissions` at the user, and `format`
 //!   at the keys. `watch` looks again while the server runs, and `primaries` counts primaries that were replaced or
 //!   have restarted.
+//! - `filling` fills a new collection with documents that were stored elsewhere.
 //! - `reconcile` adds and removes what a cluster has lost, by a command of the operator.
 //! - `store` and `collection` are the operations that the facade calls.
 
@@ -26,6 +27,7 @@ mod drive;
 mod dropping;
 mod entry;
 mod failure;
+mod filling;
 mod fitness;
 mod format;
 mod in_turn;
@@ -48,6 +50,7 @@ mod watch;
 mod wire;
 
 pub use collection::{AT_ONCE, RedisCollection};
+pub use filling::{FillError, FilledDocument, FilledVerdict, Filling};
 pub use in_turn::{delete_in_turn, insert_in_turn};
 pub use line_order::LineOrder;
 pub use store::RedisStore;

@@ -26,6 +26,7 @@ use super::protocol::Ref;
 
 /// A field has at most so many bytes. Redis stores hashes whose values are longer (`hash-max-listpack-value` 64) with
 /// pointers, and they take several times the memory.
+pub(super) const FIELD_BYTES_MAX: usize = 63;
 const FIELD_MAX: &[u8] = b"63";
 
 /// Adds a posting to a field, or sets its `+` if there is no room. Returns the field.

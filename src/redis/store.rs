@@ -7,11 +7,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use hapax_core::SecretKey;
 use parking_lot::Mutex;
-use redis::Value;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::asked::refuse;
-use super::call::write;
+use super::asked::storable;
 use super::catalogue::{Catalogue, Listed};
 use super::cluster::Cluster;
 use super::collection::RedisCollection;
@@ -27,7 +25,7 @@ use super::watch::{Gate, watch};
 use crate::cpu::CpuPool;
 use crate::telemetry::names::label;
 use crate::telemetry::recorder;
-use crate::types::{CollectionName, Keep, TimestampMs, Verify};
+use crate::types::{CollectionName, TimestampMs};
 use crate::verdicts::{
     CollectionError, CollectionsConfig, Description, Limits, Preparer, Reconciled, RedisSettings, Result, Settings,
     Told,
@@ -125,16 +123,13 @@ impl RedisStore {
 
     /// Creates a collection. False: it already exists with equal settings.
     pub async fn create(&self, name: CollectionName, settings: Settings) -> Result<(Arc<RedisCollection>, bool)> {
-        let settings = settings.checked()?;
-        refuse(settings.keep != Keep::Signature, "`keep` other than `signature`")?;
-        refuse(settings.verify != Verify::Estimate, "`verify` other than `estimate`")?;
-        refuse(settings.touch, "`touch`")?;
+        let settings = storable(settings)?;
         self.gate.check()?;
         if self.find(&name).await?.is_none() && self.list().await?.len() >= self.collections_max {
             return Err(CollectionError::TooManyCollections { max: self.collections_max });
         }
         let expected = self.settings.documents_expected;
-        let listed = Listed::new(self.number().await?, TimestampMs::now(), &settings, expected);
+        let listed = Listed::new(self.catalogue.number().await?, TimestampMs::now(), &settings, expected);
         let made = self.catalogue.add(&name, &listed.to_text()).await?;
         let collection = self.find(&name).await?.ok_or_else(|| CollectionError::NoSuchCollection(name.clone()))?;
         if !collection.settings().answers(&settings) {
@@ -254,15 +249,6 @@ impl RedisStore {
         recorder::admit(label::COLLECTION, collection.name().as_str());
         open.insert(collection.name().clone(), Arc::clone(&collection));
         collection
-    }
-
-    /// Returns a number that no collection has.
-    async fn number(&self) -> Result<u64> {
-        let key = format!("{}:numbers", self.settings.prefix).into_bytes();
-        match write(&self.cluster, &key, redis::cmd("INCR").arg(&key).to_owned()).await? {
-            Value::Int(number) => Ok(number as u64),
-            _ => Err(CollectionError::Store("the counter of collections in the cluster is not a number".into())),
-        }
     }
 }
 

@@ -375,6 +375,11 @@ pub(super) fn release(group: &[u8], field: &[u8], at: Ref) -> Call {
     Call::script_on(&RELEASE, group, &[field, at.0.to_string().as_bytes()])
 }
 
+/// Returns the record of a document that is stored, and that no failover undoes.
+pub(super) fn sealed(stored: &Stored, token: Token) -> Vec<u8> {
+    [&head_bytes(Head::new(State::Sealed, token))[..], &stored.with_verdict()].concat()
+}
+
 fn scripted(script: &'static Script, key: Vec<u8>, arguments: &[&[u8]]) -> (Vec<u8>, Call) {
     let call = Call::script_on(script, &key, arguments);
     (key, call)

@@ -82,6 +82,16 @@ impl StoredCollection {
         records.into_iter().map(|record| self.row(record)).collect()
     }
 
+    /// Returns the records of documents, in order of `seq`: those after `after`. An empty result means that all have been
+    /// returned.
+    pub(in crate::collections) fn records(&self, after: Seq, limit: usize) -> Result<Vec<Record>> {
+        Ok(self.store.whole_records(after, limit, ROWS_BYTES_MAX)?)
+    }
+
+    pub(in crate::collections) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     fn row(&self, record: Record) -> Result<ExportedRow> {
         let representative = match record.cluster {
             Seq(0) => None,

@@ -37,6 +37,11 @@ impl Packed {
         self
     }
 
+    /// Returns how many bytes are sent.
+    pub(crate) fn size(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the name of the command.
     pub(super) fn name(&self) -> String {
         let name = self.0.split(|byte| *byte == b'\n').nth(2).unwrap_or_default();
