@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
 use super::{
-    audit, backup, check, collection, copy, export, health, import, keys, load, reconcile, restore, serve, signals, tune,
-    verify,
+    audit, backup, check, collection, copy, export, health, import, keys, load, reconcile, restore, serve, signals,
+    tune, verify,
 };
 
 /// The exit status of a command that failed. clap uses the same status if the arguments are wrong.

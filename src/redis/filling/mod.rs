@@ -77,7 +77,7 @@ impl Filling {
         if name == CollectionName::default_collection() {
             compare_default(&settings, &config.default_settings)?;
         }
-        let (cluster, _) = connect(redis).await?;
+        let (cluster, ..) = connect(redis.clone()).await?;
         let catalogue = Catalogue::new(cluster.clone(), &redis.prefix);
         let all = catalogue.all().await?;
         if all.contains_key(name.as_str()) {
