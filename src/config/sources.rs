@@ -126,7 +126,7 @@ fn wrong_type(kind: Kind) -> String {
 }
 
 /// Keys that can be set but have no default.
-const OPTIONAL: [(&str, &str); 11] = [
+const OPTIONAL: [(&str, &str); 12] = [
     ("auth", "api_key"),
     ("auth", "api_key_file"),
     ("auth", "keys_file"),
@@ -135,6 +135,7 @@ const OPTIONAL: [(&str, &str); 11] = [
     ("hashing", "secret_file"),
     ("limits", "memory_max_bytes"),
     ("redis", "password_file"),
+    ("redis", "acks"),
     ("redis", "ca_file"),
     ("redis", "cert_file"),
     ("redis", "key_file"),

@@ -5,7 +5,7 @@ use hapax_core::Spec;
 
 use super::protocol::{Body, Checked};
 use super::record::{Judged, candidates, ranked};
-use crate::types::{DocId, Keep, LookupTimes, Outcome, Previous, Verdict, Verify};
+use crate::types::{DocId, Keep, LookupTimes, Outcome, Overlap, Previous, Verdict};
 use crate::verdicts::{Cited, CollectionError, Findings, Result, Settings, VerdictContext, similarity};
 
 /// Runs an operation in a task of its own, so that it ends although the client leaves.
@@ -32,13 +32,13 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn cited(self, found: &Judged, matching: u32, same_content: bool) -> Cited {
+    pub(super) fn cited(self, found: &Judged, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Cited {
         Cited {
             id: found.stored.id.clone(),
             first_seen: found.stored.first_seen,
             matching,
             same_content,
-            overlap: None,
+            overlap,
             metadata: found.stored.metadata.clone().filter(|_| self.with_metadata),
             metadata_omitted: false,
         }
@@ -56,11 +56,13 @@ impl Asked {
         let is_other = |other: &Judged| held.is_none_or(|held| held.stored.id != other.stored.id);
         let others = found.iter().filter(|(_, other)| is_other(other)).map(|(at, other)| (*at, other));
         let ranked = ranked(query, others);
-        let cited = ranked.iter().map(|(_, other)| self.cited(other, query.matching(other), query.is_same(other)));
+        let cited = ranked
+            .iter()
+            .map(|(_, other)| self.cited(other, query.matching(other), query.is_same(other), query.overlap(other)));
         let findings = Findings::of(spec, cited, self.limit);
         let same = held.is_some_and(|held| query.repeats(held));
         let previous = held.filter(|_| !same).map(|held| Previous {
-            similarity: similarity(spec, query.matching(held), false, None),
+            similarity: similarity(spec, query.matching(held), false, query.compared(held)),
             first_seen: held.stored.first_seen,
         });
         findings.verdict(VerdictContext {
@@ -88,8 +90,7 @@ pub(super) fn refuse(is_asked: bool, what: &'static str) -> Result<()> {
 /// Returns the settings if a collection in a cluster can have them.
 pub(super) fn storable(settings: Settings) -> Result<Settings> {
     let settings = settings.checked()?;
-    refuse(settings.keep != Keep::Signature, "`keep` other than `signature`")?;
-    refuse(settings.verify != Verify::Estimate, "`verify` other than `estimate`")?;
+    refuse(settings.keep == Keep::Text, "`keep=text`")?;
     refuse(settings.touch, "`touch`")?;
     Ok(settings)
 }

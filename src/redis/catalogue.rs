@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::call::{call, call_script, write};
 use super::cluster::{Cluster, Script};
 use super::wire::CLAIM;
-use crate::types::{CollectionName, Extract, TimestampMs};
+use crate::types::{CollectionName, Extract, Keep, TimestampMs, Verify};
 use crate::verdicts::{CollectionError, Result, Settings};
 
 /// Writes a field again that has the expected value, so that a `WAIT` behind it counts. Works on a full node.
@@ -104,6 +104,11 @@ pub(super) struct Listed {
     threshold: f64,
     ttl_ms: Option<u64>,
     extract: String,
+    /// In format 3, collections kept only signatures.
+    #[serde(default = "signature")]
+    keep: String,
+    #[serde(default = "estimate")]
+    verify: String,
     /// Decides the number of groups, and so the keys. All servers use the value with which it was created.
     pub documents_expected: u64,
 }
@@ -120,6 +125,8 @@ impl Listed {
             threshold: settings.threshold,
             ttl_ms: millis(settings.ttl),
             extract: settings.extract.as_str().to_owned(),
+            keep: settings.keep.as_str().to_owned(),
+            verify: settings.verify.as_str().to_owned(),
             documents_expected,
         }
     }
@@ -132,8 +139,12 @@ impl Listed {
         let banding =
             Banding::new(listed.bands, listed.rows, spec.shape()).map_err(|error| unusable(error.to_string()))?;
         let extract = Extract::parse(&listed.extract).ok_or_else(|| unusable("another extractor".into()))?;
+        let keep = Keep::ALL.into_iter().find(|keep| keep.as_str() == listed.keep);
+        let verify = Verify::ALL.into_iter().find(|verify| verify.as_str() == listed.verify);
         let settings = Settings {
             extract,
+            keep: keep.ok_or_else(|| unusable("another `keep`".into()))?,
+            verify: verify.ok_or_else(|| unusable("another `verify`".into()))?,
             banding_by_hand: listed.banding_by_hand,
             ttl: listed.ttl_ms.map(Duration::from_millis),
             ..Settings::new(spec, banding, listed.threshold)
@@ -143,8 +154,8 @@ impl Listed {
 
     /// Returns the entry with the settings that can be changed.
     pub(super) fn with(&self, settings: &Settings) -> Self {
-        let Settings { threshold, banding_by_hand, ttl, .. } = *settings;
-        Self { threshold, banding_by_hand, ttl_ms: millis(ttl), ..self.clone() }
+        let Settings { threshold, banding_by_hand, ttl, verify, .. } = *settings;
+        Self { threshold, banding_by_hand, ttl_ms: millis(ttl), verify: verify.as_str().to_owned(), ..self.clone() }
     }
 
     pub(super) fn created(&self) -> TimestampMs {
@@ -159,6 +170,14 @@ impl Listed {
     pub(super) fn to_copy_note(&self, renewed: u64) -> String {
         serde_json::to_string(&CopyNote { listed: self, renewed }).expect("numbers and texts are JSON")
     }
+}
+
+fn signature() -> String {
+    Keep::Signature.as_str().to_owned()
+}
+
+fn estimate() -> String {
+    Verify::Estimate.as_str().to_owned()
 }
 
 fn millis(ttl: Option<Duration>) -> Option<u64> {

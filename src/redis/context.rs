@@ -11,11 +11,11 @@ use super::entry::{Entry, terms_of};
 use super::keys::{Keys, Posting};
 use super::protocol::{Ref, Reply, Rest, Step};
 use super::reads::present;
-use super::record::{Judged, Stored};
+use super::record::{Judged, Set, Stored};
 use super::watch::Gate;
-use super::wire::Wire;
+use super::wire::{Sets, Wire};
 use crate::telemetry::names::{self, label};
-use crate::types::{DocId, Metadata, TimestampMs};
+use crate::types::{DocId, Keep, Metadata, TimestampMs};
 use crate::verdicts::{Limits, Made, Preparer, Result, Terms};
 
 /// How many holders of an id are looked at if it is replaced again and again.
@@ -117,6 +117,10 @@ impl Context {
             signature: made.signature.clone(),
             content: made.content,
             shingles,
+            set: match &made.kept {
+                Some(kept) if self.keeps_sets() => Set::Read(Arc::clone(&kept.set)),
+                _ => Set::None,
+            },
             metadata: metadata.filter(|metadata| !metadata.is_empty()),
             first_seen: TimestampMs::now(),
             seen: None,
@@ -141,11 +145,30 @@ impl Context {
 
     pub(super) fn wire(&self, body: &Judged, id: Option<&DocId>) -> Wire {
         let postings = self.postings(&body.stored.signature, body.stored.content);
-        Wire { postings, id: id.map(|id| self.keys.id(id)), ..self.bare_wire(body.terms) }
+        Wire { postings, id: id.map(|id| self.keys.id(id)), ..self.wire_to_compare(body) }
+    }
+
+    /// Returns a wire that reads the shingles of documents, if they decide whether a document is a duplicate of `body`.
+    pub(super) fn wire_to_compare(&self, body: &Judged) -> Wire {
+        let wire = self.bare_wire(body.terms);
+        let sets = match wire.sets {
+            Sets::None if body.terms.compares_shingles() => Sets::OfDoubtful(Box::new(body.clone())),
+            sets => sets,
+        };
+        Wire { sets, ..wire }
+    }
+
+    /// Returns a wire that reads whole records.
+    pub(super) fn wire_of_whole_reads(&self) -> Wire {
+        Wire { sets: Sets::All, ..self.wire_of_reads() }
     }
 
     pub(super) fn wire_of_id(&self, id: &DocId) -> Wire {
-        Wire { id: Some(self.keys.id(id)), ..self.wire_of_reads() }
+        Wire { id: Some(self.keys.id(id)), ..self.wire_of_whole_reads() }
+    }
+
+    fn keeps_sets(&self) -> bool {
+        self.preparer.keep() != Keep::Signature
     }
 
     /// Returns a wire that can only read records.
@@ -162,8 +185,11 @@ impl Context {
             shape: self.preparer.shape(),
             postings_max: self.limits.bucket_read_max,
             candidates_max: self.limits.candidates_max,
+            exact_reads_max: self.limits.exact_reads_max,
+            exact_bytes_max: self.limits.exact_bytes_max,
             acks: self.cluster.acks(),
             ttl: self.entry.settings().ttl,
+            sets: if self.keeps_sets() { Sets::None } else { Sets::All },
         }
     }
 

@@ -38,6 +38,10 @@ pub(super) struct Driver {
     shared: BTreeSet<Band>,
     /// The number of postings of each band that were not read.
     unread: BTreeMap<Band, u64>,
+    /// The documents whose shingles were read, how many bytes they had, and those whose shingles were not read because
+    /// there were too many.
+    whole: (BTreeSet<Ref>, u64),
+    undecided: BTreeSet<Ref>,
     /// Documents that other servers were inserting when this one last read them, and since when their heads are known.
     pending: BTreeMap<Ref, (Head, Instant)>,
     awaited: Option<Ref>,
@@ -55,6 +59,8 @@ impl Driver {
             wire,
             shared: BTreeSet::new(),
             unread: BTreeMap::new(),
+            whole: Default::default(),
+            undecided: BTreeSet::new(),
             pending: BTreeMap::new(),
             awaited: None,
             pause: LOOK[0],
@@ -196,7 +202,7 @@ impl Driver {
         let (mut answers, mut open) = (Vec::with_capacity(steps.len()), Vec::new());
         for (step, response) in steps.iter().zip(responses) {
             let (answer, rest) = self.wire.answer(step, response?)?;
-            open.extend(rest.map(|rest| (answers.len(), rest)));
+            open.extend(rest.filter(|rest| self.may_follow(*rest)).map(|rest| (answers.len(), rest)));
             answers.push(answer);
         }
         let mut unread = BTreeMap::new();
@@ -222,6 +228,24 @@ impl Driver {
             }
         }
         Ok(answers)
+    }
+
+    /// Returns whether the rest of a step is sent. If the shingles of very many documents would have to be compared, they
+    /// are not read.
+    fn may_follow(&mut self, rest: wire::Rest) -> bool {
+        let wire::Rest::Whole { at, bytes } = rest else { return true };
+        let (read, bytes_read) = &mut self.whole;
+        if read.contains(&at) {
+            return true;
+        }
+        let has_room = read.len() < self.wire.exact_reads_max && *bytes_read < self.wire.exact_bytes_max;
+        if has_room {
+            read.insert(at);
+            *bytes_read += bytes as u64;
+        } else {
+            self.undecided.insert(at);
+        }
+        has_room
     }
 
     /// Sends the next requests of steps that need several. Returns those that follow. `unread` gets the number of postings
@@ -261,9 +285,9 @@ impl Driver {
         if since.elapsed() < SHORT { Ok(()) } else { Err(Failure::TooFewReplicas { acks: self.wire.acks }) }
     }
 
-    /// Returns how many postings were left unread because there are too many.
+    /// Returns how many postings, and how many sets of shingles, were left unread because there are too many.
     pub(super) fn unread(&self) -> u64 {
-        self.unread.values().sum()
+        self.unread.values().sum::<u64>() + self.undecided.len() as u64
     }
 
     /// Returns how many documents this operation has marked as deleted: expired ones, and those that are deleted instead of

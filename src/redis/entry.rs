@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 
 use super::asked::refuse;
 use super::catalogue::{Catalogue, Listed};
-use crate::types::{CollectionName, TimestampMs, Verify};
+use crate::types::{CollectionName, TimestampMs};
 use crate::verdicts::{Changes, CollectionError, Result, Settings, Terms};
 
 /// How often an operation begins again because another server has changed the settings.
@@ -93,7 +93,6 @@ impl Entry {
     /// Changes settings. When this returns, this server uses them; the others read them within two seconds. A new
     /// threshold leaves the banding as it is, because the documents have postings for it alone.
     pub(super) async fn change(&self, changes: Changes) -> Result<()> {
-        refuse(changes.verify.is_some_and(|verify| verify != Verify::Estimate), "`verify` other than `estimate`")?;
         refuse(changes.touch == Some(true), "`touch`")?;
         for _ in 0..ATTEMPTS {
             let (text, listed, held) = self.read().await?;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::asked::Asked;
 use super::context::Context;
+use super::first_verdict::FirstVerdict;
 use super::keys::Posting;
 use super::protocol::{Body, Checked, How, Inserted, Met, Ref, Updated, rest_of, rest_of_replaced};
 use super::reads::stored;
-use super::record::{FirstVerdict, Judged};
+use super::record::Judged;
 use super::wire::Wire;
 use crate::types::{DocId, LookupTimes, OnDuplicate, OnExisting, Outcome, TimestampMs, Verdict, expires_at};
 use crate::verdicts::{Cited, CollectionError, Findings, InsertOptions, Result, VerdictContext, similarity};
@@ -38,7 +39,7 @@ impl Insertion {
         let stored = &self.body.stored;
         let postings = postings.unwrap_or_else(|| context.postings(&stored.signature, stored.content));
         let id = Some(context.keys().id(&self.id));
-        let mut driver = context.driver(Wire { postings, id, ..context.bare_wire(self.body.terms) });
+        let mut driver = context.driver(Wire { postings, id, ..context.wire_to_compare(&self.body) });
         let how = How {
             beside: self.options.on_duplicate == OnDuplicate::Store,
             replaces: self.options.on_existing == OnExisting::Replace,
@@ -149,7 +150,7 @@ impl Insertion {
         if change(held).is_none() {
             return self.repeat(context, held, Outcome::Unchanged).await.map(Some);
         }
-        let mut driver = context.driver(context.wire(held, None));
+        let mut driver = context.driver(context.wire_of_whole_reads());
         let outcome = if is_other(held) { Outcome::Updated } else { Outcome::Unchanged };
         match driver.update(by, &change).await.map_err(|failure| failure.told(true))? {
             Updated::Changed(held) => self.repeat(context, &held, outcome).await.map(Some),
@@ -161,7 +162,7 @@ impl Insertion {
     /// Gives the first verdict of a document again, without the matches that are no longer stored.
     async fn repeat(&self, context: &Context, held: &Judged, outcome: Outcome) -> Result<Verdict> {
         let first = held.stored.verdict.clone().unwrap_or_else(|| FirstVerdict::unique(self.asked.threshold));
-        let mut driver = context.driver(context.wire(held, None));
+        let mut driver = context.driver(context.wire_of_reads());
         let numbers: Vec<_> = first.matches.iter().map(|found| found.at).collect();
         let still = stored(&mut driver, &numbers).await?;
         let matched = |at: Ref| first.matches.iter().find(|found| found.at == at);
@@ -169,11 +170,11 @@ impl Insertion {
             .iter()
             .filter_map(|(at, body)| Some((matched(*at)?, body)))
             .take(self.asked.limit)
-            .map(|(found, body)| self.asked.cited(body, found.matching, found.same_content))
+            .map(|(found, body)| self.asked.cited(body, found.matching, found.same_content, found.overlap))
             .collect();
         let spec = context.preparer().spec();
         let similarity =
-            first.matches.first().map(|best| similarity(spec, best.matching, best.same_content, None).value);
+            first.matches.first().map(|best| similarity(spec, best.matching, best.same_content, best.overlap).value);
         let findings = Findings::again(spec, (first.kind, first.duplicate_of, similarity), cited.into_iter());
         Ok(findings.verdict(VerdictContext {
             outcome,

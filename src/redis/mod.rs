@@ -27,7 +27,9 @@ mod drive;
 mod dropping;
 mod entry;
 mod failure;
+mod fields;
 mod filling;
+mod first_verdict;
 mod fitness;
 mod format;
 mod in_turn;
@@ -50,7 +52,7 @@ mod watch;
 mod wire;
 
 pub use collection::{AT_ONCE, RedisCollection};
-pub use filling::{FillError, FilledDocument, FilledVerdict, Filling};
+pub use filling::{FillError, FilledDocument, FilledMatch, FilledVerdict, Filling};
 pub use in_turn::{delete_in_turn, insert_in_turn};
 pub use line_order::LineOrder;
 pub use store::RedisStore;

@@ -18,6 +18,7 @@ use super::keys::FIRST;
 use super::protocol::{Answer, Band, Body, Command, Ref, Reply, Step};
 use super::reads::{present, stored};
 use super::record::Judged;
+use super::wire::{Sets, Wire};
 use crate::types::{Seq, VerdictKind};
 use crate::verdicts::{CollectionError, KeptTwice, Reconciled, Told, similarity};
 
@@ -50,7 +51,7 @@ pub(super) async fn reconcile(
     while after < all {
         let next = all.min(after + BATCH);
         let numbers: Vec<_> = (after + 1..=next).map(|number| Ref(FIRST + number)).collect();
-        let mut driver = context.driver(context.wire_of_reads());
+        let mut driver = context.driver(context.wire_of_whole_reads());
         let documents = stored(&mut driver, &numbers).await?;
         done.documents += documents.len() as u64;
         kept.extend(documents.iter().map(|(at, _)| at.0));
@@ -180,7 +181,8 @@ struct Look<'a> {
 
 impl<'a> Look<'a> {
     fn new(context: &'a Context, at: Ref, body: Judged) -> Self {
-        let driver = context.driver(context.wire(&body, Some(&body.stored.id)));
+        let wire = Wire { sets: Sets::All, ..context.wire(&body, Some(&body.stored.id)) };
+        let driver = context.driver(wire);
         Self { context, at, body, driver, met: BTreeSet::new(), mended: Mended::default() }
     }
 
@@ -268,27 +270,28 @@ impl<'a> Look<'a> {
         }
         let numbers: Vec<_> = self.met.iter().copied().collect();
         let others = stored(&mut self.driver, &numbers).await?;
-        let alike: Vec<_> = others.into_iter().filter(|(_, other)| is_unique(other) && self.matches(other)).collect();
+        let alike = others.into_iter().filter(|(_, other)| is_unique(other) && other.stored.id != self.body.stored.id);
+        let alike = alike.map(|(at, other)| (at, self.judged(&other), other));
+        let alike: Vec<_> = alike.filter(|(_, judged, other)| judged.is_alike(other)).collect();
         // One of them may have been replaced by the other one, after it was read.
-        let both: Vec<_> = alike.iter().map(|(at, _)| *at).chain([self.at]).collect();
+        let both: Vec<_> = alike.iter().map(|(at, ..)| *at).chain([self.at]).collect();
         let still = stored(&mut self.driver, &both).await?;
         if still.iter().any(|(at, _)| *at == self.at) {
-            for (at, other) in alike.iter().filter(|(at, _)| still.iter().any(|(still, _)| still == at)) {
-                let matching = self.body.matching(other);
-                let spec = self.context.preparer().spec();
-                let similarity = similarity(spec, matching, self.body.is_same(other), None).value;
+            for (at, judged, other) in alike.iter().filter(|(at, ..)| still.iter().any(|(still, _)| still == at)) {
+                let (matching, same, overlap) = (judged.matching(other), judged.is_same(other), judged.overlap(other));
+                let similarity = similarity(self.context.preparer().spec(), matching, same, overlap).value;
                 self.mended.twice.push(self.twice(*at, other, Some(similarity)));
             }
         }
         Ok(())
     }
 
-    /// Returns whether the documents are duplicates, by the thresholds with which both were inserted.
-    fn matches(&self, other: &Judged) -> bool {
+    /// Returns the document beside the higher one of the thresholds with which both were inserted.
+    fn judged(&self, other: &Judged) -> Judged {
         let threshold = |body: &Judged| body.stored.verdict.as_ref().map_or(0.0, |verdict| verdict.threshold);
         let threshold = threshold(&self.body).max(threshold(other));
         let terms = terms_of(&self.context.entry().settings(), Some(threshold));
-        self.body.stored.id != other.stored.id && Judged { terms, ..self.body.clone() }.is_alike(other)
+        Judged { terms, ..self.body.clone() }
     }
 
     fn twice(&self, other: Ref, body: &Judged, similarity: Option<f64>) -> KeptTwice {

@@ -9,15 +9,13 @@ use redis::Value;
 
 use super::cluster::{Call, Cluster, Packed, Request, Response, Script};
 use super::failure::Failure;
+use super::first_verdict::FirstVerdict;
 use super::keys::{IdField, Keys, Posting};
 use super::postings::{self, Field, More};
 use super::protocol::{Answer, Band, Bounds, Command, Found, Head, Ref, Reply, State, Step, Token};
-use super::record::{FirstVerdict, Judged, Stored};
+use super::record::{HEAD_BYTES, Judged, Stored};
 use crate::types::{TimestampMs, expires_at};
 use crate::verdicts::Terms;
-
-/// The bytes of a head: the state and the token.
-const HEAD_BYTES: usize = 9;
 
 /// Replaces the first bytes of a record, if they are the expected ones. No bytes: there must be no record. Works on a
 /// full node, because it must be possible to end what has begun.
@@ -73,6 +71,16 @@ redis.call('SET', KEYS[1], ARGV[1])
 return 1",
     )
 });
+/// Reads a record without its set of shingles. Its place and its length are in the record.
+static PEEK: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "#!lua flags=no-writes
+local head = redis.call('GETRANGE', KEYS[1], 0, 17)
+if #head < 18 or bit.band(string.byte(head, 10), 16) == 0 then return redis.call('GET', KEYS[1]) end
+local at, length = struct.unpack('>I4I4', head, 11)
+return redis.call('GETRANGE', KEYS[1], 0, at - 1) .. redis.call('GETRANGE', KEYS[1], at + length, -1)",
+    )
+});
 /// Sets a field of a hash, if it has the expected value. No bytes: the field must be absent.
 pub(super) static CLAIM: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
@@ -104,6 +112,18 @@ pub(super) enum Rest {
     More { band: Band, post: Option<(Ref, bool)> },
     /// The posting must be removed from the sorted set, too.
     Remove { band: Band, at: Ref },
+    /// The record must be read again as a whole, because its shingles decide. They have so many bytes.
+    Whole { at: Ref, bytes: usize },
+}
+
+/// Which sets of shingles are read with records.
+#[derive(Clone)]
+pub(super) enum Sets {
+    /// All. In a collection that stores none, this is the shortest command.
+    All,
+    None,
+    /// Those that decide whether a document is a duplicate of this one.
+    OfDoubtful(Box<Judged>),
 }
 
 /// The document of a machine in terms of keys.
@@ -120,10 +140,15 @@ pub(super) struct Wire {
     pub postings_max: usize,
     /// The largest number of documents that share a band and are read.
     pub candidates_max: usize,
+    /// The largest number of documents whose shingles are read, and of the bytes of these shingles. One document more may be
+    /// read.
+    pub exact_reads_max: usize,
+    pub exact_bytes_max: u64,
     /// How many replicas must have a write.
     pub acks: usize,
     /// How long after it was last seen a document expires.
     pub ttl: Option<Duration>,
+    pub sets: Sets,
 }
 
 impl Wire {
@@ -176,11 +201,10 @@ impl Wire {
                 let value = [&head_bytes(*to)[..], &body.stored.with_verdict()].concat();
                 scripted(&REWRITE, self.keys.record(*at), &[&head_bytes(*from), &value])
             }
-            Command::Read { at } => {
-                let key = self.keys.record(*at);
-                let get = Packed::new("GET", 1, key.len()).arg(&key);
-                (key, Call::plain(get))
-            }
+            Command::Read { at } => match self.sets {
+                Sets::All => self.read_whole(*at),
+                Sets::None | Sets::OfDoubtful(_) => scripted(&PEEK, self.keys.record(*at), &[]),
+            },
             Command::Remove { at, head } => scripted(&REMOVE, self.keys.record(*at), &[&head_bytes(*head)]),
             Command::Strip { at, head } => scripted(&STRIP, self.keys.record(*at), &[&head_bytes(*head)]),
             Command::Claim { from, to } => {
@@ -202,6 +226,12 @@ impl Wire {
         }
     }
 
+    fn read_whole(&self, at: Ref) -> (Vec<u8>, Call) {
+        let key = self.keys.record(at);
+        let get = Packed::new("GET", 1, key.len()).arg(&key);
+        (key, Call::plain(get))
+    }
+
     fn posting(&self, band: Band) -> &Posting {
         &self.postings[usize::from(band.0)]
     }
@@ -211,7 +241,7 @@ impl Wire {
         (posting.slot, vec![call(posting)])
     }
 
-    /// Returns the request for the rest of a step on a band.
+    /// Returns the request for the rest of a step.
     pub(super) fn request_of_rest(&self, rest: Rest) -> Request {
         let waits = |writes: bool| writes && self.acks > 0;
         match rest {
@@ -229,6 +259,10 @@ impl Wire {
             Rest::Remove { band, at } => {
                 let more = More::of(self.posting(band));
                 more.request(vec![more.remove(at)], false)
+            }
+            Rest::Whole { at, .. } => {
+                let (key, call) = self.read_whole(at);
+                Request { slot: Cluster::slot_of(&key), calls: vec![call], waits: false }
             }
         }
     }
@@ -268,6 +302,10 @@ impl Wire {
                 Ok((None, unread))
             }
             Rest::Remove { .. } => Ok((None, 0)),
+            Rest::Whole { .. } => {
+                answer.reply = Reply::Record(self.record(values.pop().unwrap_or(Value::Nil), true)?);
+                Ok((None, 0))
+            }
         }
     }
 
@@ -295,7 +333,7 @@ impl Wire {
         let (reply, changed) = match &step.command {
             Command::Create { head, .. } => {
                 // The request may have been sent twice, so the record may be its own.
-                let created = match self.record(last)? {
+                let created = match self.record(last, true)? {
                     None => true,
                     Some(found) => found.head == *head,
                 };
@@ -305,7 +343,11 @@ impl Wire {
                 Value::Int(_) => (Reply::Swapped(Ok(())), true),
                 other => (Reply::Swapped(Err(head_of(&bytes(other)?)?)), false),
             },
-            Command::Read { .. } => (Reply::Record(self.record(last)?), false),
+            Command::Read { at } => {
+                let found = self.record(last, matches!(self.sets, Sets::All))?;
+                rest = self.whole_of(*at, found.as_ref());
+                (Reply::Record(found), false)
+            }
             Command::Remove { .. } | Command::Strip { .. } => (Reply::Removed, true),
             Command::Unpost { band, at } => {
                 rest = matches!(last, Value::Int(1)).then_some(Rest::Remove { band: *band, at: *at });
@@ -338,7 +380,15 @@ impl Wire {
         Ok((Answer { reply, replicated }, rest))
     }
 
-    fn record(&self, value: Value) -> Result<Option<Found<Judged>>, Failure> {
+    /// Returns the rest of a read, if the shingles of the document decide.
+    fn whole_of(&self, at: Ref, found: Option<&Found<Judged>>) -> Option<Rest> {
+        let Sets::OfDoubtful(own) = &self.sets else { return None };
+        let bytes = own.doubts(found?.body.as_ref()?)?;
+        Some(Rest::Whole { at, bytes })
+    }
+
+    /// Reads a record. `is_whole`: with its set of shingles, if it has one.
+    fn record(&self, value: Value, is_whole: bool) -> Result<Option<Found<Judged>>, Failure> {
         let bytes = bytes(value)?;
         let Some(head) = head_of(&bytes)? else { return Ok(None) };
         let rest = &bytes[HEAD_BYTES..];
@@ -349,7 +399,8 @@ impl Wire {
             }
             None
         } else {
-            let stored = Stored::of_bytes(rest).ok_or_else(|| strange("a record that this version cannot read"))?;
+            let stored =
+                Stored::of_bytes(rest, is_whole).ok_or_else(|| strange("a record that this version cannot read"))?;
             if stored.signature.len() != self.shape.bytes() {
                 return Err(strange("a record with a signature of another size"));
             }

@@ -1,7 +1,8 @@
 //! A record of a local collection -> a document for the cluster, and a count of what the cluster does not have.
 
-use crate::redis::{FilledDocument, FilledVerdict};
-use crate::store::Record;
+use crate::redis::{FilledDocument, FilledMatch, FilledVerdict};
+use crate::store::{Record, StoredMatch};
+use crate::verdicts::set_of;
 
 /// How many documents have something that collections in a cluster do not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,13 +52,19 @@ pub(super) fn document_of(record: Record) -> Option<FilledDocument> {
         return None;
     }
     let verdict = record.verdict;
-    let matches = verdict.matches.into_iter().map(|found| (found.seq.0, found.matching, found.exact));
+    let matches = verdict.matches.into_iter().map(|StoredMatch { seq, matching, exact, overlap }| FilledMatch {
+        seq: seq.0,
+        matching,
+        same_content: exact,
+        overlap,
+    });
     Some(FilledDocument {
         seq: record.seq.0,
         id: record.id,
         signature: record.signature,
         content: (!record.given).then_some(record.content),
         shingles: record.shingles,
+        set: record.payload.and_then(|payload| set_of(None, &payload)),
         metadata: record.metadata,
         first_seen: record.first_seen,
         id_first_seen: record.id_first_seen,

@@ -1,10 +1,13 @@
 //! A document that was stored elsewhere, and the record that it gets in the cluster.
 
-use hapax_core::ContentHash;
+use std::sync::Arc;
 
+use hapax_core::{ContentHash, ShingleSet};
+
+use super::super::first_verdict::{FirstMatch, FirstVerdict, Replaced};
 use super::super::protocol::Ref;
-use super::super::record::{FirstMatch, FirstVerdict, Replaced, Stored};
-use crate::types::{DocId, Metadata, TimestampMs, VerdictKind};
+use super::super::record::{Set, Stored};
+use crate::types::{DocId, Metadata, Overlap, TimestampMs, VerdictKind};
 
 /// A document that was stored elsewhere.
 #[derive(Clone, Debug)]
@@ -16,6 +19,8 @@ pub struct FilledDocument {
     /// Absent if only a signature was sent.
     pub content: Option<ContentHash>,
     pub shingles: Option<u64>,
+    /// The shingles, if the collection stores them.
+    pub set: Option<ShingleSet>,
     pub metadata: Option<Metadata>,
     pub first_seen: TimestampMs,
     /// When a document was first stored under the id.
@@ -32,8 +37,17 @@ pub struct FilledVerdict {
     pub threshold: f64,
     pub duplicate_of: Option<DocId>,
     pub candidates: u32,
-    /// The `seq` of each match, how many slots are equal, and whether the contents are.
-    pub matches: Vec<(u64, u32, bool)>,
+    pub matches: Vec<FilledMatch>,
+}
+
+/// A match of the verdict.
+#[derive(Clone, Copy, Debug)]
+pub struct FilledMatch {
+    pub seq: u64,
+    /// The number of equal slots.
+    pub matching: u32,
+    pub same_content: bool,
+    pub overlap: Option<Overlap>,
 }
 
 impl FilledDocument {
@@ -48,15 +62,16 @@ impl FilledDocument {
         let replaced = Replaced { at: Ref(at.0 - 1), id_first_seen: self.id_first_seen };
         let replaced = self.is_of_older_id().then_some(replaced);
         let FilledVerdict { kind, threshold, duplicate_of, candidates, matches } = self.verdict;
-        let matches = matches
-            .into_iter()
-            .filter_map(|(seq, matching, same_content)| Some(FirstMatch { at: known(seq)?, matching, same_content }));
+        let matches = matches.into_iter().filter_map(|FilledMatch { seq, matching, same_content, overlap }| {
+            Some(FirstMatch { at: known(seq)?, matching, same_content, overlap })
+        });
         let matches = matches.collect();
         Stored {
             id: self.id,
             signature: self.signature,
             content: self.content,
             shingles: self.shingles,
+            set: self.set.map_or(Set::None, |set| Set::Read(Arc::new(set))),
             metadata: self.metadata.filter(|metadata| !metadata.is_empty()),
             first_seen: self.first_seen,
             seen: Some(self.seen).filter(|seen| has_ttl && *seen != self.first_seen),

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, SignatureShape};
 
-pub use document::{FilledDocument, FilledVerdict};
+pub use document::{FilledDocument, FilledMatch, FilledVerdict};
 pub use error::FillError;
 
 use self::batches::Batches;

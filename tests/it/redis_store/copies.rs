@@ -391,9 +391,5 @@ fn a_running_collection_is_copied_by_a_backup_and_what_a_cluster_lacks_is_counte
 
     assert_eq!(client.json("PUT", "/v1/collections/texts", &json!({"keep": "text"})).status, 201);
     assert!(server.terminate().success());
-    refused(
-        &data,
-        "collections in a Redis cluster have no `keep` other than `signature`",
-        &["--from-collection", "texts"],
-    );
+    refused(&data, "collections in a Redis cluster have no `keep=text`", &["--from-collection", "texts"]);
 }
