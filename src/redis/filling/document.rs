@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hapax_core::{ContentHash, ShingleSet};
 
 use super::super::first_verdict::{FirstMatch, FirstVerdict, Replaced};
+use super::super::keys::FIRST;
 use super::super::protocol::Ref;
 use super::super::record::{Set, Stored};
 use crate::types::{DocId, Metadata, Overlap, TimestampMs, VerdictKind};
@@ -56,14 +57,16 @@ impl FilledDocument {
         self.id_first_seen != self.first_seen
     }
 
-    /// Returns the document with the number `at`. Of the matches, only those are kept whose numbers are `known`.
+    /// Returns the document with the number `at`. `known` returns the number of a match. A match that is not known gets a
+    /// number that no document has, as if the document was deleted. So the similarity of the best match is kept.
     pub(super) fn stored(self, at: Ref, has_ttl: bool, known: impl Fn(u64) -> Option<Ref>) -> Stored {
         // A record names the document that it has replaced. Nothing has this number, as if that one was removed.
         let replaced = Replaced { at: Ref(at.0 - 1), id_first_seen: self.id_first_seen };
         let replaced = self.is_of_older_id().then_some(replaced);
         let FilledVerdict { kind, threshold, duplicate_of, candidates, matches } = self.verdict;
-        let matches = matches.into_iter().filter_map(|FilledMatch { seq, matching, same_content, overlap }| {
-            Some(FirstMatch { at: known(seq)?, matching, same_content, overlap })
+        let matches = matches.into_iter().map(|FilledMatch { seq, matching, same_content, overlap }| {
+            let at = known(seq).unwrap_or(Ref(FIRST));
+            FirstMatch { at, matching, same_content, overlap }
         });
         let matches = matches.collect();
         Stored {

@@ -3,9 +3,10 @@
 //! are killed (`kills`, `leases`), or a node of the cluster fails (`failover`) or is full (`full_node`). Operations need
 //! few round trips (`round_trips`). A server does not start on a cluster that is not fit (`refusals`). Changed settings and
 //! drops reach all servers (`changes`, `drops`). Documents that share bands are found in the order of their
-//! numbers (`postings`). Shingles may decide which documents are duplicates (`exact`). A copied collection answers as the original (`copies`). `hapax reconcile` mends what a cluster has
-//! lost (`reconciling`). A document may replace another one (`replacements`) or expire (`expiry`). While all kinds of faults
-//! happen, the answers of several servers are linearizable (`faults`).
+//! numbers (`postings`). Shingles may decide which documents are duplicates (`exact`). A copied collection answers as the
+//! original (`copies`). `hapax reconcile` mends what a cluster has lost (`reconciling`). A document may replace another one
+//! (`replacements`) or expire (`expiry`). While all kinds of faults happen, the answers of several servers are
+//! linearizable (`faults`).
 //!
 //! `proxy` is a proxy between a server and a cluster, which sees each command.
 //!
