@@ -210,7 +210,7 @@ bench-http: pgo ## compare requests a second with those of a bare server, and of
 # By hand: make bench-redis REDIS_OPTIONS='speed --large 1000000'
 REDIS_OPTIONS ?=
 REDIS_PYTHON = target/tools-bench-redis/bin/python
-bench-redis: $(VALKEY) ## compare hapax on a Redis Cluster with datasketch on one Redis, and measure memory and long keys
+bench-redis: $(VALKEY) ## compare hapax on a Redis Cluster with datasketch on one Redis, and measure memory, long keys and copies
 	cargo build --release --locked --workspace --bins
 	python3 -m venv target/tools-bench-redis
 	$(REDIS_PYTHON) -m pip install --quiet --disable-pip-version-check 'datasketch[redis]==2.0.0' redis==8.1.0 numpy

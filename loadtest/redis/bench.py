@@ -1,4 +1,4 @@
-"""Measures hapax in front of a Redis Cluster: speed compared with datasketch, memory, and the effect of a long key.
+"""Measures hapax in front of a Redis Cluster: speed compared with datasketch, memory, the effect of a long key, and copies.
 
 All servers and clients run on the same two processors. `make bench-redis` installs the libraries that this needs.
 """
@@ -12,11 +12,12 @@ import tempfile
 from pathlib import Path
 
 import bounds
+import copying
 import memory
 import speed
 from server import Texts
 
-PARTS = {"speed": speed.measure, "memory": memory.measure, "bounds": bounds.measure}
+PARTS = {"speed": speed.measure, "memory": memory.measure, "bounds": bounds.measure, "copy": copying.measure}
 PROCESSORS = 2
 
 

@@ -72,16 +72,23 @@ class Load:
 
 
 class Hapax:
-    def __init__(self, binary: str, folder: Path, cluster: Cluster, settings: dict[str, dict[str, object]]) -> None:
+    """A server with this configuration. Without a cluster, it stores its documents on disk."""
+
+    def __init__(
+        self, binary: str, folder: Path, cluster: Cluster | None, settings: dict[str, dict[str, object]]
+    ) -> None:
         folder.mkdir()
-        sections = {"data": {"store": "redis", "dir": str(folder / "data")}}
-        # A busy machine must not end the benchmark.
-        sections["redis"] = {"nodes": cluster.addresses[:3], "timeout_ms": 10_000, **settings.pop("redis", {})}
+        self.config, self.data = folder / "hapax.toml", folder / "data"
+        sections: dict[str, dict[str, object]] = {"data": {"dir": str(self.data)}}
+        if cluster:
+            sections["data"]["store"] = "redis"
+            # A busy machine must not end the benchmark.
+            sections["redis"] = {"nodes": cluster.addresses[:3], "timeout_ms": 10_000, **settings.pop("redis", {})}
         lines = []
         for section, values in {**sections, **settings}.items():
             lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
-        (folder / "hapax.toml").write_text("\n".join(lines) + "\n")
-        command = [binary, "serve", "--config", folder / "hapax.toml", "--listen", "127.0.0.1:0"]
+        self.config.write_text("\n".join(lines) + "\n")
+        command = [binary, "serve", "--config", self.config, "--listen", "127.0.0.1:0"]
         log = (folder / "hapax.log").open("wb")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         ready = self.process.stdout.readline()
