@@ -119,10 +119,10 @@ fn listed(client: &Client, collection: &str) -> Vec<Value> {
 }
 
 /// A local server with the collection `pages`, and its documents.
-fn local(data: &Path, texts: &mut Texts) -> Server {
+fn local(data: &Path, texts: &mut Texts, settings: &Value) -> Server {
     let server = Starting::spawn(data).ready();
     let client = Client::new(server.url(""));
-    assert_eq!(client.json("PUT", "/v1/collections/pages", &json!({})).status, 201);
+    assert_eq!(client.json("PUT", "/v1/collections/pages", settings).status, 201);
     let lines = texts.lines();
     bulk(&client, "op=insert&on_duplicate=store", &lines);
     // Some ids get other contents, so that they are older than their contents.
@@ -163,12 +163,12 @@ fn copied(mut command: Command) -> String {
     told(&output)
 }
 
-fn a_copied_collection_answers_as_the_original(kind: Kind) {
+fn a_copied_collection_answers_as_the_original(kind: Kind, settings: &Value) {
     let Some(cluster) = RedisCluster::up(kind) else { return };
     let dir = dir();
     let mut texts = Texts::new(seed("copies"));
     let data = dir.path().join("disk");
-    assert!(local(&data, &mut texts).terminate().success());
+    assert!(local(&data, &mut texts, settings).terminate().success());
     let target = target(&cluster, dir.path());
     let words = copied(copy(&data, &target, &["--collection", "pages"]));
     assert!(words.starts_with(&format!("copied into collection `pages`: {DOCUMENTS_SHOWN} documents, ")), "{words}");
@@ -294,12 +294,12 @@ fn delete_all(cluster: &RedisCluster, client: &Client, originals: &[Value]) {
 
 #[test]
 fn a_collection_copied_into_redis_answers_as_the_original() {
-    a_copied_collection_answers_as_the_original(Kind::Redis);
+    a_copied_collection_answers_as_the_original(Kind::Redis, &json!({}));
 }
 
 #[test]
 fn a_collection_copied_into_valkey_answers_as_the_original() {
-    a_copied_collection_answers_as_the_original(Kind::Valkey);
+    a_copied_collection_answers_as_the_original(Kind::Valkey, &json!({"keep": "shingles", "verify": "exact"}));
 }
 
 /// Returns the keys of collections. The collection `default` has the number 1.
@@ -349,7 +349,7 @@ fn an_ended_copy_leaves_nothing() {
     let Some(cluster) = RedisCluster::up(Kind::Redis) else { return };
     let dir = dir();
     let data = dir.path().join("disk");
-    assert!(local(&data, &mut Texts::new(seed("copies"))).terminate().success());
+    assert!(local(&data, &mut Texts::new(seed("copies")), &json!({})).terminate().success());
     let target = target(&cluster, dir.path());
 
     let interrupted = begun(&cluster, &data, &target);
@@ -431,7 +431,7 @@ fn a_copy_whose_writes_reach_no_replica_publishes_nothing() {
     let Some(cluster) = RedisCluster::up(Kind::Redis) else { return };
     let dir = dir();
     let data = dir.path().join("disk");
-    assert!(local(&data, &mut Texts::new(seed("copies"))).terminate().success());
+    assert!(local(&data, &mut Texts::new(seed("copies")), &json!({})).terminate().success());
     let target = target(&cluster, dir.path());
     let child = begun(&cluster, &data, &target);
     signal(&child, "-STOP");
