@@ -210,7 +210,7 @@ bench-http: pgo ## compare requests a second with those of a bare server, and of
 # By hand: make bench-redis REDIS_OPTIONS='speed --large 1000000'
 REDIS_OPTIONS ?=
 REDIS_PYTHON = target/tools-bench-redis/bin/python
-bench-redis: $(VALKEY) ## compare hapax on a Redis Cluster with datasketch on one Redis, and measure memory, long keys and copies
+bench-redis: $(VALKEY) ## compare hapax on a Redis Cluster with datasketch on one Redis, and measure memory, long keys, copies and moving slots
 	cargo build --release --locked --workspace --bins
 	python3 -m venv target/tools-bench-redis
 	$(REDIS_PYTHON) -m pip install --quiet --disable-pip-version-check 'datasketch[redis]==2.0.0' redis==8.1.0 numpy
@@ -295,7 +295,7 @@ redis-kills: $(VALKEY) ## kill servers REDIS_KILLS (10000) times before and afte
 REDIS_FAULTS_SECONDS ?= $(if $(CI),100,3600)
 redis-faults: $(VALKEY) ## let all kinds of faults happen to servers and to nodes of Redis and Valkey for REDIS_FAULTS_SECONDS (3600; in CI 100); the answers are linearizable
 	HAPAX_REDIS_FAULTS_SECONDS=$$(($(REDIS_FAULTS_SECONDS) / 2)) \
-		cargo test --release --locked --workspace --test it redis_store::faults::answers -- --ignored --nocapture
+		cargo test --release --locked --workspace --test it redis_store::faults:: -- --ignored --nocapture
 
 model: ## try every order of events in the protocol of the Redis store, with a crash, a repeated command and a failover
 	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip by_hand --nocapture

@@ -1,4 +1,4 @@
-"""Measures hapax in front of a Redis Cluster: speed compared with datasketch, memory, the effect of a long key, and copies.
+"""Measures hapax in front of a Redis Cluster: speed, memory, long keys, copies and moving slots.
 
 All servers and clients run on the same two processors. `make bench-redis` installs the libraries that this needs.
 """
@@ -14,10 +14,17 @@ from pathlib import Path
 import bounds
 import copying
 import memory
+import moving
 import speed
 from server import Texts
 
-PARTS = {"speed": speed.measure, "memory": memory.measure, "bounds": bounds.measure, "copy": copying.measure}
+PARTS = {
+    "speed": speed.measure,
+    "memory": memory.measure,
+    "bounds": bounds.measure,
+    "copy": copying.measure,
+    "moving": moving.measure,
+}
 PROCESSORS = 2
 
 

@@ -69,6 +69,7 @@ class Load:
     rate: float
     # The milliseconds of an answer, by percentile.
     ms: dict[int, float] = field(default_factory=dict)
+    failed: int = 0
 
 
 class Hapax:
@@ -160,11 +161,12 @@ class Hapax:
         sent, taken, unit = re.search(r"(\d+) requests in ([\d.]+)(s|m)", run.stdout).groups()
         refused = re.search(r"Non-2xx or 3xx responses: (\d+)", run.stdout)
         # An overloaded server refuses some requests. Only good answers count.
-        good = int(sent) - (int(refused[1]) if refused else 0)
+        failed = int(refused[1]) if refused else 0
+        good = int(sent) - failed
         if "Socket errors" in run.stdout or good < 0.95 * int(sent):
             sys.exit(f"{requests.path} had errors:\n{run.stdout}")
         rate = good / (float(taken) * (60 if unit == "m" else 1))
-        return Load(good, rate, {percent: latency_ms(run.stdout, percent) for percent in (50, 99)})
+        return Load(good, rate, {percent: latency_ms(run.stdout, percent) for percent in (50, 99)}, failed)
 
     def wait_until_stored(self, count: int) -> None:
         """Waits until the server has counted all good answers. It counts in the background."""

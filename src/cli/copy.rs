@@ -84,6 +84,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             writeln!(std::io::stderr().lock(), "hapax: nothing was copied: {error}")?;
             Ok(ExitStatus::Interrupted)
         }
+        Err(error) if error.is_uncertain() => Err(anyhow!(error)),
         Err(error) => Err(anyhow!(error).context("nothing was copied")),
     }
 }

@@ -1,4 +1,4 @@
-//! `hapax reconcile`: mends collections in a Redis or Valkey Cluster that has lost acknowledged writes, and lists the
+//! `hapax reconcile`: repairs collections in a Redis or Valkey Cluster that has lost acknowledged writes, and lists the
 //! documents that are stored twice because of this.
 
 use std::io::{self, Write};
@@ -16,12 +16,13 @@ use crate::config::{self, Sources};
 use crate::cpu::CpuPool;
 use crate::types::CollectionName;
 
-/// Mend collections in a Redis or Valkey Cluster that has lost writes.
+/// Repair collections in a Redis or Valkey Cluster that has lost writes.
 ///
 /// Use it after a failure that the cluster does not survive without a loss: a primary was lost with its replicas, or a
 /// replica took over that did not have all acknowledged writes. Servers may run
 /// meanwhile. It adds the postings and ids that stored documents have lost, and removes those that lead to no document. Then it prints each pair of stored
-/// documents of which only one should be stored, as a line of JSON. It deletes no document.
+/// documents of which only one should be stored, as a line of JSON. It deletes no document. Stop inserts until it has
+/// ended: they do not see documents whose postings are lost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax reconcile --config hapax.toml
@@ -31,15 +32,15 @@ A line: {\"collection\": \"news\", \"id\": \"b\", \"seq\": 1000000007, \"other\"
 \"other_seq\": 1000000003, \"similarity\": 0.94}. Two documents with one id have no similarity. Delete
 the one that you do not need, with `DELETE …/documents?id=`.
 
-Exit status: 0 no two documents are stored in the place of one, 1 some are, 2 it failed.")]
+Exit status: 0 no pair was found, 1 pairs were printed, 2 it failed.")]
 pub struct Args {
     /// Configuration file of the servers of the cluster
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Mend only this collection [default: all]
+    /// Repair only this collection [default: all]
     #[arg(long, value_name = "NAME")]
     collection: Option<String>,
-    /// The most documents that are looked at in a second
+    /// How many records are read in a second, at most
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     rate: u64,
 }
@@ -79,7 +80,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     })
 }
 
-/// Mends one collection. Returns how many pairs were printed.
+/// Repairs one collection. Returns how many pairs were printed.
 async fn reconcile(collections: &ClusterCollections, name: &CollectionName, rate: u64) -> Result<u64> {
     let bar = progress::of_steps(0, "{bar:30.cyan/dim} {percent:>3} %  {human_pos} numbers, {per_sec}  {eta} left");
     let (mut found, mut written) = (0, Ok(()));
@@ -97,8 +98,8 @@ async fn reconcile(collections: &ClusterCollections, name: &CollectionName, rate
     let done = collections.reconcile(name, rate, tell).await;
     bar.finish_and_clear();
     written.context("cannot write the pairs")?;
-    let Reconciled { documents, postings, ids, dangling } =
-        done.with_context(|| format!("collection `{name}` is not mended; start the command again"))?;
+    let Reconciled { documents, postings, ids, dangling, left_out } =
+        done.with_context(|| format!("collection `{name}` is not repaired; start the command again"))?;
     writeln!(
         io::stderr().lock(),
         "collection `{name}`: looked at {documents} document{}; added {postings} posting{} and {ids} id{}; removed \
@@ -109,6 +110,14 @@ async fn reconcile(collections: &ClusterCollections, name: &CollectionName, rate
         plural(dangling),
         plural(found),
     )?;
+    if left_out > 0 {
+        writeln!(
+            io::stderr().lock(),
+            "{left_out} comparison{} of documents that share a band were left out, because there are more than \
+             limits.candidates_max",
+            plural(left_out)
+        )?;
+    }
     Ok(found)
 }
 

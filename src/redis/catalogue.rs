@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{call, call_script, write};
 use super::cluster::{Cluster, Script};
-use super::wire::CLAIM;
+use super::scripts::CLAIM;
 use crate::types::{CollectionName, Extract, Keep, TimestampMs, Verify};
 use crate::verdicts::{CollectionError, Result, Settings};
 
@@ -37,23 +37,28 @@ return 1",
     )
 });
 /// Publishes a copy, if there is no collection with its name, and the note of the copy is still there. The second time,
-/// it changes nothing, but writes, so that a `WAIT` behind it counts.
+/// it changes nothing, but writes, so that a `WAIT` behind it counts. Without the note, the copy may have been published and
+/// changed since.
 static PUBLISH: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "#!lua
 local found = redis.call('HGET', KEYS[1], ARGV[1])
-if found and found ~= ARGV[2] then return 'exists' end
-if not found and not redis.call('HGET', KEYS[1], ARGV[3]) then return 'gone' end
+if found ~= ARGV[2] then
+  if not redis.call('HGET', KEYS[1], ARGV[3]) then return 'gone' end
+  if found then return 'exists' end
+end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('HDEL', KEYS[1], ARGV[3])
 return 1",
     )
 });
-/// Notes that a copy has ended without a collection, so that its data is removed.
+/// Notes that a copy has ended without a collection, so that its data is removed. If the note of the copy is gone, it may
+/// have been published.
 static ABANDON: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "#!lua flags=allow-oom
-redis.call('HDEL', KEYS[1], ARGV[1])
+local gone = redis.call('HDEL', KEYS[1], ARGV[1]) == 0
+if gone and not redis.call('HGET', KEYS[1], ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 return 1",
     )

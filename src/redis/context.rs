@@ -15,7 +15,7 @@ use super::record::{Judged, Set, Stored};
 use super::watch::Gate;
 use super::wire::{Sets, Wire};
 use crate::telemetry::names::{self, label};
-use crate::types::{DocId, Keep, Metadata, TimestampMs};
+use crate::types::{DocId, Keep, Metadata, TimestampMs, Verify};
 use crate::verdicts::{Limits, Made, Preparer, Result, Terms};
 
 /// How many holders of an id are looked at if it is replaced again and again.
@@ -78,6 +78,11 @@ impl Context {
         self.limits.bucket_read_max
     }
 
+    /// Returns the largest number of documents that are compared with one.
+    pub(super) fn candidates_max(&self) -> usize {
+        self.limits.candidates_max
+    }
+
     /// Removes a document that is not stored any more, in the background.
     pub(super) fn remove(&self, id: &DocId, body: &Judged, rest: impl FnOnce(u16) -> Rest<Judged>) {
         let wire = self.wire(body, Some(id));
@@ -111,6 +116,12 @@ impl Context {
         terms: Terms,
         own: Option<(DocId, Option<Metadata>, Option<u64>, usize)>,
     ) -> Judged {
+        // `verify` may have changed since the document was prepared. Without shingles, only the estimate can decide.
+        let is_estimated = terms.compares_shingles() && made.kept.is_none();
+        let terms = match is_estimated {
+            true => Terms::new(Verify::Estimate, terms.threshold, self.preparer.spec()),
+            false => terms,
+        };
         let (id, metadata, shingles, limit) = own.unwrap_or_else(|| (DocId::new("-").expect("an id"), None, None, 0));
         let stored = Stored {
             id,

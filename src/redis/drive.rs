@@ -1,6 +1,7 @@
 //! Runs the machines of the protocol: sends their commands, gives them the answers, waits for other servers, and removes
 //! in the background what nobody needs any more.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -202,9 +203,11 @@ impl Driver {
         let (mut answers, mut open) = (Vec::with_capacity(steps.len()), Vec::new());
         for (step, response) in steps.iter().zip(responses) {
             let (answer, rest) = self.wire.answer(step, response?)?;
-            open.extend(rest.filter(|rest| self.may_follow(*rest)).map(|rest| (answers.len(), rest)));
+            open.extend(rest.map(|rest| (answers.len(), rest)));
             answers.push(answer);
         }
+        open.sort_by_key(|(_, rest)| Reverse(rest.matching()));
+        open.retain(|(_, rest)| self.may_follow(*rest));
         let mut unread = BTreeMap::new();
         while !open.is_empty() {
             open = self.finish(open, &mut answers, &mut unread).await?;
@@ -221,10 +224,13 @@ impl Driver {
                 let unread = unread.get(band).unwrap_or(&0) + self.wire.bound(found);
                 self.unread.insert(*band, unread);
             }
-            if let (Command::Read { at }, Reply::Record(Some(found))) = (&step.command, &answer.reply)
-                && found.head.state == State::Pending
-            {
-                self.since(*at, found.head);
+            if let (Command::Read { at }, Reply::Record(Some(found))) = (&step.command, &answer.reply) {
+                if found.head.state == State::Pending {
+                    self.since(*at, found.head);
+                }
+                if self.wire.is_undecided(found) {
+                    self.undecided.insert(*at);
+                }
             }
         }
         Ok(answers)
@@ -233,7 +239,7 @@ impl Driver {
     /// Returns whether the rest of a step is sent. If the shingles of very many documents would have to be compared, they
     /// are not read.
     fn may_follow(&mut self, rest: wire::Rest) -> bool {
-        let wire::Rest::Whole { at, bytes } = rest else { return true };
+        let wire::Rest::Whole { at, bytes, .. } = rest else { return true };
         let (read, bytes_read) = &mut self.whole;
         if read.contains(&at) {
             return true;

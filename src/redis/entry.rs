@@ -75,6 +75,11 @@ impl Entry {
         Err(self.keeps_changing())
     }
 
+    /// Returns an error if the collection was dropped.
+    pub(super) async fn look(&self) -> Result<()> {
+        self.read().await.map(drop)
+    }
+
     /// Reads the entry from the cluster. Returns its text and its values.
     async fn read(&self) -> Result<(String, Listed, Settings)> {
         let gone = || CollectionError::NoSuchCollection(self.name.clone());

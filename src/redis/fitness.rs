@@ -22,8 +22,8 @@ pub(super) struct Look {
     /// The answers to `INFO`.
     infos: Vec<(NodeAddress, String)>,
     silent: Option<ClusterError>,
-    /// The number of replicas of the primary that has the fewest.
-    replicas_min: Option<usize>,
+    /// How many primaries have failed and have no slots. When they come back, they are replicas of others.
+    failed: usize,
     /// How many replicas each primary has.
     replicas: Vec<(NodeAddress, usize)>,
     /// The nodes that do not tell their settings.
@@ -56,9 +56,11 @@ impl Look {
     }
 
     /// Returns how many replicas must have a write if the settings do not say it: as many as each primary has. Then no
-    /// failover can choose one that does not have the write.
+    /// failover can choose one that does not have the write. A primary that has failed counts for one of the others.
     pub(super) fn acks(&self) -> usize {
-        self.replicas_min.unwrap_or(ACKS_MIN).max(ACKS_MIN)
+        let most = self.replicas.iter().map(|(_, own)| own + self.failed).max().unwrap_or(0);
+        let missing = |acks: usize| self.replicas.iter().map(|(_, own)| acks.saturating_sub(*own)).sum::<usize>();
+        (ACKS_MIN..=most).rev().find(|&acks| missing(acks) <= self.failed).unwrap_or(ACKS_MIN)
     }
 
     /// Returns a reason why the cluster is not fit.
@@ -91,11 +93,8 @@ impl Look {
                 let problems =
                     [check_info(node, &info, acks), check_slots(node, &state), check_replicas(node, replicas, acks)];
                 self.problems.extend(problems.into_iter().filter_map(Result::err));
-                let known = replicas.own + replicas.failed;
-                self.replicas_min = Some(self.replicas_min.map_or(known, |least| least.min(known)));
-                if replicas.own > 0 {
-                    self.replicas.push((node.clone(), replicas.own));
-                }
+                self.failed = self.failed.max(replicas.failed);
+                self.replicas.push((node.clone(), replicas.own));
             }
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => self.silent = Some(error),
         }
@@ -316,6 +315,9 @@ mod tests {
         // The other one has become the primary.
         let failed =
             with("c 127.0.0.1:3@13 slave a 0 0 1 connected\nd 127.0.0.1:4@14 master,fail - 0 0 1 disconnected\n");
+        let lost = with(
+            "d 127.0.0.1:4@14 master,fail - 0 0 1 disconnected\ne 127.0.0.1:5@15 master,fail - 0 0 1 disconnected\n",
+        );
         // A new node that has no slots and no replicas yet.
         let new = with("c 127.0.0.1:3@13 slave a 0 0 1 connected\nd 127.0.0.1:4@14 master - 0 0 1 connected\n");
         for (nodes, acks) in [
@@ -324,6 +326,9 @@ mod tests {
             (vec![&failed, &two], 2),
             (vec![&new, &two], 1),
             (vec![&with("")], 1),
+            // A node that is lost for good, and whose place another one has, completes only one primary.
+            (vec![&failed, &failed, &failed], 1),
+            (vec![&lost, &lost, &one], 1),
         ] {
             let nodes: Vec<_> = nodes.into_iter().map(String::as_str).collect();
             assert_eq!(look("master", &nodes).acks(), acks, "{nodes:?}");

@@ -15,10 +15,10 @@ use super::drive::{Driver, LEASE};
 use super::entry::terms_of;
 use super::failure::Failure;
 use super::keys::FIRST;
+use super::patience::patiently;
 use super::protocol::{Answer, Band, Body, Command, Ref, Reply, Step};
 use super::reads::{present, stored};
 use super::record::Judged;
-use super::wire::{Sets, Wire};
 use crate::types::{Seq, VerdictKind};
 use crate::verdicts::{CollectionError, KeptTwice, Reconciled, Told, similarity};
 
@@ -27,6 +27,8 @@ type Result<T, E = CollectionError> = std::result::Result<T, E>;
 /// How many records are read at a time, and how many documents are looked at at once.
 const BATCH: u64 = 256;
 const AT_ONCE: usize = 32;
+/// How often an id is claimed if too few replicas have it.
+const CLAIMS: usize = 4;
 /// How many groups are read at a time, and the pause after them.
 const GROUPS: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -39,7 +41,6 @@ pub(super) async fn reconcile(
     rate: u64,
     mut tell: impl FnMut(Told<'_>) + Send,
 ) -> Result<Reconciled> {
-    let pace = Pace { begun: Instant::now(), rate };
     let mentioned = mentioned(context).await?;
     // The counter may be lost, too. Numbers that are used must not be used again.
     if let Some(last) = mentioned.max() {
@@ -47,19 +48,24 @@ pub(super) async fn reconcile(
     }
     let all = context.counters().reserved().await?;
     let (mut done, mut kept, mut told) = (Reconciled::default(), RoaringTreemap::new(), BTreeSet::new());
-    let mut after = 0;
+    let (mut after, mut pace) = (0, Pace { since: Instant::now(), rate });
     while after < all {
+        // The postings of a dropped collection would never be removed again.
+        patiently(async || context.entry().look().await).await?;
         let next = all.min(after + BATCH);
         let numbers: Vec<_> = (after + 1..=next).map(|number| Ref(FIRST + number)).collect();
-        let mut driver = context.driver(context.wire_of_whole_reads());
-        let documents = stored(&mut driver, &numbers).await?;
+        let read = async || stored(&mut context.driver(context.wire_of_whole_reads()), &numbers).await;
+        let documents = patiently(read).await?;
+        let mut reads = next - after;
         done.documents += documents.len() as u64;
         kept.extend(documents.iter().map(|(at, _)| at.0));
-        let looks = documents.into_iter().map(|(at, body)| Look::new(context, at, body).run());
+        let looks = documents.into_iter().map(|(at, body)| look(context, at, body));
         let looks: Vec<_> = stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
-        for Mended { postings, ids, twice } in looks {
+        for Mended { postings, ids, twice, read, left_out } in looks {
             done.postings += postings;
             done.ids += ids;
+            done.left_out += left_out;
+            reads += read;
             for found in twice {
                 let pair = (found.seq.min(found.other_seq), found.seq.max(found.other_seq));
                 if told.insert(pair) {
@@ -69,24 +75,25 @@ pub(super) async fn reconcile(
         }
         after = next;
         tell(Told::Progress { done: after, all });
-        pace.wait(after).await;
+        pace.wait(reads).await;
     }
-    let over = over(context, mentioned - kept, &pace, all).await?;
+    let over = over(context, mentioned - kept, &mut pace).await?;
     done.dangling = remove_entries(context, &over).await?;
     Ok(done)
 }
 
 /// Keeps to a rate.
 struct Pace {
-    begun: Instant,
+    since: Instant,
     rate: u64,
 }
 
 impl Pace {
-    /// Waits until so many records may have been read.
-    async fn wait(&self, read: u64) {
+    /// Waits until so many more records may have been read.
+    async fn wait(&mut self, read: u64) {
         let due = Duration::from_secs_f64(read as f64 / self.rate as f64);
-        tokio::time::sleep(due.saturating_sub(self.begun.elapsed())).await;
+        tokio::time::sleep(due.saturating_sub(self.since.elapsed())).await;
+        self.since = Instant::now();
     }
 }
 
@@ -104,20 +111,19 @@ async fn mentioned(context: &Context) -> Result<RoaringTreemap> {
 
 /// Returns which of these documents are not stored and never will be. They were not stored when the walk through the
 /// records met them. Those that are absent are looked at again after a while: a server may be about to store them.
-async fn over(context: &Context, doubtful: RoaringTreemap, pace: &Pace, read: u64) -> Result<RoaringTreemap> {
+async fn over(context: &Context, doubtful: RoaringTreemap, pace: &mut Pace) -> Result<RoaringTreemap> {
     let mut over = RoaringTreemap::new();
     if doubtful.is_empty() {
         return Ok(over);
     }
     tokio::time::sleep(LEASE).await;
     let mut driver = context.driver(context.wire_of_reads());
-    let (numbers, mut read): (Vec<_>, _) = (doubtful.iter().map(Ref).collect(), read);
+    let numbers: Vec<_> = doubtful.iter().map(Ref).collect();
     for numbers in numbers.chunks(BATCH as usize) {
-        let seem_over = driver.which_seem_over(numbers).await.map_err(|failure| failure.told(false))?;
-        let certain = driver.make_over(&seem_over).await.map_err(|failure| failure.told(false))?;
+        let seem_over = driver.which_seem_over(numbers).await.map_err(failed)?;
+        let certain = driver.make_over(&seem_over).await.map_err(failed)?;
         over.extend(certain.into_iter().map(|at| at.0));
-        read += numbers.len() as u64;
-        pace.wait(read).await;
+        pace.wait(numbers.len() as u64).await;
     }
     Ok(over)
 }
@@ -149,12 +155,8 @@ async fn each_group(
         if groups.is_empty() {
             return Ok(());
         }
-        let read = entries(context, &groups).await;
-        let done = match read {
-            Ok(entries) => each(entries).await,
-            Err(failure) => Err(failure),
-        };
-        done.map_err(|failure| failure.told(false))?;
+        let found = patiently(async || entries(context, &groups).await.map_err(failed)).await?;
+        each(found).await.map_err(failed)?;
         place += groups.len();
         tokio::time::sleep(PAUSE).await;
     }
@@ -166,6 +168,15 @@ struct Mended {
     postings: u64,
     ids: u64,
     twice: Vec<KeptTwice>,
+    /// The records that were read to compare them, and those that were not, because there are too many.
+    read: u64,
+    left_out: u64,
+}
+
+/// Looks at one document that was stored when it was read.
+async fn look(context: &Context, at: Ref, body: Judged) -> Result<Mended> {
+    // What was done before a node did not answer is not counted.
+    patiently(async || Look::new(context, at, body.clone()).run().await).await
 }
 
 /// A look at one document that was stored when it was read.
@@ -181,13 +192,12 @@ struct Look<'a> {
 
 impl<'a> Look<'a> {
     fn new(context: &'a Context, at: Ref, body: Judged) -> Self {
-        let wire = Wire { sets: Sets::All, ..context.wire(&body, Some(&body.stored.id)) };
-        let driver = context.driver(wire);
+        let driver = context.driver(context.wire(&body, Some(&body.stored.id)));
         Self { context, at, body, driver, met: BTreeSet::new(), mended: Mended::default() }
     }
 
     async fn run(mut self) -> Result<Mended> {
-        let lost = self.lost_postings().await.map_err(|failure| failure.told(false))?;
+        let lost = self.lost_postings().await.map_err(failed)?;
         let has_claimed = self.holds_its_id().await?;
         if (!lost.is_empty() || has_claimed) && !self.is_stored().await? {
             // It was deleted or replaced meanwhile.
@@ -229,30 +239,54 @@ impl<'a> Look<'a> {
         Ok(lost)
     }
 
-    /// Claims the id, if no stored document holds it. Returns whether it did.
+    /// Claims the id, if no other document holds it. Returns whether it did.
     async fn holds_its_id(&mut self) -> Result<bool> {
-        let failed = |failure: Failure| failure.told(false);
         let answer = self.driver.send(&[Step::holder()]).await.map_err(failed)?.pop();
         let Some(Answer { reply: Reply::Holder(holder), .. }) = answer else { return Ok(false) };
         if holder == Some(self.at) {
             return Ok(false);
         }
-        if let Some(holder) = holder {
-            match present(&mut self.driver, holder).await? {
-                // It replaces this document, or is replaced by it.
-                Some((present, _)) if present == self.at => return Ok(false),
-                Some((present, body)) if body.stored.id == self.body.stored.id => {
-                    self.tell_of_id(present, &body).await?;
-                    return Ok(false);
+        if let Some(holder) = holder
+            && !self.may_take_from(holder).await?
+        {
+            return Ok(false);
+        }
+        let mut from = holder;
+        for _ in 0..CLAIMS {
+            let claim = Step::waiting(Command::Claim { from, to: Some(self.at) });
+            match self.sure(&[claim]).await.map_err(failed)?.pop().map(|answer| answer.reply) {
+                Some(Reply::Claimed(Ok(()))) => {
+                    self.mended.ids += 1;
+                    return Ok(true);
                 }
-                _ => {}
+                // An earlier command has done it, but too few replicas had it.
+                Some(Reply::Claimed(Err(Some(by)))) if by == self.at => from = Some(by),
+                _ => return Ok(false),
             }
         }
-        let claim = Step::waiting(Command::Claim { from: holder, to: Some(self.at) });
-        let claimed = self.sure(&[claim]).await.map_err(failed)?.pop();
-        let has_claimed = matches!(claimed, Some(Answer { reply: Reply::Claimed(Ok(())), .. }));
-        self.mended.ids += u64::from(has_claimed);
-        Ok(has_claimed)
+        Ok(false)
+    }
+
+    /// Returns whether the id may be taken from this document. Then it is not stored, and never will be, or it has another
+    /// id. Notes if both are stored.
+    async fn may_take_from(&mut self, holder: Ref) -> Result<bool> {
+        let found = self.driver.records(&[holder]).await.map_err(failed)?.pop().flatten();
+        let head = found.as_ref().map(|found| found.head);
+        match found.and_then(|found| found.body) {
+            Some(body) if body.stored.id != self.body.stored.id => return Ok(true),
+            _ if head.is_none_or(|head| head.state.is_over()) => {
+                let over = self.driver.make_over(&[(holder, head)]).await.map_err(failed)?;
+                return Ok(over == [holder]);
+            }
+            _ => {}
+        }
+        // It replaces this document, or is replaced by it. Or its server is inserting it.
+        if let Some((present, body)) = present(&mut self.driver, holder).await?
+            && present != self.at
+        {
+            self.tell_of_id(present, &body).await?;
+        }
+        Ok(false)
     }
 
     /// Notes that another document has the same id, if both are stored.
@@ -268,10 +302,15 @@ impl<'a> Look<'a> {
         if !is_unique(&self.body) {
             return Ok(());
         }
-        let numbers: Vec<_> = self.met.iter().copied().collect();
-        let others = stored(&mut self.driver, &numbers).await?;
+        let numbers: Vec<_> = self.met.iter().copied().take(self.context.candidates_max()).collect();
+        self.mended.left_out = (self.met.len() - numbers.len()) as u64;
+        self.mended.read = numbers.len() as u64;
+        let mut others = Vec::new();
+        for numbers in numbers.chunks(BATCH as usize) {
+            others.extend(stored(&mut self.driver, numbers).await?);
+        }
         let alike = others.into_iter().filter(|(_, other)| is_unique(other) && other.stored.id != self.body.stored.id);
-        let alike = alike.map(|(at, other)| (at, self.judged(&other), other));
+        let alike = alike.map(|(at, other)| (at, self.judged(at, &other), other));
         let alike: Vec<_> = alike.filter(|(_, judged, other)| judged.is_alike(other)).collect();
         // One of them may have been replaced by the other one, after it was read.
         let both: Vec<_> = alike.iter().map(|(at, ..)| *at).chain([self.at]).collect();
@@ -286,11 +325,11 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Returns the document beside the higher one of the thresholds with which both were inserted.
-    fn judged(&self, other: &Judged) -> Judged {
-        let threshold = |body: &Judged| body.stored.verdict.as_ref().map_or(0.0, |verdict| verdict.threshold);
-        let threshold = threshold(&self.body).max(threshold(other));
-        let terms = terms_of(&self.context.entry().settings(), Some(threshold));
+    /// Returns the document beside the threshold with which the later one of the two was inserted.
+    fn judged(&self, at: Ref, other: &Judged) -> Judged {
+        let later = if at > self.at { other } else { &self.body };
+        let threshold = later.stored.verdict.as_ref().map(|verdict| verdict.threshold);
+        let terms = terms_of(&self.context.entry().settings(), threshold);
         Judged { terms, ..self.body.clone() }
     }
 
@@ -313,6 +352,10 @@ impl<'a> Look<'a> {
             }
         }
     }
+}
+
+fn failed(failure: Failure) -> CollectionError {
+    failure.told(false)
 }
 
 /// Returns whether a document was stored because it resembled nothing.

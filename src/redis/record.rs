@@ -85,17 +85,14 @@ impl Judged {
         self.stored.content.is_some() && Body::repeats(self, other)
     }
 
-    /// Returns how many bytes of `found` must be read before the two can be compared, because their signatures alone do not
-    /// decide.
-    pub(super) fn doubts(&self, found: &Self) -> Option<usize> {
-        let Set::Unread(bytes) = found.stored.set else { return None };
-        let matching = self.matching(found);
-        let fits = found.stored.shingles.is_none_or(|count| self.query().is_some_and(|query| query.fits(count)));
-        let is_in_doubt = fits && (self.terms.matching_min..self.terms.certain_min).contains(&matching);
+    /// Returns whether the signatures alone do not decide, so that the shingles of `found` are needed.
+    pub(super) fn doubts(&self, found: &Self) -> bool {
+        let Some(query) = self.query() else { return false };
+        let fits = found.stored.shingles.is_none_or(|count| query.fits(count));
+        let is_in_doubt = (self.terms.matching_min..self.terms.certain_min).contains(&self.matching(found));
         // The similarity to the document that holds the id is told, even if it is low.
         let is_held = self.stored.id == found.stored.id;
-        let decides = self.terms.compares_shingles() && (is_in_doubt && !self.is_same(found) || is_held);
-        decides.then_some(bytes)
+        fits && is_in_doubt && !self.is_same(found) || is_held
     }
 
     /// Returns which shingles both have, if these decide whether `found` is a duplicate.

@@ -1,7 +1,7 @@
 //! The commands of the protocol as Redis commands, and the replies of Redis as answers of the protocol.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::SignatureShape;
@@ -13,94 +13,10 @@ use super::first_verdict::FirstVerdict;
 use super::keys::{IdField, Keys, Posting};
 use super::postings::{self, Field, More};
 use super::protocol::{Answer, Band, Bounds, Command, Found, Head, Ref, Reply, State, Step, Token};
-use super::record::{HEAD_BYTES, Judged, Stored};
+use super::record::{HEAD_BYTES, Judged, Set, Stored};
+use super::scripts::{CLAIM, KEEP, PEEK, RELEASE, REMOVE, REWRITE, STRIP, SWAP};
 use crate::types::{TimestampMs, expires_at};
 use crate::verdicts::Terms;
-
-/// Replaces the first bytes of a record, if they are the expected ones. No bytes: there must be no record. Works on a
-/// full node, because it must be possible to end what has begun.
-static SWAP: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua flags=allow-oom
-local head = redis.call('GETRANGE', KEYS[1], 0, 8)
-if head ~= ARGV[1] then return head end
-redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
-return 1",
-    )
-});
-/// Does the same as [`SWAP`], and writes the last part of the record, from the byte `ARGV[3]` on. A record whose length
-/// changes is written as a whole: if bytes were appended, the server would reserve twice the memory.
-static KEEP: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua flags=allow-oom
-local head = redis.call('GETRANGE', KEYS[1], 0, 8)
-if head ~= ARGV[1] then return head end
-if redis.call('STRLEN', KEYS[1]) == ARGV[3] + #ARGV[4] then
-  redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
-  redis.call('SETRANGE', KEYS[1], ARGV[3], ARGV[4])
-else
-  redis.call('SET', KEYS[1], ARGV[2] .. redis.call('GETRANGE', KEYS[1], 9, ARGV[3] - 1) .. ARGV[4])
-end
-return 1",
-    )
-});
-/// Replaces a record, if its first bytes are the expected ones.
-static REWRITE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua
-local head = redis.call('GETRANGE', KEYS[1], 0, 8)
-if head ~= ARGV[1] then return head end
-redis.call('SET', KEYS[1], ARGV[2])
-return 1",
-    )
-});
-/// Removes a record, if its first bytes are the expected ones.
-static REMOVE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua flags=allow-oom
-if redis.call('GETRANGE', KEYS[1], 0, 8) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end
-return 0",
-    )
-});
-/// Removes everything but the first bytes of a record, if these are the expected ones.
-static STRIP: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua flags=allow-oom
-if redis.call('GETRANGE', KEYS[1], 0, 8) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1])
-return 1",
-    )
-});
-/// Reads a record without its set of shingles. Its place and its length are in the record.
-static PEEK: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua flags=no-writes
-local head = redis.call('GETRANGE', KEYS[1], 0, 17)
-if #head < 18 or bit.band(string.byte(head, 10), 16) == 0 then return redis.call('GET', KEYS[1]) end
-local at, length = struct.unpack('>I4I4', head, 11)
-return redis.call('GETRANGE', KEYS[1], 0, at - 1) .. redis.call('GETRANGE', KEYS[1], at + length, -1)",
-    )
-});
-/// Sets a field of a hash, if it has the expected value. No bytes: the field must be absent.
-pub(super) static CLAIM: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua
-local holder = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if holder ~= ARGV[2] then return holder end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-return 1",
-    )
-});
-/// Removes a field of a hash, if it has the expected value.
-static RELEASE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "#!lua flags=allow-oom
-local holder = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if holder ~= ARGV[2] then return holder end
-redis.call('HDEL', KEYS[1], ARGV[1])
-return 1",
-    )
-});
 
 /// The rest of a step on a band that other documents share.
 #[derive(Clone, Copy, Debug)]
@@ -112,8 +28,9 @@ pub(super) enum Rest {
     More { band: Band, post: Option<(Ref, bool)> },
     /// The posting must be removed from the sorted set, too.
     Remove { band: Band, at: Ref },
-    /// The record must be read again as a whole, because its shingles decide. They have so many bytes.
-    Whole { at: Ref, bytes: usize },
+    /// The record must be read again as a whole, because its shingles decide. They have so many bytes, and the signatures so
+    /// many equal slots.
+    Whole { at: Ref, bytes: usize, matching: u32 },
 }
 
 /// Which sets of shingles are read with records.
@@ -124,6 +41,13 @@ pub(super) enum Sets {
     None,
     /// Those that decide whether a document is a duplicate of this one.
     OfDoubtful(Box<Judged>),
+}
+
+impl Rest {
+    /// Returns how many slots are equal. If too many documents would have to be read, the most similar ones are.
+    pub(super) fn matching(&self) -> u32 {
+        if let Self::Whole { matching, .. } = self { *matching } else { u32::MAX }
+    }
 }
 
 /// The document of a machine in terms of keys.
@@ -383,8 +307,15 @@ impl Wire {
     /// Returns the rest of a read, if the shingles of the document decide.
     fn whole_of(&self, at: Ref, found: Option<&Found<Judged>>) -> Option<Rest> {
         let Sets::OfDoubtful(own) = &self.sets else { return None };
-        let bytes = own.doubts(found?.body.as_ref()?)?;
-        Some(Rest::Whole { at, bytes })
+        let body = found?.body.as_ref()?;
+        let Set::Unread(bytes) = body.stored.set else { return None };
+        own.doubts(body).then(|| Rest::Whole { at, bytes, matching: own.matching(body) })
+    }
+
+    /// Returns whether the shingles of a document would decide, and it has none: a server of an earlier version has stored it.
+    pub(super) fn is_undecided(&self, found: &Found<Judged>) -> bool {
+        let (Sets::OfDoubtful(own), Some(body)) = (&self.sets, &found.body) else { return false };
+        body.stored.set == Set::None && own.doubts(body)
     }
 
     /// Reads a record. `is_whole`: with its set of shingles, if it has one.

@@ -13,6 +13,8 @@ pub struct Reconciled {
     pub ids: u64,
     /// The postings and ids that led to no document, and were removed.
     pub dangling: u64,
+    /// The comparisons that were left out because too many documents share bands.
+    pub left_out: u64,
 }
 
 /// Two stored documents of which only one should be stored.

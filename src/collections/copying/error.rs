@@ -33,6 +33,11 @@ impl From<CollectionError> for CopyError {
 }
 
 impl CopyError {
+    /// Returns whether the collection may have been published.
+    pub fn is_uncertain(&self) -> bool {
+        matches!(self, Self::Fill(FillError::Uncertain(_)))
+    }
+
     /// Returns whether the copy was stopped by its caller.
     pub fn is_interruption(&self) -> bool {
         match self {

@@ -64,8 +64,8 @@ pub async fn copy(
             let data = if filling.abandon().await {
                 "nothing was published, and the servers remove what was written"
             } else {
-                "nothing was published; the cluster could not be told, so the servers remove what was written only half \
-                 a minute later"
+                "nothing was published; the cluster could not be told, so the servers remove what was written only \
+                 about 40 seconds later"
             };
             Err(CopyError::Ended { cause: Box::new(cause), data })
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hapax_core::ContentHash;
+use hapax_core::{ContentHash, ShingleSet};
 use tokio::sync::mpsc;
 
 use super::error::CopyError;
@@ -18,6 +18,8 @@ use crate::verdicts::Settings;
 
 /// The number of documents of a chunk.
 const CHUNK: usize = 1024;
+/// A chunk ends early when its documents have so many shingles.
+const HASHES: u64 = 1 << 20;
 /// There is room for at most so many signatures before the first one is read, whatever a file says.
 const RESERVED_BYTES_MAX: u64 = 64 << 30;
 
@@ -98,6 +100,8 @@ impl CopySource {
 struct Chunks {
     give: mpsc::Sender<Reading>,
     chunk: Reading,
+    /// The shingles of its documents.
+    hashes: u64,
     signatures: Vec<u8>,
     left_out: LeftOut,
     /// Whether nobody takes documents any more, because the copy has failed.
@@ -106,7 +110,14 @@ struct Chunks {
 
 impl Chunks {
     fn new(give: mpsc::Sender<Reading>) -> Self {
-        Self { give, chunk: Vec::new(), signatures: Vec::new(), left_out: LeftOut::default(), is_closed: false }
+        Self {
+            give,
+            chunk: Vec::new(),
+            hashes: 0,
+            signatures: Vec::new(),
+            left_out: LeftOut::default(),
+            is_closed: false,
+        }
     }
 
     /// Returns the place of the signature, unless the record is a link.
@@ -115,8 +126,10 @@ impl Chunks {
         let document = document_of(record)?;
         let place = self.signatures.len();
         self.signatures.extend_from_slice(&document.signature);
+        self.hashes += document.set.as_ref().map_or(0, ShingleSet::len);
         self.chunk.push(document);
-        if self.chunk.len() == CHUNK {
+        if self.chunk.len() == CHUNK || self.hashes >= HASHES {
+            self.hashes = 0;
             self.send();
         }
         Some(place)

@@ -8,9 +8,9 @@ use tokio::task::JoinSet;
 
 use super::super::cluster::{Call, Cluster, ClusterError, Packed, Request};
 use super::super::failure::Failure;
+use super::super::patience::{PAUSE, TRIES};
 use super::error::FillError;
 use super::note::Note;
-use super::patience::{PAUSE, TRIES};
 use crate::verdicts::CollectionError;
 
 /// A batch is sent when it has so many bytes or commands.

@@ -11,7 +11,6 @@ mod error;
 mod groups;
 mod note;
 mod numbers;
-mod patience;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,12 +25,12 @@ use self::batches::Batches;
 use self::groups::{Entry, IdEntry, put_ids, put_postings};
 use self::note::Note;
 use self::numbers::Numbers;
-use self::patience::patiently;
 use super::asked::storable;
 use super::call::write;
 use super::catalogue::{Catalogue, Listed, Published};
 use super::cluster::{Cluster, Packed};
 use super::keys::{Keys, content_key};
+use super::patience::patiently;
 use super::protocol::Token;
 use super::start::{compare_default, connect};
 use super::wire::sealed;
@@ -41,7 +40,7 @@ use crate::verdicts::{CollectionError, CollectionsConfig, Preparer, RedisSetting
 
 type Result<T, E = FillError> = std::result::Result<T, E>;
 
-/// A command that was sent twice may arrive late. The collection is published so long after the last one.
+/// A batch that was sent twice may arrive late. The collection is published so long after the last one.
 const LATE_COMMANDS: Duration = Duration::from_secs(10);
 /// How many documents of a band are prepared before it is looked whether the copy must stop.
 const BETWEEN_LOOKS: usize = 1 << 16;
@@ -182,10 +181,20 @@ impl Filling {
     /// Adds the collection to the list.
     async fn list(&self) -> Result<()> {
         let (number, text) = (self.listed.number, self.listed.to_text());
-        match patiently(async || self.catalogue.publish(&self.name, number, &text).await).await {
+        let mut tries = 0;
+        let publish = async || {
+            tries += 1;
+            self.catalogue.publish(&self.name, number, &text).await
+        };
+        match patiently(publish).await {
             Ok(Published::Done) => Ok(()),
             Ok(Published::Exists) => Err(FillError::Exists(self.name.clone())),
-            Ok(Published::Gone) => Err(FillError::Late),
+            Ok(Published::Gone) if tries == 1 => Err(FillError::Late),
+            // The first try may have published it, and a client has changed it since.
+            Ok(Published::Gone) => {
+                let detail = "the cluster has not answered in time".into();
+                Err(FillError::Uncertain(CollectionError::StoreUnavailable { detail, uncertain: true }))
+            }
             Err(error) => Err(FillError::Uncertain(error)),
         }
     }

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::super::catalogue::{Catalogue, Listed};
+use super::super::patience::patiently;
 use super::error::FillError;
-use super::patience::patiently;
 
 /// The time between two renewals.
 const RENEWAL: Duration = Duration::from_secs(5);

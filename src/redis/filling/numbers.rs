@@ -5,8 +5,8 @@ use redis::Value;
 use super::super::call::write;
 use super::super::cluster::Cluster;
 use super::super::keys::FIRST;
+use super::super::patience::patiently;
 use super::super::protocol::Ref;
-use super::patience::patiently;
 use crate::verdicts::{CollectionError, Result};
 
 /// How many numbers are reserved at a time, at least. They are reserved before they are used, because the data of a dropped

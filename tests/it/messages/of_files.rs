@@ -269,6 +269,8 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("cli/reconcile.rs", "dangling", "32"),
     ("cli/reconcile.rs", "plural(dangling)", "s"),
     ("cli/reconcile.rs", "found", "2"),
+    ("cli/reconcile.rs", "left_out", "12"),
+    ("cli/reconcile.rs", "plural(left_out)", "s"),
     ("cli/reconcile.rs", "plural(found)", "s"),
     ("redis/store.rs", "detail", "another extractor"),
     ("redis/failure.rs", "String", "a record that this version cannot read"),

@@ -4,7 +4,7 @@
 //! few round trips (`round_trips`). A server does not start on a cluster that is not fit (`refusals`). Changed settings and
 //! drops reach all servers (`changes`, `drops`). Documents that share bands are found in the order of their
 //! numbers (`postings`). Shingles may decide which documents are duplicates (`exact`). A copied collection answers as the
-//! original (`copies`). `hapax reconcile` mends what a cluster has lost (`reconciling`). A document may replace another one
+//! original (`copies`). `hapax reconcile` repairs what a cluster has lost (`reconciling`). A document may replace another one
 //! (`replacements`) or expire (`expiry`). While all kinds of faults happen, the answers of several servers are
 //! linearizable (`faults`).
 //!

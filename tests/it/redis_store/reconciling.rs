@@ -1,4 +1,4 @@
-//! `hapax reconcile` mends a collection whose cluster has lost postings and ids, while servers go on.
+//! `hapax reconcile` repairs a collection whose cluster has lost postings and ids, while servers go on.
 
 use std::path::Path;
 use std::process::Output;

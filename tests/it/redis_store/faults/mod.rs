@@ -22,6 +22,7 @@ mod history;
 mod inject;
 mod lies;
 mod links;
+mod moved;
 mod nodes;
 mod slots;
 mod world;

@@ -1,4 +1,4 @@
-//! How long a copy tries again while a node does not answer, or too few replicas have a write.
+//! How long a command of the operator tries again while a node does not answer, or too few replicas have a write.
 
 use std::time::Duration;
 
