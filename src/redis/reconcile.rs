@@ -117,12 +117,14 @@ async fn over(context: &Context, doubtful: RoaringTreemap, pace: &mut Pace) -> R
         return Ok(over);
     }
     tokio::time::sleep(LEASE).await;
-    let mut driver = context.driver(context.wire_of_reads());
     let numbers: Vec<_> = doubtful.iter().map(Ref).collect();
     for numbers in numbers.chunks(BATCH as usize) {
-        let seem_over = driver.which_seem_over(numbers).await.map_err(failed)?;
-        let certain = driver.make_over(&seem_over).await.map_err(failed)?;
-        over.extend(certain.into_iter().map(|at| at.0));
+        let made_over = async || {
+            let mut driver = context.driver(context.wire_of_reads());
+            let seem_over = driver.which_seem_over(numbers).await.map_err(failed)?;
+            driver.make_over(&seem_over).await.map_err(failed)
+        };
+        over.extend(patiently(made_over).await?.into_iter().map(|at| at.0));
         pace.wait(numbers.len() as u64).await;
     }
     Ok(over)

@@ -1,8 +1,8 @@
 //! If a primary fails, its replica takes over, and nothing that was acknowledged is lost. Meanwhile, clients are told to
 //! try again.
 //!
-//! With `redis.acks` = 1, the new primary needs a replica of its own before it can acknowledge a write. So the clusters
-//! have two replicas for each primary, or the failed node must come back first.
+//! Without `redis.acks`, all replicas must have a write, so the failed node must come back before the new primary can
+//! acknowledge one. With two replicas for each primary and `redis.acks` = 1, the other replica is enough.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::clients::{Clients, Load};
 use super::nodes::primaries;
-use super::one_winner::three;
+use super::one_winner::three_with;
 use super::{seed, start, turn};
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::library::dir;
@@ -40,7 +40,7 @@ fn a_failover_loses_nothing(kind: Kind, alone: bool) {
     let options: &[&str] = if alone { &[] } else { &["--replicas", "2"] };
     let Some(cluster) = RedisCluster::up_with(kind, options) else { return };
     let dir = dir();
-    let servers = three(&cluster, dir.path());
+    let servers = three_with(if alone { "" } else { "acks = 1" }, &cluster, dir.path());
     let clients = Clients::new(&servers, Load::new(CLIENTS, PAUSE));
     let needed = clients.during(seed("failover"), || {
         thread::sleep(Duration::from_secs(1));

@@ -1,11 +1,12 @@
 //! Of several similar documents, at most one is stored at a time, whichever server they are sent to.
 
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use super::clients::{Clients, Load};
 use super::nodes::records;
-use super::{seed, start, turn, variable};
+use super::{seed, settings, start_with, turn, variable};
 use crate::support::library::dir;
 use crate::support::redis::{Kind, RedisCluster};
 use crate::support::server::{Server, Starting};
@@ -14,8 +15,14 @@ use crate::support::until::until_within;
 const CLIENTS: u64 = 32;
 
 /// Starts three servers at once.
-pub fn three(cluster: &RedisCluster, dir: &std::path::Path) -> Vec<Server> {
-    let starting: Vec<Starting> = (0..3).map(|number| start(cluster, dir, &format!("server{number}"))).collect();
+pub fn three(cluster: &RedisCluster, dir: &Path) -> Vec<Server> {
+    three_with("", cluster, dir)
+}
+
+/// Does the same with more lines of the section `[redis]`.
+pub fn three_with(more: &str, cluster: &RedisCluster, dir: &Path) -> Vec<Server> {
+    let settings = settings(cluster.nodes(), more);
+    let starting: Vec<Starting> = (0..3).map(|number| start_with(&settings, dir, &format!("server{number}"))).collect();
     starting.into_iter().map(Starting::ready).collect()
 }
 
