@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 from nodes import Cluster
 from report import Bar, bars, median_and_spread, table
-from server import Hapax, Load, Requests, Texts
+from server import Hapax, Load, Requests, Texts, start
 
 import redis
 
@@ -91,12 +91,8 @@ def has(at: redis.Redis, key: bytes) -> bool | None:
 
 def measure(options: argparse.Namespace, texts: Texts) -> list[Bar]:
     folder = options.work / "bounds"
-    folder.mkdir()
     with ExitStack() as stack:
-        nodes = Cluster(folder / "nodes", options.server)
-        stack.callback(nodes.stop)
-        hapax = Hapax(options.hapax, folder / "hapax", nodes, {"redis": {"documents_expected": options.documents}})
-        stack.callback(hapax.stop)
+        nodes, hapax = start(stack, options, folder, options.documents)
         [line] = hapax.lines(texts, 1)
         hapax.bulk([line])
         key = LongKey(nodes)

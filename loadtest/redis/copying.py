@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nodes import Cluster
 from report import Bar, bars, median_and_spread, table
-from server import Hapax, Texts
+from server import Hapax, Texts, start
 
 CONNECTIONS = 64
 # A claim of the documentation: so many times as fast as the inserts.
@@ -37,11 +37,7 @@ def measure(options: argparse.Namespace, texts: Texts) -> list[Bar]:
     finally:
         local.stop()
     with ExitStack() as stack:
-        nodes = Cluster(folder / "nodes", options.server)
-        stack.callback(nodes.stop)
-        settings = {"redis": {"documents_expected": options.documents, "acks": 1}}
-        hapax = Hapax(options.hapax, folder / "hapax", nodes, settings)
-        stack.callback(hapax.stop)
+        nodes, hapax = start(stack, options, folder / "cluster", options.documents)
         hapax.load(texts, options.documents)
         inserts, copies = [], []
         for number in range(options.rounds):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from nodes import Cluster
 from report import Bar, bars, median_and_spread, table
-from server import Hapax, Load, Texts
+from server import Hapax, Load, Texts, start
 
 CONNECTIONS = 16
 SLOTS = 4000
@@ -18,14 +18,8 @@ KINDS = ("checks", "inserts")
 
 
 def measure(options: argparse.Namespace, texts: Texts) -> list[Bar]:
-    folder = options.work / "moving"
-    folder.mkdir()
     with ExitStack() as stack:
-        nodes = Cluster(folder / "nodes", options.server)
-        stack.callback(nodes.stop)
-        settings = {"redis": {"documents_expected": options.documents, "acks": 1}}
-        hapax = Hapax(options.hapax, folder / "hapax", nodes, settings)
-        stack.callback(hapax.stop)
+        nodes, hapax = start(stack, options, options.work / "moving", options.documents)
         hapax.load(texts, options.documents)
         rests: dict[str, list[Load]] = {kind: [] for kind in KINDS}
         moves: dict[str, list[Load]] = {kind: [] for kind in KINDS}

@@ -1,5 +1,6 @@
 """A hapax in front of a cluster, and the requests that are sent to it."""
 
+import argparse
 import http.client
 import itertools
 import json
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -179,6 +181,17 @@ class Hapax:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
+
+
+def start(stack: ExitStack, options: argparse.Namespace, folder: Path, documents: int) -> tuple[Cluster, Hapax]:
+    """Starts a cluster, and in front of it a hapax that expects so many documents. Both end with the stack."""
+    folder.mkdir()
+    nodes = Cluster(folder / "nodes", options.server)
+    stack.callback(nodes.stop)
+    settings = {"redis": {"documents_expected": documents, "acks": 1}}
+    hapax = Hapax(options.hapax, folder / "hapax", nodes, settings)
+    stack.callback(hapax.stop)
+    return nodes, hapax
 
 
 def latency_ms(out: str, percent: int) -> float:

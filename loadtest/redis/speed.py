@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import redis
 
-from nodes import Cluster, Nodes, Single
+from nodes import Nodes, Single
 from report import Bar, bars, median_and_spread, table
-from server import BULK_LINES_MAX, Hapax, Load, Texts
+from server import BULK_LINES_MAX, Load, Texts, start
 from sketches import CHECKED, Sketches
 
 # The numbers of client processes of datasketch. The best one counts.
@@ -31,13 +31,7 @@ class Side:
     def __init__(self, stack: ExitStack, options: argparse.Namespace, texts: Texts, documents: int) -> None:
         self.texts, self.seconds = texts, options.seconds
         self.name = f"hapax, {documents:,} stored"
-        folder = options.work / f"speed-{documents}"
-        folder.mkdir()
-        self.nodes = Cluster(folder / "nodes", options.server)
-        stack.callback(self.nodes.stop)
-        settings = {"redis": {"documents_expected": documents, "acks": 1}}
-        self.hapax = Hapax(options.hapax, folder / "hapax", self.nodes, settings)
-        stack.callback(self.hapax.stop)
+        self.nodes, self.hapax = start(stack, options, options.work / f"speed-{documents}", documents)
         self.hapax.load(texts, documents)
         self.rates: dict[str, list[float]] = {}
         self.loads: dict[str, list[Load]] = {}

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
 
+use super::cluster::configuration;
 use super::exit::ExitStatus;
 use super::files::matching;
 use super::in_use::advise;
@@ -15,7 +16,6 @@ use super::signals::interruption;
 use super::{load, progress};
 use crate::collections::copying::{Copied, CopyProgress, CopySource, LeftOut, copy};
 use crate::collections::offline::{BackupFolder, StoredCollection};
-use crate::config::{self, Sources};
 use crate::cpu::CpuPool;
 use crate::types::CollectionName;
 
@@ -28,8 +28,8 @@ const COPY_A_BACKUP: &str = "stop it, or make a backup, restore it into another 
 ///
 /// SOURCE is a data directory that no server uses, or Parquet files of signatures, which pyhapax or `hapax export --parquet`
 /// has written. A copy trusts its source and does not look documents up, so the new collection has the same duplicates.
-/// Each document keeps its id, metadata, times and verdict. The collection appears as a whole when everything is written. If
-/// the copy fails, no collection appears, and the servers of the cluster remove what was written.
+/// Each document keeps its id, metadata, times and verdict. The collection is visible when all data is written. If the copy
+/// fails, no collection is created, and the servers of the cluster remove the data.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax copy --from ./hapax-data --to redis.toml --collection news
@@ -61,22 +61,15 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let name = CollectionName::new(&args.collection).map_err(|error| anyhow!("--collection: {error}"))?;
-    let environment = std::env::vars_os().collect();
-    let sources = Sources { file: Some(args.to.clone()), environment, ..Sources::default() };
-    let config = config::load(&sources)?.config;
-    if config.collections.redis.is_none() {
-        bail!(
-            "--to {}: it has no `data.store = \"redis\"`; name the configuration file of the servers of the cluster",
-            args.to.display()
-        );
-    }
+    let (config, redis) = configuration("--to", &args.to)?;
     let stop = interruption()?;
     let source = source(args, &name)?;
     let bars = Bars::new(source.documents_at_most());
     let begun = Instant::now();
     let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
     let cpu = CpuPool::new(config.cpu);
-    let copied = runtime.block_on(copy((&config.collections, cpu), source, name.clone(), &|now| bars.show(now), &stop));
+    let cluster = (&config.collections, &redis, cpu);
+    let copied = runtime.block_on(copy(cluster, source, name.clone(), &|now| bars.show(now), &stop));
     bars.clear();
     match copied {
         Ok(copied) => tell(&name, copied, begun).map(|()| ExitStatus::Fine),
@@ -145,7 +138,7 @@ impl Bars {
     }
 }
 
-/// Prints what was copied, and what was left out.
+/// Prints the number of copied documents, and a note for each kind of data that was left out.
 fn tell(name: &CollectionName, copied: Copied, begun: Instant) -> Result<()> {
     let mut words = std::io::stderr().lock();
     let rate = progress::documents(copied.documents, begun);

@@ -9,6 +9,7 @@ pub mod backup;
 pub mod bulk;
 pub mod check;
 pub mod client;
+mod cluster;
 pub mod collection;
 pub mod copy;
 pub mod descriptors;

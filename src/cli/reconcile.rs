@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
+use super::cluster::configuration;
 use super::exit::ExitStatus;
 use super::plural::plural;
 use super::progress;
 use crate::collections::cluster::ClusterCollections;
 use crate::collections::{KeptTwice, Reconciled, Told};
-use crate::config::{self, Sources};
 use crate::cpu::CpuPool;
 use crate::types::CollectionName;
 
@@ -60,12 +60,10 @@ struct Line<'a> {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let asked = args.collection.as_ref().map(|name| CollectionName::new(name));
     let asked = asked.transpose().map_err(|error| anyhow!("--collection: {error}"))?;
-    let environment = std::env::vars_os().collect();
-    let sources = Sources { file: Some(args.config.clone()), environment, ..Sources::default() };
-    let config = config::load(&sources)?.config;
+    let (config, redis) = configuration("--config", &args.config)?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
     runtime.block_on(async {
-        let collections = ClusterCollections::connect(config.collections, CpuPool::new(config.cpu)).await?;
+        let collections = ClusterCollections::connect(config.collections, redis, CpuPool::new(config.cpu)).await?;
         let names = match asked {
             Some(name) => vec![name],
             None => collections.list().await?.into_iter().map(|described| described.name).collect(),

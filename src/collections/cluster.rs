@@ -1,6 +1,6 @@
 //! The collections in a Redis or Valkey Cluster, for commands that work beside the servers.
 
-use super::{CollectionError, CollectionsConfig, Description, Reconciled, Result, Told};
+use super::{CollectionsConfig, Description, Reconciled, RedisSettings, Result, Told};
 use crate::cpu::CpuPool;
 use crate::redis::RedisStore;
 use crate::types::CollectionName;
@@ -9,13 +9,9 @@ use crate::types::CollectionName;
 pub struct ClusterCollections(RedisStore);
 
 impl ClusterCollections {
-    /// Connects to the cluster of this configuration.
-    pub async fn connect(config: CollectionsConfig, cpu: CpuPool) -> Result<Self> {
-        let settings = config.redis.clone().ok_or_else(|| {
-            let detail = "the configuration names no cluster; set data.store = \"redis\" and [redis]";
-            CollectionError::Store(detail.into())
-        })?;
-        RedisStore::attach(config, settings, cpu).await.map(Self)
+    /// Connects to the cluster.
+    pub async fn connect(config: CollectionsConfig, redis: RedisSettings, cpu: CpuPool) -> Result<Self> {
+        RedisStore::attach(config, redis, cpu).await.map(Self)
     }
 
     /// Returns the descriptions of all collections, by name.

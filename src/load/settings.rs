@@ -131,18 +131,15 @@ impl Json {
 
     fn settings(self, spec: &Spec) -> Result<Settings, String> {
         let unknown = |name: &str, value: &str| format!("`{SETTINGS}`: {name} `{value}` is unknown");
-        let keep = Keep::ALL.into_iter().find(|keep| keep.as_str() == self.keep);
-        let extract = Extract::ALL.into_iter().find(|extract| extract.as_str() == self.extract);
-        let verify = Verify::ALL.into_iter().find(|verify| verify.as_str() == self.verify);
         let banding = Banding::new(self.bands, self.rows, spec.shape());
         Ok(Settings {
             spec: spec.clone(),
-            keep: keep.ok_or_else(|| unknown("keep", &self.keep))?,
-            extract: extract.ok_or_else(|| unknown("extract", &self.extract))?,
+            keep: Keep::parse(&self.keep).ok_or_else(|| unknown("keep", &self.keep))?,
+            extract: Extract::parse(&self.extract).ok_or_else(|| unknown("extract", &self.extract))?,
             banding: banding.map_err(|error| format!("`{SETTINGS}`: {error}"))?,
             banding_by_hand: self.banding_by_hand,
             threshold: self.threshold,
-            verify: verify.ok_or_else(|| unknown("verify", &self.verify))?,
+            verify: Verify::parse(&self.verify).ok_or_else(|| unknown("verify", &self.verify))?,
             ttl: self.ttl_ms.map(Duration::from_millis),
             touch: self.touch,
         })

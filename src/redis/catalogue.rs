@@ -144,12 +144,10 @@ impl Listed {
         let banding =
             Banding::new(listed.bands, listed.rows, spec.shape()).map_err(|error| unusable(error.to_string()))?;
         let extract = Extract::parse(&listed.extract).ok_or_else(|| unusable("another extractor".into()))?;
-        let keep = Keep::ALL.into_iter().find(|keep| keep.as_str() == listed.keep);
-        let verify = Verify::ALL.into_iter().find(|verify| verify.as_str() == listed.verify);
         let settings = Settings {
             extract,
-            keep: keep.ok_or_else(|| unusable("another `keep`".into()))?,
-            verify: verify.ok_or_else(|| unusable("another `verify`".into()))?,
+            keep: Keep::parse(&listed.keep).ok_or_else(|| unusable("another `keep`".into()))?,
+            verify: Verify::parse(&listed.verify).ok_or_else(|| unusable("another `verify`".into()))?,
             banding_by_hand: listed.banding_by_hand,
             ttl: listed.ttl_ms.map(Duration::from_millis),
             ..Settings::new(spec, banding, listed.threshold)

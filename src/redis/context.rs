@@ -117,10 +117,10 @@ impl Context {
         own: Option<(DocId, Option<Metadata>, Option<u64>, usize)>,
     ) -> Judged {
         // `verify` may have changed since the document was prepared. Without shingles, only the estimate can decide.
-        let is_estimated = terms.compares_shingles() && made.kept.is_none();
-        let terms = match is_estimated {
-            true => Terms::new(Verify::Estimate, terms.threshold, self.preparer.spec()),
-            false => terms,
+        let terms = if terms.compares_shingles() && made.kept.is_none() {
+            Terms::new(Verify::Estimate, terms.threshold, self.preparer.spec())
+        } else {
+            terms
         };
         let (id, metadata, shingles, limit) = own.unwrap_or_else(|| (DocId::new("-").expect("an id"), None, None, 0));
         let stored = Stored {

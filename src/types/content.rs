@@ -80,6 +80,11 @@ impl Keep {
             Self::Text => "text",
         }
     }
+
+    /// Parses a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|keep| keep.as_str() == name)
+    }
 }
 
 /// The shingles or the text that a collection stores for a document.

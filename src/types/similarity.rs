@@ -91,6 +91,11 @@ impl Verify {
             Self::Exact => "exact",
         }
     }
+
+    /// Parses a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verify| verify.as_str() == name)
+    }
 }
 
 /// Rounds a ratio to six decimals; no estimate is more precise.

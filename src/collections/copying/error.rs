@@ -7,10 +7,6 @@ use crate::verdicts::CollectionError;
 /// Why nothing was copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    #[error(
-        "the configuration has no `data.store = \"redis\"`; give the configuration file of the servers of the cluster"
-    )]
-    NoCluster,
     #[error(transparent)]
     Source(#[from] LoadError),
     #[error(transparent)]

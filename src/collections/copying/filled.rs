@@ -19,7 +19,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Returns what is left out of a document.
+    /// Returns the counts for one record.
     pub(super) fn of(record: &Record) -> Self {
         if record.linked {
             return Self { links: 1, ..Self::default() };

@@ -15,7 +15,7 @@ pub use filled::LeftOut;
 pub use reading::CopySource;
 
 use self::reading::{AllRead, Reading};
-use super::CollectionsConfig;
+use super::{CollectionsConfig, RedisSettings};
 use crate::cpu::CpuPool;
 use crate::redis::{FillError, Filling};
 use crate::types::CollectionName;
@@ -24,7 +24,7 @@ use crate::verdicts::CollectionError;
 /// How many chunks of documents may wait to be written.
 const CHUNKS_WAITING: usize = 2;
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     pub documents: u64,
@@ -40,16 +40,15 @@ pub enum CopyProgress {
     Postings(f64),
 }
 
-/// Makes the collection `name` in the cluster of `config`, whole or not at all. Stops soon after `stop` is set. `tell`
+/// Makes the collection `name` in the cluster `redis`, whole or not at all. Stops soon after `stop` is set. `tell`
 /// receives the progress.
 pub async fn copy(
-    (config, cpu): (&CollectionsConfig, CpuPool),
+    (config, redis, cpu): (&CollectionsConfig, &RedisSettings, CpuPool),
     source: CopySource,
     name: CollectionName,
     tell: &(dyn Fn(CopyProgress) + Sync),
     stop: &Arc<AtomicBool>,
 ) -> Result<Copied, CopyError> {
-    let redis = config.redis.as_ref().ok_or(CopyError::NoCluster)?;
     let (settings, documents) = (source.settings(&config.default_settings), source.documents_at_most());
     let mut filling =
         Filling::begin((config, redis), name, settings.clone(), documents, (cpu, Arc::clone(stop))).await?;

@@ -34,7 +34,7 @@ pub enum CopySource {
     Stored(Box<StoredCollection>),
 }
 
-/// What is left when all documents were read.
+/// The data of all documents that stays in memory until the end.
 pub(super) struct AllRead {
     /// The signatures of all documents, one after the other.
     pub signatures: Vec<u8>,
@@ -58,7 +58,7 @@ impl CopySource {
         }
     }
 
-    /// Reads all documents, and gives them away in chunks. If nobody takes them, it ends.
+    /// Reads all documents, and sends them in chunks. Ends if the receiver is gone.
     pub(super) fn read(
         self,
         settings: &Settings,
@@ -96,7 +96,7 @@ impl CopySource {
     }
 }
 
-/// Gives documents away.
+/// Sends documents.
 struct Chunks {
     give: mpsc::Sender<Reading>,
     chunk: Reading,
@@ -104,7 +104,7 @@ struct Chunks {
     hashes: u64,
     signatures: Vec<u8>,
     left_out: LeftOut,
-    /// Whether nobody takes documents any more, because the copy has failed.
+    /// Whether the receiver is gone, because the copy has failed.
     is_closed: bool,
 }
 

@@ -49,11 +49,9 @@ pub(in crate::store) fn read_meta(connection: &Connection, label: &str) -> Resul
     let read = connection
         .query_row(&format!("SELECT {columns} FROM meta WHERE only = 1"), [], |row| {
             let name = CollectionName::new(&row.get::<_, String>(0)?).ok();
-            let (keep, verify) = (row.get::<_, String>(6)?, row.get::<_, String>(7)?);
-            let keep = Keep::ALL.into_iter().find(|known| known.as_str() == keep);
-            let verify = Verify::ALL.into_iter().find(|known| known.as_str() == verify);
-            let extract = row.get::<_, String>(12)?;
-            let extract = Extract::ALL.into_iter().find(|known| known.as_str() == extract);
+            let keep = Keep::parse(&row.get::<_, String>(6)?);
+            let verify = Verify::parse(&row.get::<_, String>(7)?);
+            let extract = Extract::parse(&row.get::<_, String>(12)?);
             let (Some(name), Some(keep), Some(verify), Some(extract)) = (name, keep, verify, extract) else {
                 return Ok(None);
             };

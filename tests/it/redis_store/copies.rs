@@ -141,6 +141,13 @@ struct Target {
     client: Client,
 }
 
+/// Returns a data directory with a collection. Its server has ended.
+fn stopped(dir: &Path) -> PathBuf {
+    let data = dir.join("disk");
+    assert!(local(&data, &mut Texts::new(seed("copies")), &json!({})).terminate().success());
+    data
+}
+
 /// Starts a server on the cluster, with few groups.
 fn target(cluster: &RedisCluster, dir: &Path) -> Target {
     let server = start_with(&settings(cluster.nodes(), "documents_expected = 1000"), dir, "cluster").ready();
@@ -348,8 +355,7 @@ fn everything_is_removed(cluster: &RedisCluster) {
 fn an_ended_copy_leaves_nothing() {
     let Some(cluster) = RedisCluster::up(Kind::Redis) else { return };
     let dir = dir();
-    let data = dir.path().join("disk");
-    assert!(local(&data, &mut Texts::new(seed("copies")), &json!({})).terminate().success());
+    let data = stopped(dir.path());
     let target = target(&cluster, dir.path());
 
     let interrupted = begun(&cluster, &data, &target);
@@ -430,8 +436,7 @@ fn a_running_collection_is_copied_by_a_backup_and_what_a_cluster_lacks_is_counte
 fn a_copy_whose_writes_reach_no_replica_publishes_nothing() {
     let Some(cluster) = RedisCluster::up(Kind::Redis) else { return };
     let dir = dir();
-    let data = dir.path().join("disk");
-    assert!(local(&data, &mut Texts::new(seed("copies")), &json!({})).terminate().success());
+    let data = stopped(dir.path());
     let target = target(&cluster, dir.path());
     let child = begun(&cluster, &data, &target);
     signal(&child, "-STOP");

@@ -1,0 +1,22 @@
+//! The configuration of the servers of a cluster, for commands that connect to the cluster themselves.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::collections::RedisSettings;
+use crate::config::{self, Config, Sources};
+
+/// Reads the file that was given with `flag`, and the environment. Returns the settings of the cluster, too.
+pub(super) fn configuration(flag: &str, path: &Path) -> Result<(Config, RedisSettings)> {
+    let environment = std::env::vars_os().collect();
+    let sources = Sources { file: Some(path.to_owned()), environment, ..Sources::default() };
+    let config = config::load(&sources)?.config;
+    let redis = config.collections.redis.clone().with_context(|| {
+        format!(
+            "{flag} {}: it has no `data.store = \"redis\"`; name the configuration file of the servers of the cluster",
+            path.display()
+        )
+    })?;
+    Ok((config, redis))
+}
