@@ -54,7 +54,7 @@ impl<B: Body> Check<B> {
         if steps.is_empty() {
             let owned = |(at, body): (Ref, &B)| (at, body.clone());
             let found = self.others.matches(&self.body).map(owned).collect();
-            let outcome = Checked { found, met: self.others.stored_ones() };
+            let outcome = Checked { found, met: self.others.stored_ones(&self.body) };
             return Next::Done { outcome, rest: vec![self.others.seals().collect()] };
         }
         self.sent.clone_from(&steps);

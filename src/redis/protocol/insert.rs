@@ -371,7 +371,7 @@ impl<B: Body> Insert<B> {
         let (from, to) = (Head::new(State::Pending, own), Head::new(State::Kept, own));
         let beside: Vec<_> = self.others.matches(&self.body).collect();
         let replaced = self.replaced.as_ref().map(|replaced| (replaced.at, &replaced.body));
-        let tail = self.body.tail(&self.others.stored(), &beside, replaced);
+        let tail = self.body.tail(&self.others.stored(&self.body), &beside, replaced);
         self.may_be_kept = true;
         self.send(vec![Step::waiting(Command::Keep { at: self.at, from, to, body: self.body.clone(), tail })])
     }
@@ -396,12 +396,12 @@ impl<B: Body> Insert<B> {
                 return self.swap(at, head, Head::new(State::Deleted, token(Some(head))));
             }
         };
-        self.end(Inserted::Duplicate { found: self.found(), met: self.others.stored_ones(), removed })
+        self.end(Inserted::Duplicate { found: self.found(), met: self.others.stored_ones(&self.body), removed })
     }
 
     fn stored(&mut self, head: Head) -> Next<B, Inserted<B>> {
         let replaced = self.replaced.take().map(|replaced| (replaced.at, replaced.body));
-        let outcome = Inserted::Stored { beside: self.found(), met: self.others.stored_ones(), replaced };
+        let outcome = Inserted::Stored { beside: self.found(), met: self.others.stored_ones(&self.body), replaced };
         let mut rest = Vec::new();
         if head.state == State::Kept {
             let sealed = Head::new(State::Sealed, head.token);

@@ -32,6 +32,8 @@ pub(crate) struct Met<B> {
 pub(crate) struct Other<B> {
     pub body: Option<B>,
     pub standing: Standing,
+    /// Whether it has a posting of a band of the machine's own document. If not, it holds the id, or is a successor.
+    shares_band: bool,
     /// Whether it still named its successor after that was known not to be stored.
     named_again: bool,
 }
@@ -110,6 +112,9 @@ impl<B: Body> Others<B> {
     pub(crate) fn meet(&mut self, at: Ref) {
         if self.met.len() < self.most || self.met.contains_key(&at) || self.replaced == Some(at) {
             self.add(at);
+            if let Some(other) = self.met.get_mut(&at) {
+                other.shares_band = true;
+            }
         } else {
             self.left_out.insert(at);
         }
@@ -120,7 +125,7 @@ impl<B: Body> Others<B> {
         if self.replaced == Some(at) {
             return;
         }
-        let other = Other { body: None, standing: Standing::Unread, named_again: false };
+        let other = Other { body: None, standing: Standing::Unread, shares_band: false, named_again: false };
         self.met.entry(at).or_insert(other);
     }
 
@@ -309,15 +314,18 @@ impl<B: Body> Others<B> {
         reads
     }
 
-    /// Returns the documents that are stored, as far as it is known.
-    pub(crate) fn stored(&self) -> Vec<(Ref, &B)> {
+    /// Returns the documents that share a band with `body` and are stored, as far as it is known.
+    pub(crate) fn stored(&self, body: &B) -> Vec<(Ref, &B)> {
         let stored = self.iter().filter(|(_, other)| other.standing.is_unconfirmed() || self.is_certain(other));
-        stored.filter_map(|(at, other)| Some((at, other.body.as_ref()?))).collect()
+        let bodies = stored.filter_map(|(at, other)| Some((at, other, other.body.as_ref()?)));
+        // A successor that is a duplicate may have been posted after the bands were read.
+        let sharing = bodies.filter(|(_, other, found)| other.shares_band || self.is_alike(found, body));
+        sharing.map(|(at, _, found)| (at, found)).collect()
     }
 
     /// Does the same as [`stored`](Self::stored), with copies.
-    pub(crate) fn stored_ones(&self) -> Met<B> {
-        let stored = self.stored().into_iter().map(|(at, body)| (at, body.clone())).collect();
+    pub(crate) fn stored_ones(&self, body: &B) -> Met<B> {
+        let stored = self.stored(body).into_iter().map(|(at, body)| (at, body.clone())).collect();
         Met { stored, left_out: self.left_out() }
     }
 
@@ -431,5 +439,62 @@ impl<B: Body> Other<B> {
                 Needed::Nothing
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Documents of the same group are duplicates.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    struct Doc {
+        id: u8,
+        group: u8,
+    }
+
+    impl Body for Doc {
+        type Id = u8;
+
+        fn id(&self) -> &u8 {
+            &self.id
+        }
+
+        fn is_alike(&self, other: &Self) -> bool {
+            self.group == other.group
+        }
+
+        fn repeats(&self, held: &Self) -> bool {
+            self == held
+        }
+
+        fn replaces(&self) -> Option<Ref> {
+            None
+        }
+
+        fn tail(&self, _: &[(Ref, &Self)], _: &[(Ref, &Self)], _: Option<(Ref, &Self)>) -> Vec<u8> {
+            Vec::new()
+        }
+    }
+
+    /// Returns the numbers of the candidates if document 1, a duplicate, was replaced by document 2.
+    fn candidates(successor_group: u8) -> Vec<u64> {
+        let (old, new, body) = (Ref(1), Ref(2), Doc { id: 9, group: 5 });
+        let mut others = Others::of_insertion(10);
+        others.meet(old);
+        let mut read = |at, head, group| {
+            others.read(at, Some(Found { head, body: Some(Doc { id: 1, group }), expired: false }));
+            others.reads_and_confirmations(&body)
+        };
+        read(old, Head::superseded(new), body.group);
+        let sealed = Head::new(State::Sealed, Token(7));
+        assert!(read(new, sealed, successor_group).is_empty(), "all is known");
+        others.stored(&body).into_iter().map(|(at, _)| at.0).collect()
+    }
+
+    #[test]
+    fn a_successor_is_a_candidate_only_if_it_is_a_duplicate() {
+        assert_eq!(candidates(5), [2]);
+        assert_eq!(candidates(6), [0; 0]);
     }
 }
