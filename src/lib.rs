@@ -19,6 +19,7 @@ pub mod tls;
 pub mod verdicts;
 
 // F4
+pub mod corpus;
 pub mod engine;
 pub mod load;
 pub mod redis;

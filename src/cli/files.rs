@@ -1,10 +1,14 @@
 //! Arguments that name files of documents -> the files, or errors that name these arguments.
 
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::input::{InputError, LineForm, NoField, Wanted, look_at};
+use crate::input::{Chunk, InputError, LineForm, NoField, Wanted, look_at, read_chunks};
+use crate::plain_file::are_of_one_file;
 
 /// The names of the fields with the id and the text.
 #[derive(Clone, Debug, clap::Args)]
@@ -21,15 +25,26 @@ impl FieldArgs {
     /// Returns the form that lines must have: the names of the two fields, and whether an id is required.
     pub(super) fn wanted(&self, id_required: bool) -> Wanted {
         let form = LineForm { id_field: self.id_field.clone(), text_field: self.text_field.clone(), id_required };
-        Wanted { form, originals: false }
+        Wanted { form, originals: false, also: None }
     }
 }
 
-/// Replaces each pattern such as `*.warc.gz` by the files that match it, in the order of their names. A pattern that is
-/// the name of a file is not replaced. A shell also replaces patterns, unless they are quoted or match too many files.
+/// Replaces each pattern such as `*.warc.gz` by the files that match it, in the order of their names, and each folder by
+/// the files in it and in its folders, in the order of their paths. A pattern that is the name of a file is not
+/// replaced. A shell also replaces patterns, unless they are quoted or match too many files.
 pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
+        if path.is_dir() {
+            let mut found = Vec::new();
+            files_in(path, &mut found).with_context(|| format!("cannot read {}", path.display()))?;
+            if found.is_empty() {
+                bail!("the folder {} has no file; files whose names begin with a dot are left out", path.display());
+            }
+            found.sort();
+            files.append(&mut found);
+            continue;
+        }
         let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists()) else {
             files.push(path.clone());
             continue;
@@ -49,6 +64,85 @@ pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Adds the files of a folder and of its folders. Hidden ones are left out. A link to a folder is not followed, because it
+/// may lead in a circle.
+fn files_in(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if kind.is_dir() {
+            files_in(&path, found)?;
+        } else if path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Checks the outputs of a verb, each with its flag, before any file is written. An output must not be an input or another
+/// output. The inputs must exist: otherwise, outputs of an earlier run would be emptied although there is nothing to do.
+pub(super) fn check_outputs(inputs: &[PathBuf], outputs: &[(&str, &Path)]) -> Result<()> {
+    for input in inputs {
+        let found = if input == Path::new("-") { stdin() } else { input.metadata() };
+        let found = found.with_context(|| format!("cannot read {}", input.display()))?;
+        if let Some((flag, path)) = outputs.iter().find(|(_, path)| is_same(path, &found)) {
+            bail!("{flag} {}: this file is also an input, and would be emptied; name another file", path.display());
+        }
+    }
+    if let [(flag, path), (other_flag, other)] = outputs {
+        let is_one = path == other || other.metadata().is_ok_and(|other| is_same(path, &other));
+        if is_one && !path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(one_file(flag, (other_flag, other)));
+        }
+    }
+    Ok(())
+}
+
+/// The error for two outputs that are one file.
+pub(super) fn one_file(flag: &str, (other_flag, path): (&str, &Path)) -> anyhow::Error {
+    anyhow!("{flag} and {other_flag} {}: they must be two different files", path.display())
+}
+
+fn stdin() -> io::Result<Metadata> {
+    File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
+}
+
+/// Returns whether a path leads to this file, and the file is a regular file.
+fn is_same(path: &Path, file: &Metadata) -> bool {
+    path.metadata().is_ok_and(|found| are_one(&found, file))
+}
+
+/// Returns whether both are the metadata of the same file, and the file is a regular file.
+pub(super) fn are_one(one: &Metadata, other: &Metadata) -> bool {
+    one.is_file() && are_of_one_file(one, other)
+}
+
+/// Reads all files, and passes each chunk with the number of its file to `give`, until it returns false. Returns the error
+/// that ended the reading of a file.
+pub(super) fn read_all(
+    files: &[PathBuf],
+    wanted: &Wanted,
+    mut give: impl FnMut(usize, Chunk) -> bool,
+) -> Option<anyhow::Error> {
+    for (at, file) in files.iter().enumerate() {
+        let mut is_taken = true;
+        let given = |chunk| {
+            is_taken = give(at, chunk);
+            is_taken
+        };
+        if let Err(error) = read_chunks(file, wanted, given) {
+            return Some(with_unread(unreadable(error, file), &files[at + 1..]));
+        }
+        if !is_taken {
+            break;
+        }
+    }
+    None
+}
+
 /// Opens each file and looks at its format, so that an unreadable file is reported before other files are read to their
 /// end.
 pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
@@ -59,7 +153,7 @@ pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
 }
 
 /// Adds to an error how many files were not read because of it.
-pub(super) fn with_unread(error: anyhow::Error, unread: &[PathBuf]) -> anyhow::Error {
+fn with_unread(error: anyhow::Error, unread: &[PathBuf]) -> anyhow::Error {
     match unread {
         [] => error,
         [one] => anyhow!("{error:#}; the next file, {}, was not read", one.display()),

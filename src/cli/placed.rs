@@ -69,7 +69,7 @@ impl<'a, E> ErrorLine<'a, E> {
 }
 
 /// The reason why a line or a record could not be read as a document.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Unreadable {
     code: &'static str,
     detail: String,
@@ -81,6 +81,15 @@ pub(super) const FOREIGN_ANSWER: &str = "foreign_answer";
 impl Unreadable {
     pub(super) fn answer() -> Self {
         Self { code: FOREIGN_ANSWER, detail: "cannot read the server's answer".to_owned() }
+    }
+
+    pub(super) fn new(code: &'static str, detail: String) -> Self {
+        Self { code, detail }
+    }
+
+    /// A sentence for people.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
     }
 }
 

@@ -42,6 +42,11 @@ impl Origin {
             Place::Line(number) | Place::Row(number) | Place::Record { number, .. } => number,
         }
     }
+
+    /// The id of a document that has none: its file, and the number of its line, row or record.
+    pub fn made_id(&self) -> String {
+        format!("{}:{}", self.file, self.number())
+    }
 }
 
 impl fmt::Display for Origin {

@@ -49,6 +49,11 @@ pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
     format(&mut units, &path.to_string_lossy(), wanted).map(drop)
 }
 
+/// Whether a file begins like Parquet.
+pub fn is_parquet(path: &Path) -> io::Result<bool> {
+    Ok(path.is_file() && parquet::is_parquet(&mut File::open(path)?)?)
+}
+
 /// Whether the same bytes can be read again after the file is opened again. A folder counts as readable twice, so that
 /// the error of reading it is found early.
 fn is_readable_twice(data: &Metadata) -> bool {
@@ -151,7 +156,7 @@ mod tests {
 
     fn chunks(name: &str, bytes: &[u8]) -> Result<Vec<Chunk>, InputError> {
         let form = LineForm { id_field: "url".into(), text_field: "body".into(), id_required: false };
-        let wanted = Wanted { form, originals: true };
+        let wanted = Wanted { form, originals: true, also: None };
         let mut chunks = Vec::new();
         read(Box::new(io::Cursor::new(bytes.to_vec())), name, 27, &wanted, &mut |chunk| {
             chunks.push(chunk);
@@ -230,7 +235,7 @@ mod tests {
         let lines: String = (0..3_000).map(|n| format!("{{\"url\":{n},\"body\":\"text {n}\"}}\n")).collect();
         let whole = gzip(lines.as_bytes());
         let form = LineForm { id_field: "url".into(), text_field: "body".into(), id_required: false };
-        let (mut given, wanted) = (0, Wanted { form, originals: false });
+        let (mut given, wanted) = (0, Wanted { form, originals: false, also: None });
         let cut = whole[..whole.len() * 99 / 100].to_vec();
         let result = read(Box::new(io::Cursor::new(cut)), "x", 27, &wanted, &mut |chunk| {
             given += chunk.lines.len();

@@ -1,6 +1,6 @@
 //! Files -> documents in the form of the API, in chunks that fit into one bulk request. In: files or stdin of JSON
-//! Lines or WARC, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s. This module must never know
-//! how chunks are sent or answered.
+//! Lines or WARC, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s. Some rows of Parquet files -> a
+//! file with these rows. This module must never know how chunks are sent or answered.
 
 mod chunk;
 mod fields;
@@ -10,6 +10,7 @@ mod frame;
 mod line;
 mod lines;
 mod parquet;
+mod parquet_rows;
 mod reason;
 mod rewinding;
 mod units;
@@ -18,6 +19,7 @@ mod warc;
 
 pub use chunk::{Chunk, Origin, Place};
 pub use fields::Fields;
-pub use file::{input_bytes, look_at, read, read_chunks};
+pub use file::{input_bytes, is_parquet, look_at, read, read_chunks};
+pub use parquet_rows::RowCopier;
 pub use reason::{InputError, NoField, Reason};
 pub use wanted::{LineForm, Wanted};

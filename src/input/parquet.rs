@@ -80,7 +80,8 @@ struct Opened {
 }
 
 fn open(mut file: File, wanted: &Wanted) -> Result<Opened, InputError> {
-    let names = [wanted.form.id_field.as_str(), &wanted.form.text_field];
+    let names = [&wanted.form.id_field, &wanted.form.text_field];
+    let names: Vec<&str> = names.into_iter().chain(&wanted.also).map(String::as_str).collect();
     let is_read = |name: &str| names.contains(&name) || DOCUMENT_FIELDS.contains(&name);
     let builder = open_parquet(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
     check_compression(builder.metadata(), is_read).map_err(InputError::ParquetCompression)?;

@@ -100,6 +100,8 @@ pub enum InputError {
          COPY (SELECT id, text FROM 'file.csv') TO 'file.parquet'"
     )]
     Csv,
+    #[error("its columns differ from those of the first file; all Parquet files must have the same columns")]
+    OtherColumns,
     /// A required field is missing in each line that was read at the beginning of the file.
     #[error("{0}")]
     NoField(NoField),

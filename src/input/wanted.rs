@@ -17,4 +17,6 @@ pub struct Wanted {
     pub form: LineForm,
     /// Whether the unchanged lines of the file are wanted too.
     pub originals: bool,
+    /// Another field that the originals of rows of Parquet files must have. Lines have all their fields.
+    pub also: Option<String>,
 }

@@ -31,4 +31,5 @@ pub use reader::{FileSource, LoadFile};
 pub(crate) use settings::FINGERPRINT;
 pub use settings::FileSettings;
 pub use splice::Splice;
+pub(crate) use writer::of_output;
 pub use writer::{ExportedRow, ParquetWriter};

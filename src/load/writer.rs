@@ -74,7 +74,7 @@ impl<W: Write + Send> ParquetWriter<W> {
 
 /// Returns the error of a file or of the output itself, if there is one. So its kind is known, as if the library were
 /// not in between.
-pub(super) fn of_output(error: ParquetError) -> io::Error {
+pub(crate) fn of_output(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
             Ok(error) => *error,

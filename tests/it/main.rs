@@ -29,6 +29,7 @@ mod crash;
 mod damaged;
 mod dashboard;
 mod decision;
+mod dedup;
 mod descriptors;
 mod docs;
 mod docs_examples;

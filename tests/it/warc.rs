@@ -29,7 +29,7 @@ struct Found {
 
 fn found(file: &Path) -> Result<Found, InputError> {
     let form = LineForm { id_field: "id".into(), text_field: "text".into(), id_required: true };
-    let wanted = Wanted { form, originals: false };
+    let wanted = Wanted { form, originals: false, also: None };
     let mut found = Found { pages: Vec::new(), skipped: 0, failures: Vec::new() };
     let name = file.file_name().unwrap().to_str().unwrap();
     read(Box::new(File::open(file).unwrap()), name, 27, &wanted, &mut |chunk| {

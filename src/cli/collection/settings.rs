@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::duration::duration;
 
-/// The settings that are chosen when a collection is created.
+/// The way in which documents are signed.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(in crate::cli) struct FrozenArgs {
+pub(in crate::cli) struct SpecArgs {
     /// Unit of comparison: word1 to word32, or char1 to char32
     #[arg(long, value_name = "SHINGLE")]
     shingle: Option<String>,
@@ -32,6 +32,30 @@ pub(in crate::cli) struct FrozenArgs {
     /// The six settings above in one line, or external:NAME:KxBITS
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["shingle", "sketch", "fold", "marks", "digits", "key"])]
     spec: Option<String>,
+}
+
+impl SpecArgs {
+    pub(in crate::cli) fn add_to(&self, settings: &mut Map<String, Value>) {
+        let Self { shingle, sketch, fold, marks, digits, key, spec } = self;
+        for (name, value) in [
+            ("shingle", shingle),
+            ("sketch", sketch),
+            ("fold", fold),
+            ("marks", marks),
+            ("digits", digits),
+            ("key", key),
+            ("spec", spec),
+        ] {
+            settings.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
+        }
+    }
+}
+
+/// The settings that are chosen when a collection is created.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct FrozenArgs {
+    #[command(flatten)]
+    spec: SpecArgs,
     /// Stored part of each document: signature, shingles or text
     #[arg(long, value_name = "KEEP")]
     keep: Option<String>,
@@ -42,26 +66,17 @@ pub(in crate::cli) struct FrozenArgs {
 
 impl FrozenArgs {
     pub(super) fn add_to(&self, settings: &mut Map<String, Value>) {
-        let Self { shingle, sketch, fold, marks, digits, key, spec, keep, extract } = self;
-        for (name, value) in [
-            ("shingle", shingle),
-            ("sketch", sketch),
-            ("fold", fold),
-            ("marks", marks),
-            ("digits", digits),
-            ("key", key),
-            ("spec", spec),
-            ("keep", keep),
-            ("extract", extract),
-        ] {
+        let Self { spec, keep, extract } = self;
+        spec.add_to(settings);
+        for (name, value) in [("keep", keep), ("extract", extract)] {
             settings.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
         }
     }
 }
 
-/// The settings that can be changed later.
+/// The way in which documents are compared.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(in crate::cli) struct ChangeArgs {
+pub(in crate::cli) struct ComparingArgs {
     /// Smallest similarity of near duplicates, above 0 and at most 1
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
@@ -74,6 +89,27 @@ pub(in crate::cli) struct ChangeArgs {
     /// Way to decide which candidates are matches: estimate, borderline or exact
     #[arg(long, value_name = "VERIFY")]
     verify: Option<String>,
+}
+
+impl ComparingArgs {
+    pub(in crate::cli) fn add_to(&self, settings: &mut Map<String, Value>) -> Result<()> {
+        let Self { threshold, bands, rows, verify } = self;
+        let mut add = |name: &str, value: Option<Value>| settings.extend(value.map(|value| (name.to_owned(), value)));
+        if let Some(threshold) = threshold.filter(|threshold| !threshold.is_finite()) {
+            bail!("--threshold {threshold}: must be a number above 0 and at most 1");
+        }
+        add("threshold", threshold.map(|threshold| json!(threshold)));
+        add("banding", bands.zip(*rows).map(|(bands, rows)| json!({ "bands": bands, "rows": rows })));
+        add("verify", verify.as_ref().map(|verify| json!(verify)));
+        Ok(())
+    }
+}
+
+/// The settings that can be changed later.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct ChangeArgs {
+    #[command(flatten)]
+    comparing: ComparingArgs,
     /// Time after which a document expires, such as 12h or 30d; with `never`, documents do not expire
     #[arg(long, value_name = "TIME")]
     ttl: Option<String>,
@@ -84,14 +120,9 @@ pub(in crate::cli) struct ChangeArgs {
 
 impl ChangeArgs {
     pub(super) fn add_to(&self, settings: &mut Map<String, Value>) -> Result<()> {
-        let Self { threshold, bands, rows, verify, ttl, touch } = self;
+        let Self { comparing, ttl, touch } = self;
+        comparing.add_to(settings)?;
         let mut add = |name: &str, value: Option<Value>| settings.extend(value.map(|value| (name.to_owned(), value)));
-        if let Some(threshold) = threshold.filter(|threshold| !threshold.is_finite()) {
-            bail!("--threshold {threshold}: must be a number above 0 and at most 1");
-        }
-        add("threshold", threshold.map(|threshold| json!(threshold)));
-        add("banding", bands.zip(*rows).map(|(bands, rows)| json!({ "bands": bands, "rows": rows })));
-        add("verify", verify.as_ref().map(|verify| json!(verify)));
         if let Some(ttl) = ttl {
             let time = if ttl == "never" { Ok(Duration::ZERO) } else { duration(ttl) };
             match time {

@@ -19,12 +19,12 @@ use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, look_at_all, matching, unreadable, with_unread};
+use super::files::{FieldArgs, look_at_all, matching, read_all};
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
 use super::usual::usual;
-use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
+use crate::input::{Chunk, Wanted, input_bytes};
 use crate::types::Label;
 use outputs::{Answered, Outputs};
 use tally::Tally;
@@ -221,7 +221,7 @@ impl Import<'_> {
         // The channel holds as many chunks as there are connections. So memory stays bounded, and connections need not
         // wait for the reader.
         let (give, take) = sync_channel(connections as usize);
-        let reader = read_all(files.to_vec(), wanted.clone(), give);
+        let reader = read_beside(files.to_vec(), wanted.clone(), give);
         let take = Mutex::new(take);
         std::thread::scope(|scope| {
             for _ in 0..connections {
@@ -333,23 +333,14 @@ impl Import<'_> {
 
 /// Reads all files on a thread of its own, until the receiver of the chunks is dropped. Returns the error that ended
 /// the reading of a file.
-fn read_all(files: Vec<PathBuf>, wanted: Wanted, give: SyncSender<(u64, Chunk)>) -> JoinHandle<Option<anyhow::Error>> {
+fn read_beside(
+    files: Vec<PathBuf>,
+    wanted: Wanted,
+    give: SyncSender<(u64, Chunk)>,
+) -> JoinHandle<Option<anyhow::Error>> {
     std::thread::spawn(move || {
-        let (mut number, mut is_taken) = (0, true);
-        for (at, file) in files.iter().enumerate() {
-            let numbered = |chunk| {
-                is_taken = give.send((number, chunk)).is_ok();
-                number += 1;
-                is_taken
-            };
-            if let Err(error) = read_chunks(file, &wanted, numbered) {
-                return Some(with_unread(unreadable(error, file), &files[at + 1..]));
-            }
-            if !is_taken {
-                break;
-            }
-        }
-        None
+        let mut numbers = 0..;
+        read_all(&files, &wanted, |_, chunk| give.send((numbers.next().expect("they do not end"), chunk)).is_ok())
     })
 }
 

@@ -3,21 +3,19 @@
 //! chunk for each connection is in memory.
 
 use std::fs::{File, Metadata};
-use std::io::{self, BufWriter, Write};
-use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result, anyhow, bail};
-use flate2::write::GzEncoder;
+use anyhow::{Context, Result};
 
 use super::answer::Answer;
+use crate::cli::files::{are_one, check_outputs, one_file};
+use crate::cli::line_file::LineFile;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use crate::input::{Chunk, Fields};
-use crate::plain_file::are_of_one_file;
 
-/// The level at which zstd compresses. It is zstd's default.
-const ZSTD_LEVEL: i32 = 3;
+const VERDICTS: &str = "--verdicts";
+const KEPT: &str = "--kept";
 
 /// The answer to one document: its line, and the fields of the line if it could be read.
 pub(super) type Answered = (String, Option<Answer>);
@@ -32,47 +30,15 @@ struct Turn {
     next: u64,
     /// Whether a thread has panicked, so that its chunk will never be written.
     abandoned: bool,
-    verdicts: Option<Sink>,
-    kept: Option<Sink>,
+    verdicts: Option<LineFile>,
+    kept: Option<LineFile>,
 }
 
-/// Checks the files before any file is written. An output must not be an input or the other output. The inputs must
-/// exist: otherwise, outputs of an earlier import would be emptied although there is nothing to import.
+/// Checks the files before any file is written.
 pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
-    let outputs =
-        || [("--verdicts", verdicts), ("--kept", kept)].into_iter().filter_map(|(flag, path)| Some((flag, path?)));
-    for input in inputs {
-        let found = if input == Path::new("-") { stdin() } else { input.metadata() };
-        let found = found.with_context(|| format!("cannot read {}", input.display()))?;
-        if let Some((flag, path)) = outputs().find(|(_, path)| is_same(path, &found)) {
-            bail!("{flag} {}: this file is also an input, and would be emptied; name another file", path.display());
-        }
-    }
-    if let (Some(verdicts), Some(kept)) = (verdicts, kept) {
-        let is_one = verdicts == kept || kept.metadata().is_ok_and(|kept| is_same(verdicts, &kept));
-        if is_one && !verdicts.metadata().is_ok_and(|found| !found.is_file()) {
-            return Err(one_file(kept));
-        }
-    }
-    Ok(())
-}
-
-fn one_file(path: &Path) -> anyhow::Error {
-    anyhow!("--verdicts and --kept {}: they must be two different files", path.display())
-}
-
-fn stdin() -> io::Result<Metadata> {
-    File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
-}
-
-/// Returns whether a path leads to this file, and the file is a regular file.
-fn is_same(path: &Path, file: &Metadata) -> bool {
-    path.metadata().is_ok_and(|found| are_one(&found, file))
-}
-
-/// Returns whether both are the metadata of the same file, and the file is a regular file.
-fn are_one(one: &Metadata, other: &Metadata) -> bool {
-    one.is_file() && are_of_one_file(one, other)
+    let outputs = [(VERDICTS, verdicts), (KEPT, kept)];
+    let outputs: Vec<_> = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
+    check_outputs(inputs, &outputs)
 }
 
 impl Outputs {
@@ -84,9 +50,9 @@ impl Outputs {
         if let (Some(verdicts), Some(kept)) = (&verdicts, &kept)
             && are_one(&verdicts.data, &kept.data)
         {
-            return Err(one_file(&kept.path));
+            return Err(one_file(VERDICTS, (KEPT, &kept.path)));
         }
-        let sink = |opened: Option<Opened>| opened.map(Sink::of).transpose();
+        let sink = |opened: Option<Opened>| opened.map(Opened::emptied).transpose();
         let turn = Turn { next: 0, abandoned: false, verdicts: sink(verdicts)?, kept: sink(kept)? };
         Ok(Self { turn: Mutex::new(turn), moved: Condvar::new() })
     }
@@ -184,60 +150,11 @@ impl Opened {
         opened.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Empties the file, unless it is a pipe or a device.
-    fn emptied(self) -> io::Result<File> {
-        if self.data.is_file() {
-            self.file.set_len(0)?;
-        }
-        Ok(self.file)
-    }
-}
-
-/// A file of lines. It is compressed if its name ends in .gz or .zst.
-struct Sink {
-    path: String,
-    file: Compressed,
-}
-
-enum Compressed {
-    Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
-    Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
-}
-
-impl Sink {
-    /// Empties the opened file, and returns it as a file of lines.
-    fn of(opened: Opened) -> Result<Self> {
-        let path = opened.path.clone();
-        let name = path.display().to_string();
-        let file = opened.emptied().map(BufWriter::new).and_then(|file| {
-            Ok(match path.extension().and_then(|extension| extension.to_str()) {
-                Some("gz") => Compressed::Gzip(GzEncoder::new(file, flate2::Compression::default())),
-                Some("zst") => Compressed::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?),
-                _ => Compressed::Plain(file),
-            })
-        });
-        let file = file.with_context(|| format!("cannot write {name}"))?;
-        Ok(Self { path: name, file })
-    }
-
-    fn line(&mut self, line: &[u8]) -> Result<()> {
-        let file: &mut dyn Write = match &mut self.file {
-            Compressed::Plain(file) => file,
-            Compressed::Gzip(file) => file,
-            Compressed::Zstd(file) => file,
-        };
-        let written = file.write_all(line).and_then(|()| file.write_all(b"\n"));
-        written.with_context(|| format!("cannot write {}", self.path))
-    }
-
-    fn finish(self) -> Result<()> {
-        let finished: io::Result<()> = match self.file {
-            Compressed::Plain(mut file) => file.flush(),
-            Compressed::Gzip(file) => file.finish().and_then(|mut file| file.flush()),
-            Compressed::Zstd(file) => file.finish().and_then(|mut file| file.flush()),
-        };
-        finished.with_context(|| format!("cannot write {}", self.path))
+    /// Empties the file, unless it is a pipe or a device, and returns it as a file of lines.
+    fn emptied(self) -> Result<LineFile> {
+        let emptied = if self.data.is_file() { self.file.set_len(0) } else { Ok(()) };
+        emptied.with_context(|| format!("cannot write {}", self.path.display()))?;
+        LineFile::new(self.file, &self.path)
     }
 }
 

@@ -1,0 +1,220 @@
+//! `hapax dedup`: writes the documents of files that are no duplicates of earlier ones. It needs no server.
+
+mod deciding;
+mod order;
+mod output;
+mod report;
+mod signing;
+mod tally;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Map, Value, json};
+
+use super::collection::{ComparingArgs, SpecArgs};
+use super::exit::ExitStatus;
+use super::files::{FieldArgs, check_outputs, look_at_all, matching};
+use super::progress;
+use super::signals::interruption;
+use crate::config::{self, Config, Sources};
+use crate::corpus::{Bounds, CorpusSigner, Deduplicator};
+use crate::cpu::CpuPool;
+use crate::http::dto::collection::settings as settings_of_json;
+use crate::input::{Wanted, input_bytes, is_parquet};
+use crate::verdicts::Settings;
+use deciding::Deciding;
+use order::Order;
+use output::{Format, OutputFile, write_kept};
+use signing::{each_signed, original};
+
+const OUTPUT: &str = "--output";
+const REPORT: &str = "--report";
+
+/// Write the documents of files that are no duplicates of earlier ones.
+///
+/// No server is needed, and nothing is stored. The kept documents are those that a server would store if it got the
+/// documents one after another: in the order of the files as they are given, and of the lines, rows or records in each
+/// file. FILE may be a folder: its files are read in the order of their paths. All signatures of kept documents are in
+/// memory.
+///
+/// The output has the kept documents unchanged: the lines of JSON Lines, and the rows of Parquet with all columns. Pages of
+/// WARC files are written as lines of JSON. A document needs no id: without one, its file and the number of its line,
+/// row or record are its id in the report.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax dedup corpus.jsonl.zst -o kept.jsonl.zst
+  hapax dedup crawl/ -o kept.jsonl --report dropped.jsonl --threshold 0.9
+  hapax dedup part-*.parquet -o kept.parquet --keep max:score
+  zcat results.jsonl.gz | hapax dedup - -o - --shingle char5
+
+Exit status: 0 done, 1 some lines could not be read, 2 it failed and there is no output.")]
+pub struct Args {
+    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
+    /// quoted pattern such as '*.warc.gz' names the files that match
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write the kept documents to FILE; - is stdout. FILE is compressed if its name ends in .gz or .zst. It appears when
+    /// it is complete
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Write a line of JSON to FILE for each document that is not kept: its place, the kept document that it repeats, and
+    /// their similarity
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Document to keep of several duplicates: first, longest, or max:FIELD for the largest number in a field of the line.
+    /// With the last two, the files are read twice
+    #[arg(long, value_name = "ORDER", default_value = "first", value_parser = Order::parse)]
+    keep: Order,
+    /// Configuration file of a server: its default collection has the defaults for the settings below, and its secret is
+    /// used by --key configured
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    fields: FieldArgs,
+    #[command(flatten)]
+    comparing: ComparingArgs,
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// Part of an HTML page that is compared: article (the main text) or visible (all visible text)
+    #[arg(long, value_name = "EXTRACT")]
+    extract: Option<String>,
+}
+
+/// A run of the verb.
+struct Job {
+    files: Vec<PathBuf>,
+    wanted: Wanted,
+    order: Order,
+    format: Format,
+    stop: Arc<AtomicBool>,
+    begun: Instant,
+}
+
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    let files = matching(&args.files)?;
+    let outputs = [(OUTPUT, Some(&args.output)), (REPORT, args.report.as_ref())];
+    let outputs: Vec<(&str, &Path)> =
+        outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path()))).collect();
+    check_outputs(&files, &outputs)?;
+    let wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
+    look_at_all(&files, &wanted)?;
+    let format = format(&files)?;
+    if args.keep != Order::First {
+        check_twice_readable(&files, &args.keep)?;
+    }
+    let deduplicator = deduplicator(args)?;
+    let stop = interruption()?;
+    let mut output = OutputFile::create(&args.output, OUTPUT)?;
+    let mut report = args.report.as_deref().map(|path| OutputFile::create(path, REPORT)).transpose()?;
+    let job = Job { files, wanted, order: args.keep.clone(), format, stop, begun: Instant::now() };
+    let deciding = job.decide(deduplicator, &mut output, report.as_mut())?;
+    output.finish()?;
+    report.map(OutputFile::finish).transpose()?;
+    let tally = deciding.tally();
+    tally.write_failures(&mut std::io::stderr().lock())?;
+    let is_on_stdout = args.output == Path::new("-");
+    let elapsed = job.begun.elapsed();
+    // The summary must not follow the documents into the pipe.
+    match is_on_stdout {
+        true => tally.write_summary(elapsed, &mut std::io::stderr().lock()),
+        false => tally.write_summary(elapsed, &mut std::io::stdout().lock()),
+    }
+    .context("cannot write the summary")?;
+    Ok(if tally.failures() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
+}
+
+impl Job {
+    /// Decides on all documents, and writes the output and the report.
+    fn decide(
+        &self,
+        deduplicator: Deduplicator,
+        output: &mut OutputFile,
+        mut report: Option<&mut OutputFile>,
+    ) -> Result<Deciding> {
+        let bar = progress::of_files(input_bytes(&self.files));
+        let signer = deduplicator.signer().clone();
+        let mut deciding = Deciding::new(deduplicator, self.files.len(), report.is_some());
+        each_signed(&self.files, &self.wanted, (&signer, &self.order), &self.stop, |mut chunk| {
+            if self.order == Order::First {
+                let kept = deciding.take(&mut chunk)?;
+                if self.streams() {
+                    kept.iter().try_for_each(|&at| output.line(original(chunk.chunk(), at)))?;
+                }
+                write_report(&mut deciding, report.as_deref_mut())?;
+            } else {
+                deciding.wait(&mut chunk);
+            }
+            bar.inc(chunk.chunk().input_bytes);
+            bar.set_message(progress::documents(deciding.documents(), self.begun));
+            Ok(())
+        })?;
+        bar.finish_and_clear();
+        deciding.decide_waiting(self.order.field())?;
+        write_report(&mut deciding, report)?;
+        if !self.streams() {
+            write_kept(self.format, &self.files, &self.wanted, deciding.kept(), &self.stop, output)?;
+        }
+        Ok(deciding)
+    }
+
+    /// Whether kept documents are written while the files are read.
+    fn streams(&self) -> bool {
+        self.order == Order::First && self.format == Format::Lines
+    }
+}
+
+fn write_report(deciding: &mut Deciding, report: Option<&mut OutputFile>) -> Result<()> {
+    let Some(report) = report else { return Ok(()) };
+    deciding.take_report().try_for_each(|line| report.line(&line))
+}
+
+/// Returns the format of the output: that of the input.
+fn format(files: &[PathBuf]) -> Result<Format> {
+    let parquet = |path: &PathBuf| is_parquet(path).with_context(|| format!("cannot read {}", path.display()));
+    let are = files.iter().map(parquet).collect::<Result<Vec<_>>>()?;
+    if !are.contains(&true) {
+        return Ok(Format::Lines);
+    }
+    match files.iter().zip(are).find(|(_, is_parquet)| !is_parquet) {
+        None => Ok(Format::Parquet),
+        Some((other, _)) => bail!(
+            "{}: this is not Parquet, but other files are; the output has the format of the input, so give them separately",
+            other.display()
+        ),
+    }
+}
+
+/// Checks that the files can be read again.
+fn check_twice_readable(files: &[PathBuf], order: &Order) -> Result<()> {
+    match files.iter().find(|path| !path.is_file()) {
+        None => Ok(()),
+        Some(path) => bail!("--keep {order} reads the files twice, and {} can be read only once", path.display()),
+    }
+}
+
+fn deduplicator(args: &Args) -> Result<Deduplicator> {
+    let environment = std::env::vars_os().collect();
+    let sources = Sources { file: args.config.clone(), environment, ..Sources::default() };
+    let Config { collections, cpu, .. } = config::load(&sources)?.config;
+    let settings =
+        settings(args, &collections.default_settings, collections.secret.as_ref().map(|key| key.fingerprint()))?;
+    let signer = CorpusSigner::new(settings, collections.secret.as_ref(), CpuPool::new(cpu))?;
+    let limits = collections.limits;
+    let bounds = Bounds { bucket_read_max: limits.bucket_read_max, candidates_max: limits.candidates_max };
+    Ok(Deduplicator::new(signer, bounds))
+}
+
+fn settings(args: &Args, default: &Settings, secret: Option<u64>) -> Result<Settings> {
+    let mut asked = Map::new();
+    args.spec.add_to(&mut asked);
+    args.comparing.add_to(&mut asked)?;
+    asked.extend(args.extract.as_ref().map(|extract| ("extract".to_owned(), json!(extract))));
+    settings_of_json(&Value::from(asked).to_string(), default, secret).map_err(|problem| {
+        let told = problem.errors.iter().map(|error| format!("--{}: {}", error.field, error.detail));
+        anyhow!("{}", told.collect::<Vec<_>>().join("; "))
+    })
+}

@@ -1,0 +1,75 @@
+//! The order in which documents are decided on: of several duplicates, the first one is kept.
+
+use std::fmt;
+
+use crate::input::Fields;
+
+/// Which of several duplicates is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    First,
+    Longest,
+    /// The one with the largest number in this field.
+    Max(String),
+}
+
+impl Order {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "first" => Ok(Self::First),
+            "longest" => Ok(Self::Longest),
+            _ => match text.strip_prefix("max:") {
+                Some(field) if !field.is_empty() => Ok(Self::Max(field.to_owned())),
+                _ => Err("must be first, longest or max:FIELD, such as max:score".to_owned()),
+            },
+        }
+    }
+
+    /// Returns the field that decides.
+    pub(super) fn field(&self) -> Option<&String> {
+        match self {
+            Self::First | Self::Longest => None,
+            Self::Max(field) => Some(field),
+        }
+    }
+
+    /// Returns the rank of a document with a content of `bytes` bytes, made from this line. Documents with a higher rank
+    /// are decided on earlier; those without the field come last.
+    pub(super) fn rank(&self, bytes: u64, line: &[u8]) -> f64 {
+        match self {
+            Self::First => 0.0,
+            Self::Longest => bytes as f64,
+            Self::Max(field) => number(line, field).unwrap_or(f64::NEG_INFINITY),
+        }
+    }
+}
+
+fn number(line: &[u8], field: &str) -> Option<f64> {
+    let fields: Fields<'_> = serde_json::from_slice(line).ok()?;
+    fields.get(field)?.get().parse().ok()
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::First => f.write_str("first"),
+            Self::Longest => f.write_str("longest"),
+            Self::Max(field) => write!(f, "max:{field}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_is_a_number_of_the_line() {
+        let order = Order::parse("max:score").unwrap();
+        let rank = |line: &str| order.rank(9, line.as_bytes());
+        assert_eq!(rank(r#"{"id":1,"score":-2.5e1}"#), -25.0);
+        assert!([r#"{"id":1}"#, r#"{"score":"7"}"#, r#"{"score":null}"#].iter().all(|line| rank(line).is_infinite()));
+        assert_eq!(Order::Longest.rank(9, b""), 9.0);
+        assert!(["", "last", "max:", "MAX:a"].iter().all(|text| Order::parse(text).is_err()));
+    }
+}

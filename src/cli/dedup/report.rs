@@ -1,0 +1,122 @@
+//! Decisions -> lines of the report, in the order of the input.
+
+use serde::Serialize;
+
+use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable};
+use crate::corpus::Duplicate;
+use crate::input::Origin;
+use crate::types::{DocId, Similarity, VerdictKind, ratio};
+
+/// The lines that have not been written yet.
+pub(super) struct Report {
+    is_wanted: bool,
+    /// Each line with the number of its file and of its line, row or record.
+    lines: Vec<((usize, u64), Vec<u8>)>,
+}
+
+/// The names of a document.
+pub(super) struct Named {
+    pub origin: Origin,
+    pub id: Option<DocId>,
+}
+
+impl Named {
+    /// The id in the file, or the one that the document has without.
+    pub(super) fn id(&self) -> String {
+        self.id.as_ref().map_or_else(|| self.origin.made_id(), ToString::to_string)
+    }
+}
+
+/// A document that is not kept, or one that was not compared with all others.
+#[derive(Serialize)]
+struct Line<'a> {
+    kind: &'static str,
+    #[serde(flatten)]
+    place: PlaceFields<'a>,
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
+    #[serde(flatten)]
+    original: Option<Original<'a>>,
+    /// The number of documents that were not compared.
+    #[serde(skip_serializing_if = "is_none")]
+    unread: u64,
+}
+
+/// The kept document that a document repeats.
+#[derive(Serialize)]
+struct Original<'a> {
+    duplicate_of: String,
+    original: PlaceFields<'a>,
+    similarity: f64,
+    low: f64,
+    high: f64,
+    method: &'static str,
+}
+
+impl Report {
+    pub(super) fn new(is_wanted: bool) -> Self {
+        Self { is_wanted, lines: Vec::new() }
+    }
+
+    /// Returns the lines that were added since the last call, in the order of the input.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        self.lines.sort_by_key(|(place, _)| *place);
+        std::mem::take(&mut self.lines).into_iter().map(|(_, line)| line)
+    }
+
+    pub(super) fn failed(&mut self, file: usize, origin: &Origin, reason: Unreadable) {
+        self.add(file, origin, &ErrorLine::new(PlaceFields::of(origin), reason));
+    }
+
+    /// Adds a document that is kept, if it was not compared with all others.
+    pub(super) fn kept(&mut self, file: usize, named: &Named, unread: u64) {
+        if unread > 0 {
+            self.add(file, &named.origin, &Line { unread, ..Line::of("capped", named) });
+        }
+    }
+
+    pub(super) fn empty(&mut self, file: usize, named: &Named) {
+        let line = Line { verdict: Some(VerdictKind::Empty.as_str()), ..Line::of("dropped", named) };
+        self.add(file, &named.origin, &line);
+    }
+
+    pub(super) fn duplicate(
+        &mut self,
+        file: usize,
+        named: &Named,
+        (original, duplicate): (&Named, &Duplicate),
+        unread: u64,
+    ) {
+        let same = duplicate.same_content;
+        let kind = if same { VerdictKind::ExactDuplicate } else { VerdictKind::NearDuplicate };
+        let Similarity { value, low, high, method } = duplicate.similarity;
+        let original = Original {
+            duplicate_of: original.id(),
+            original: PlaceFields::of(&original.origin),
+            similarity: ratio(value),
+            low: ratio(low),
+            high: ratio(high),
+            method: method.as_str(),
+        };
+        let (verdict, original) = (Some(kind.as_str()), Some(original));
+        self.add(file, &named.origin, &Line { verdict, original, unread, ..Line::of("dropped", named) });
+    }
+
+    fn add(&mut self, file: usize, origin: &Origin, line: &impl Serialize) {
+        if self.is_wanted {
+            self.lines.push(((file, origin.number()), serde_json::to_vec(line).expect("the report is JSON")));
+        }
+    }
+}
+
+impl<'a> Line<'a> {
+    fn of(kind: &'static str, named: &'a Named) -> Self {
+        Self { kind, place: PlaceFields::of(&named.origin), id: named.id(), verdict: None, original: None, unread: 0 }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(unread: &u64) -> bool {
+    *unread == 0
+}

@@ -1,0 +1,146 @@
+//! Files -> signed documents, chunk by chunk, in the order of the files. One thread reads, and others sign, while the
+//! caller decides.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+
+use anyhow::{Result, anyhow, bail};
+use rayon::prelude::*;
+
+use super::order::Order;
+use crate::cli::files::read_all;
+use crate::cli::placed::Unreadable;
+use crate::cli::retry::LOOK_EVERY;
+use crate::corpus::{CorpusSigner, SignedDocument};
+use crate::http::Caller;
+use crate::http::dto::document::{Invalid, from_json};
+use crate::http::error::Problem;
+use crate::input::{Chunk, Origin, Wanted};
+use crate::types::DocId;
+
+/// The error of a run that a signal has ended.
+pub(super) const INTERRUPTED: &str = "interrupted; there is no output";
+/// How many chunks may wait between two threads.
+const CHUNKS_WAITING: usize = 2;
+
+/// The signed documents of a chunk.
+pub(super) struct SignedChunk {
+    /// The number of its file.
+    file: usize,
+    chunk: Chunk,
+    documents: Vec<Document>,
+    /// The documents that cannot be compared, with the reasons.
+    refused: Vec<(Origin, Unreadable)>,
+}
+
+/// A document of a file.
+pub(super) struct Document {
+    /// The number of its file.
+    pub file: usize,
+    pub origin: Origin,
+    pub id: Option<DocId>,
+    pub rank: f64,
+    pub signed: SignedDocument,
+    /// Its place in the chunk.
+    pub at: usize,
+}
+
+impl SignedChunk {
+    fn new(file: usize, chunk: Chunk, signer: &CorpusSigner, order: &Order) -> Self {
+        let sign = |(at, line): (usize, &Vec<u8>)| {
+            let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
+            let origin = chunk.origins[at].clone();
+            let signed = from_json(text, Invalid::Refuse, &Caller::anyone())
+                .and_then(|document| Ok((document.id, signer.sign(document.content).map_err(Problem::from)?)));
+            match signed {
+                Ok((id, signed)) => {
+                    let rank = order.rank(signed.bytes(), original(&chunk, at));
+                    Ok(Document { file, origin, id, rank, signed, at })
+                }
+                Err(problem) => Err((origin, Unreadable::new(problem.code.as_str(), told(&problem)))),
+            }
+        };
+        let signed: Vec<_> = chunk.lines.par_iter().enumerate().map(sign).collect();
+        let (mut documents, mut refused) = (Vec::with_capacity(signed.len()), Vec::new());
+        for signed in signed {
+            match signed {
+                Ok(document) => documents.push(document),
+                Err(reason) => refused.push(reason),
+            }
+        }
+        Self { file, chunk, documents, refused }
+    }
+
+    pub(super) fn file(&self) -> usize {
+        self.file
+    }
+
+    /// The chunk that was read.
+    pub(super) fn chunk(&self) -> &Chunk {
+        &self.chunk
+    }
+
+    pub(super) fn take_documents(&mut self) -> Vec<Document> {
+        std::mem::take(&mut self.documents)
+    }
+
+    /// Returns the lines from which no document was made, and the documents that cannot be compared.
+    pub(super) fn failures(&self) -> impl Iterator<Item = (&Origin, Unreadable)> {
+        let unreadable = self.chunk.failures.iter().map(|(origin, reason)| (origin, Unreadable::from(reason)));
+        unreadable.chain(self.refused.iter().map(|(origin, reason)| (origin, reason.clone())))
+    }
+}
+
+/// Returns the problem in a sentence.
+fn told(problem: &Problem) -> String {
+    match problem.errors.as_slice() {
+        [] => problem.detail.clone(),
+        errors => {
+            errors.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// Returns the line of the file that a document was made from, or the document itself if there is none.
+pub(super) fn original(chunk: &Chunk, at: usize) -> &[u8] {
+    chunk.originals.get(at).unwrap_or(&chunk.lines[at])
+}
+
+/// Passes the documents of all files to `take`.
+pub(super) fn each_signed(
+    files: &[PathBuf],
+    wanted: &Wanted,
+    (signer, order): (&CorpusSigner, &Order),
+    stop: &Arc<AtomicBool>,
+    mut take: impl FnMut(SignedChunk) -> Result<()>,
+) -> Result<()> {
+    let (give_read, take_read) = sync_channel::<(usize, Chunk)>(CHUNKS_WAITING);
+    let (give_signed, take_signed) = sync_channel(CHUNKS_WAITING);
+    let (files, wanted) = (files.to_vec(), wanted.clone());
+    let reader =
+        std::thread::spawn(move || read_all(&files, &wanted, |file, chunk| give_read.send((file, chunk)).is_ok()));
+    let (signer, order) = (signer.clone(), order.clone());
+    let signing = std::thread::spawn(move || {
+        for (file, chunk) in take_read {
+            if give_signed.send(SignedChunk::new(file, chunk, &signer, &order)).is_err() {
+                break;
+            }
+        }
+    });
+    // After an error, the reader may still wait for input. Its thread is not joined, but ends with the process.
+    loop {
+        match take_signed.recv_timeout(LOOK_EVERY) {
+            _ if stop.load(Ordering::Relaxed) => bail!("{INTERRUPTED}"),
+            Ok(chunk) => take(chunk)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    signing.join().map_err(|_| anyhow!("a document could not be signed"))?;
+    match reader.join().expect("the reader does not panic") {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}

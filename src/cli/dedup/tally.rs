@@ -1,0 +1,147 @@
+//! Decisions -> counts, a histogram of the similarities, and the failures that are shown.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::HumanCount;
+
+use crate::cli::placed::Unreadable;
+use crate::cli::plural::plural;
+use crate::corpus::{Decided, Decision};
+use crate::input::Origin;
+
+/// The number of failures that are shown in full. Further failures are only counted.
+const FAILURES_SHOWN: usize = 10;
+/// The number of equal parts of the similarities from 0 to 1, in the histogram.
+const PARTS: usize = 20;
+/// The length of the longest bar of the histogram.
+const BAR: u64 = 40;
+
+/// The results so far. Each document is counted once.
+#[derive(Default)]
+pub(super) struct Tally {
+    kept: u64,
+    near: u64,
+    exact: u64,
+    empty: u64,
+    failed: u64,
+    /// Documents that were not compared with all others. They are also counted above.
+    capped: u64,
+    /// Records without a page. They are not documents.
+    skipped: u64,
+    text_bytes: u64,
+    /// The near duplicates by their similarity.
+    similarities: [u64; PARTS],
+    failures: Vec<String>,
+}
+
+impl Tally {
+    pub(super) fn documents(&self) -> u64 {
+        self.kept + self.near + self.exact + self.empty + self.failed
+    }
+
+    pub(super) fn failures(&self) -> u64 {
+        self.failed
+    }
+
+    pub(super) fn read(&mut self, text_bytes: u64, skipped: u64) {
+        self.text_bytes += text_bytes;
+        self.skipped += skipped;
+    }
+
+    pub(super) fn fail(&mut self, origin: &Origin, reason: &Unreadable) {
+        self.failed += 1;
+        if self.failures.len() < FAILURES_SHOWN {
+            self.failures.push(format!("{origin}: {}", reason.detail()));
+        }
+    }
+
+    pub(super) fn decided(&mut self, Decided { decision, unread }: &Decided) {
+        self.capped += u64::from(*unread > 0);
+        match decision {
+            Decision::Kept => self.kept += 1,
+            Decision::Empty => self.empty += 1,
+            Decision::Duplicate(duplicate) if duplicate.same_content => self.exact += 1,
+            Decision::Duplicate(duplicate) => {
+                self.near += 1;
+                let part = (duplicate.similarity.value * PARTS as f64) as usize;
+                self.similarities[part.min(PARTS - 1)] += 1;
+            }
+        }
+    }
+
+    /// Writes the failures, for people.
+    pub(super) fn write_failures(&self, words: &mut impl Write) -> io::Result<()> {
+        for failure in &self.failures {
+            writeln!(words, "failed: {failure}")?;
+        }
+        let hidden = self.failed - self.failures.len() as u64;
+        if hidden > 0 {
+            writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the counts, for people and scripts.
+    pub(super) fn write_summary(&self, elapsed: Duration, out: &mut impl Write) -> io::Result<()> {
+        let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let rows = [
+            ("documents", self.documents()),
+            ("kept", self.kept),
+            ("near", self.near),
+            ("exact", self.exact),
+            ("empty", self.empty),
+            ("failed", self.failed),
+        ];
+        // Most runs have none of these.
+        let seldom = [("capped", self.capped), ("skipped", self.skipped)].into_iter().filter(|(_, count)| *count > 0);
+        for (name, count) in rows.into_iter().chain(seldom) {
+            writeln!(out, "{name:<12}{:>16}", HumanCount(count).to_string())?;
+        }
+        let per_second = HumanCount((self.documents() as f64 / seconds) as u64).to_string();
+        writeln!(out, "{:<12}{seconds:>16.1}", "seconds")?;
+        writeln!(out, "{:<12}{per_second:>16}", "documents/s")?;
+        writeln!(out, "{:<12}{:>16.1}", "MB/s", self.text_bytes as f64 / 1e6 / seconds)?;
+        self.write_histogram(out)?;
+        out.flush()
+    }
+
+    fn write_histogram(&self, out: &mut impl Write) -> io::Result<()> {
+        let most = self.similarities.iter().copied().max().unwrap_or_default();
+        let Some(first) = self.similarities.iter().position(|&count| count > 0) else { return Ok(()) };
+        writeln!(out, "\nsimilarity of near duplicates")?;
+        for (part, &count) in self.similarities.iter().enumerate().skip(first) {
+            let [from, to] = [part, part + 1].map(|edge| edge as f64 / PARTS as f64);
+            let bar = "█".repeat((count * BAR).div_ceil(most) as usize);
+            writeln!(
+                out,
+                "{}",
+                format!("{from:.2} to {to:.2}{:>16}  {bar}", HumanCount(count).to_string()).trim_end()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::Duplicate;
+    use crate::types::{Method, Similarity};
+
+    #[test]
+    fn the_histogram_begins_with_the_lowest_similarity() {
+        let mut tally = Tally::default();
+        for value in [0.81, 0.84, 0.97] {
+            let similarity = Similarity { value, low: value, high: value, method: Method::Exact };
+            let duplicate = Duplicate { of: 0, same_content: false, similarity };
+            tally.decided(&Decided { decision: Decision::Duplicate(duplicate), unread: 0 });
+        }
+        let mut out = Vec::new();
+        tally.write_histogram(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let counts: Vec<_> = text.lines().skip(2).map(|line| line.split_whitespace().nth(3).unwrap()).collect();
+        assert_eq!(counts, ["2", "0", "0", "1"], "{text}");
+        assert!(text.ends_with(&format!("1  {}\n", "█".repeat(20))));
+    }
+}

@@ -1,0 +1,185 @@
+//! Signed documents in their order -> decisions. The search is that of a collection's index. A document that is kept is
+//! entered into it, so later documents are compared with it.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hapax_core::{ContentHash, ShingleSet};
+
+use super::signer::{CorpusSigner, SignedDocument};
+use crate::index::{self, Candidate, Entry, Index, IndexOptions, LabelSet, Query, Search, View};
+use crate::types::{Overlap, Seq, Similarity, TimestampMs};
+use crate::verdicts::{CollectionError, Made, Result, ShingleQuery, Terms, similarity};
+
+/// The limits of the search for one document.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The maximum number of documents to read that share a band key.
+    pub bucket_read_max: usize,
+    /// The maximum number of documents to compare.
+    pub candidates_max: usize,
+}
+
+/// Decides which documents are kept.
+pub struct Deduplicator {
+    signer: CorpusSigner,
+    terms: Terms,
+    bounds: index::Bounds,
+    index: Index,
+    /// The content hash of each kept document.
+    contents: Vec<Option<ContentHash>>,
+    /// The shingles of each kept document, if shingles are compared.
+    sets: Vec<Arc<ShingleSet>>,
+}
+
+/// The decision on a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    pub decision: Decision,
+    /// The number of documents that were not compared because of a limit. If it is not 0, a duplicate may be kept.
+    pub unread: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    Kept,
+    /// The document has no token, so it is not kept.
+    Empty,
+    Duplicate(Duplicate),
+}
+
+/// The kept document that another document repeats.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Duplicate {
+    /// The kept document: 0 for the first one that was kept, 1 for the next.
+    pub of: usize,
+    pub same_content: bool,
+    pub similarity: Similarity,
+}
+
+/// A kept document that is at least as similar as the threshold.
+struct Found {
+    candidate: Candidate,
+    overlap: Option<Overlap>,
+}
+
+impl Deduplicator {
+    pub fn new(signer: CorpusSigner, bounds: Bounds) -> Self {
+        let settings = signer.settings();
+        let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
+        let options = IndexOptions {
+            shape: settings.spec.shape(),
+            banding: settings.banding,
+            id_fingerprint_bits: u64::BITS,
+            seed: None,
+        };
+        let Bounds { bucket_read_max, candidates_max } = bounds;
+        let bounds = index::Bounds { bucket_read_max, candidates_max };
+        Self { terms, bounds, index: Index::new(&options), contents: Vec::new(), sets: Vec::new(), signer }
+    }
+
+    /// Returns the signer of its documents.
+    pub fn signer(&self) -> &CorpusSigner {
+        &self.signer
+    }
+
+    /// Decides on the next document. Fails if the index is full.
+    pub fn decide(&mut self, document: SignedDocument) -> Result<Decided> {
+        let (made, _) = document.into_prepared().into_parts();
+        let Some(made) = made else { return Ok(Decided { decision: Decision::Empty, unread: 0 }) };
+        let (found, unread) = self.look_up(&made);
+        let best = found.into_iter().min_by(|a, b| self.order(a).partial_cmp(&self.order(b)).expect("no NaN"));
+        let decision = match best {
+            Some(best) => Decision::Duplicate(self.duplicate(&best)),
+            None => {
+                self.keep(made)?;
+                Decision::Kept
+            }
+        };
+        Ok(Decided { decision, unread })
+    }
+
+    /// Finds the kept documents that are duplicates of this one. Of equal contents, only one need be returned.
+    fn look_up(&self, made: &Made) -> (Vec<Found>, u64) {
+        let mut mistaken = HashSet::new();
+        loop {
+            let Search { found, unread, .. } = self.search(made, &mistaken);
+            let is_mistaken =
+                |found: &&Candidate| found.same_content && self.contents[number(found.seq)] != made.content;
+            let wrong: Vec<_> = found.iter().filter(is_mistaken).map(|found| found.seq).collect();
+            if wrong.is_empty() {
+                let unread = unread.postings + unread.candidates + unread.contents;
+                return (self.verified(made, found), unread);
+            }
+            mistaken.extend(wrong);
+        }
+    }
+
+    fn search(&self, made: &Made, mistaken: &HashSet<Seq>) -> Search {
+        let query = Query {
+            signature: &made.signature,
+            content: made.content_prefix(),
+            own: None,
+            matching_min: self.terms.matching_min,
+            members_max: if mistaken.is_empty() { 1 } else { usize::MAX },
+            contents_max: self.terms.compares_shingles().then_some(usize::MAX),
+            mistaken,
+            scope: None,
+            explain: false,
+        };
+        self.index.search(View::Decided, &query, self.bounds).unwrap_or_else(|needs_disk| match needs_disk {})
+    }
+
+    /// Compares the shingles where they decide.
+    fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<Found> {
+        let set = made.kept.as_ref().filter(|_| self.terms.compares_shingles()).map(|kept| &kept.set);
+        let verify = |candidate: Candidate| {
+            let Some(set) = set.filter(|_| !candidate.same_content && candidate.matching < self.terms.certain_min)
+            else {
+                return Some(Found { candidate, overlap: None });
+            };
+            let overlap = ShingleQuery::new(set, self.terms).compare(&self.sets[number(candidate.seq)])?;
+            self.terms.reached_by(overlap).then_some(Found { candidate, overlap: Some(overlap) })
+        };
+        found.into_iter().filter_map(verify).collect()
+    }
+
+    /// The most similar document comes first, then the one that was kept first, as in a verdict.
+    fn order(&self, Found { candidate, overlap }: &Found) -> (Reverse<bool>, f64, Seq) {
+        (Reverse(candidate.same_content), -self.terms.value(candidate.matching, *overlap), candidate.seq)
+    }
+
+    fn duplicate(&self, Found { candidate, overlap }: &Found) -> Duplicate {
+        let Candidate { seq, matching, same_content, .. } = *candidate;
+        let spec = &self.signer.settings().spec;
+        Duplicate { of: number(seq), same_content, similarity: similarity(spec, matching, same_content, *overlap) }
+    }
+
+    fn keep(&mut self, made: Made) -> Result<()> {
+        let seq = Seq(self.contents.len() as u64 + 1);
+        let entry = Entry {
+            seq,
+            // No document is looked for by its id.
+            id_fingerprint: seq.0,
+            content: made.content_prefix(),
+            linked: false,
+            signature: &made.signature,
+            labels: LabelSet::NONE,
+            last_seen: TimestampMs(0),
+        };
+        let full = || CollectionError::Invalid {
+            field: "documents",
+            detail: format!("are too many; at most {} documents can be kept", index::PLACES_MAX),
+        };
+        self.index.enter(entry).ok_or_else(full)?;
+        self.contents.push(made.content);
+        self.sets.extend(made.kept.filter(|_| self.terms.compares_shingles()).map(|kept| kept.set));
+        Ok(())
+    }
+}
+
+/// The number of a kept document. Its position in the index begins with 1.
+fn number(seq: Seq) -> usize {
+    seq.0 as usize - 1
+}

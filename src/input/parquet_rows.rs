@@ -1,0 +1,95 @@
+//! Some rows of Parquet files -> a Parquet file with these rows, with all their columns.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use arrow_schema::{ArrowError, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use super::reason::InputError;
+use crate::load::{catching, check_compression, of_output, open_parquet};
+
+/// The size of a row group, in bytes. A row group is in memory until it is written.
+const GROUP_BYTES: usize = 64 << 20;
+/// The key of the schema for Arrow. The writer writes this pair itself.
+const ARROW_SCHEMA: &str = "ARROW:schema";
+
+/// Copies rows of Parquet files to one file. All files must have the same columns.
+pub struct RowCopier<W: Write + Send> {
+    /// `None` once the writer exists.
+    out: Option<W>,
+    writer: Option<ArrowWriter<W>>,
+    schema: Option<SchemaRef>,
+}
+
+impl<W: Write + Send> RowCopier<W> {
+    pub fn new(out: W) -> Self {
+        Self { out: Some(out), writer: None, schema: None }
+    }
+
+    /// Copies the rows of a file for which `is_kept` returns true, and returns their number. The first row has the number
+    /// 0.
+    pub fn copy(&mut self, path: &Path, is_kept: impl Fn(u64) -> bool) -> Result<u64, InputError> {
+        let damaged = |detail| InputError::DamagedParquet { detail };
+        let mut file = File::open(path)?;
+        let builder = open_parquet(&mut file, |_| true).map_err(damaged)?;
+        check_compression(builder.metadata(), |_| true).map_err(InputError::ParquetCompression)?;
+        let schema = builder.schema().clone();
+        if self.schema.as_ref().is_some_and(|first| first.fields() != schema.fields()) {
+            return Err(InputError::OtherColumns);
+        }
+        let metadata = builder.metadata().file_metadata();
+        let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();
+        self.begin(&schema, metadata.key_value_metadata())?;
+        let builder = builder.with_row_selection(selection(rows, is_kept));
+        let mut batches = catching(|| builder.build().map_err(|error| error.to_string())).map_err(damaged)?;
+        let mut copied = 0;
+        while let Some(batch) =
+            catching(|| batches.next().transpose().map_err(|error: ArrowError| error.to_string())).map_err(damaged)?
+        {
+            let writer = self.writer.as_mut().expect("it was made");
+            copied += batch.num_rows() as u64;
+            writer.write(&batch).map_err(of_output)?;
+            if writer.in_progress_size() >= GROUP_BYTES {
+                writer.flush().map_err(of_output)?;
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Writes the end of the file, and returns it.
+    pub fn finish(self) -> io::Result<Option<W>> {
+        self.writer.map_or(Ok(self.out), |writer| writer.into_inner().map(Some).map_err(of_output))
+    }
+
+    /// Makes the writer of the columns of the first file.
+    fn begin(&mut self, schema: &SchemaRef, pairs: Option<&Vec<KeyValue>>) -> io::Result<()> {
+        let Some(out) = self.out.take() else { return Ok(()) };
+        let pairs = pairs.into_iter().flatten().filter(|pair| pair.key != ARROW_SCHEMA).cloned().collect();
+        let properties = WriterProperties::builder()
+            .set_key_value_metadata(Some(pairs))
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .build();
+        self.writer = Some(ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(of_output)?);
+        self.schema = Some(schema.clone());
+        Ok(())
+    }
+}
+
+/// Returns the selection of the rows that are kept.
+fn selection(rows: u64, is_kept: impl Fn(u64) -> bool) -> RowSelection {
+    let mut selectors: Vec<RowSelector> = Vec::new();
+    for row in 0..rows {
+        let skip = !is_kept(row);
+        match selectors.last_mut() {
+            Some(last) if last.skip == skip => last.row_count += 1,
+            _ => selectors.push(RowSelector { row_count: 1, skip }),
+        }
+    }
+    selectors.into()
+}
