@@ -107,7 +107,10 @@ fn a_lowered_threshold_says_what_it_may_miss() {
     let client = Client::of(&server);
     let verdict = client.post(&format!("{CHECK}?threshold=0.5"), &json!({"text": nearly(1)})).ok();
     let recall = verdict["expected_recall"].as_f64().unwrap();
-    assert!(recall > 0.0 && recall < 0.9, "{recall}");
+    assert!(recall > 0.0 && recall < 0.5, "{recall}");
+    assert!(verdict["warning"].as_str().unwrap().starts_with("most documents"), "{verdict}");
+    let verdict = client.post(&format!("{CHECK}?threshold=0.75"), &json!({"text": nearly(1)})).ok();
+    assert!(verdict["expected_recall"].as_f64().unwrap() > 0.5 && verdict.get("warning").is_none(), "{verdict}");
     assert!(client.post(CHECK, &json!({"text": nearly(1)})).ok().get("expected_recall").is_none());
     for threshold in ["0", "-0.1", "1.01", "NaN", "x", ""] {
         client.post(&format!("{CHECK}?threshold={threshold}"), &json!({"text": "x"})).problem(422, "invalid_value");

@@ -199,6 +199,7 @@ class Verdict:
     shingles: int | None = None
     previous: Previous | None = None
     expected_recall: float | None = None
+    warning: str | None = None
     explanation: Explanation | None = None
     page: Page | None = None
     revisit: Revisit | None = None

@@ -47,6 +47,9 @@ pub struct VerdictBody {
     previous: Option<PreviousBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_recall: Option<f64>,
+    /// What a client should know of a verdict that may be wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Box<ExplanationBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,6 +101,11 @@ struct OmittedBody {
     metadata: u64,
 }
 
+/// A check that is expected to find a smaller share of the documents at its threshold has a warning.
+const RECALL_MIN: f64 = 0.5;
+const LOW_RECALL: &str = "most documents that are just as similar as this threshold asks are not found, because the \
+    bands of the collection are made for a higher one; a collection with this threshold finds them";
+
 #[derive(Debug, Serialize)]
 struct PreviousBody {
     similarity: f64,
@@ -134,6 +142,7 @@ impl VerdictBody {
             shingles: verdict.shingles,
             previous: verdict.previous.map(PreviousBody::from),
             expected_recall: verdict.expected_recall.map(ratio),
+            warning: verdict.expected_recall.filter(|recall| *recall < RECALL_MIN).map(|_| LOW_RECALL),
             explanation: None,
             page: verdict.page.map(|page| Box::new(PageBody::from(*page))),
             revisit: verdict.revisit.map(|revisit| Box::new(RevisitBody::from(*revisit))),
@@ -176,6 +185,7 @@ impl VerdictBody {
                     shingles: None,
                     previous: None,
                     expected_recall: None,
+                    warning: None,
                     explanation: None,
                     page: None,
                     revisit: None,
@@ -358,7 +368,7 @@ mod tests {
             omitted_matches: 1,
             unread: 7,
             previous: Some(Previous { similarity, first_seen: TimestampMs(0) }),
-            expected_recall: Some(0.5),
+            expected_recall: Some(0.25),
             revisit: revisit("a"),
             ..verdict()
         };

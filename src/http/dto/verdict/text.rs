@@ -34,6 +34,7 @@ pub fn members(body: &VerdictBody, out: &mut impl Write) -> io::Result<()> {
         shingles,
         previous,
         expected_recall,
+        warning,
         explanation,
         page,
         revisit,
@@ -57,6 +58,7 @@ pub fn members(body: &VerdictBody, out: &mut impl Write) -> io::Result<()> {
     shingles.iter().try_for_each(|shingles| value(out, ",\"shingles\":", shingles))?;
     previous.iter().try_for_each(|previous| value(out, ",\"previous\":", previous))?;
     expected_recall.iter().try_for_each(|recall| number(out, ",\"expected_recall\":", *recall))?;
+    warning.iter().try_for_each(|warning| string(out, ",\"warning\":", warning))?;
     explanation.iter().try_for_each(|explanation| value(out, ",\"explanation\":", explanation))?;
     page.iter().try_for_each(|page| value(out, ",\"page\":", page))?;
     revisit.iter().try_for_each(|revisit| value(out, ",\"revisit\":", revisit))?;
