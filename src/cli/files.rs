@@ -6,6 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use glob::{MatchOptions, glob_with};
 
 use crate::input::{Chunk, InputError, LineForm, NoField, Wanted, look_at, read_chunks};
 use crate::plain_file::are_of_one_file;
@@ -36,24 +37,22 @@ pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
-            let mut found = Vec::new();
-            files_in(path, &mut found).with_context(|| format!("cannot read {}", path.display()))?;
-            if found.is_empty() {
-                bail!("the folder {} has no file; files whose names begin with a dot are left out", path.display());
-            }
-            found.sort();
-            files.append(&mut found);
+            files.append(&mut files_in(path)?);
             continue;
         }
         let Some(pattern) = path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists()) else {
             files.push(path.clone());
             continue;
         };
-        let found = glob::glob(pattern).with_context(|| format!("{pattern} is not a pattern of file names"))?;
+        // As in a shell, `*` matches no hidden file.
+        let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
+        let found = glob_with(pattern, options).with_context(|| format!("{pattern} is not a pattern of file names"))?;
         let before = files.len();
         for file in found {
             let file = file.with_context(|| format!("cannot look for {pattern}"))?;
-            if !file.is_dir() {
+            if file.is_dir() {
+                files.append(&mut files_in(&file)?);
+            } else {
                 files.push(file);
             }
         }
@@ -64,22 +63,34 @@ pub(super) fn matching(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Adds the files of a folder and of its folders. Hidden ones are left out. A link to a folder is not followed, because it
-/// may lead in a circle.
-fn files_in(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in folder.read_dir()? {
-        let entry = entry?;
-        let (path, kind) = (entry.path(), entry.file_type()?);
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        if kind.is_dir() {
-            files_in(&path, found)?;
-        } else if path.is_file() {
-            found.push(path);
+/// Returns the files of a folder and of its folders, in the order of their paths. Hidden ones are left out, and those whose
+/// names begin with `_`, as Spark and Hive do. A link to a folder is not followed, because it may lead in a circle.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let cannot = |path: &Path| format!("cannot read {}", path.display());
+        for entry in folder.read_dir().with_context(|| cannot(&folder))? {
+            let entry = entry.with_context(|| cannot(&folder))?;
+            let path = entry.path();
+            if matches!(entry.file_name().as_encoded_bytes().first(), Some(b'.' | b'_')) {
+                continue;
+            }
+            if entry.file_type().with_context(|| cannot(&path))?.is_dir() {
+                folders.push(path);
+            } else if path.metadata().with_context(|| cannot(&path))?.is_file() {
+                found.push(path);
+            }
         }
     }
-    Ok(())
+    if found.is_empty() {
+        bail!(
+            "the folder {} has no file to read; names that begin with a dot or with _ are left out",
+            folder.display()
+        );
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Checks the outputs of a verb, each with its flag, before any file is written. An output must not be an input or another
@@ -93,12 +104,21 @@ pub(super) fn check_outputs(inputs: &[PathBuf], outputs: &[(&str, &Path)]) -> Re
         }
     }
     if let [(flag, path), (other_flag, other)] = outputs {
-        let is_one = path == other || other.metadata().is_ok_and(|other| is_same(path, &other));
+        let is_one = target(path) == target(other) || other.metadata().is_ok_and(|other| is_same(path, &other));
         if is_one && !path.metadata().is_ok_and(|found| !found.is_file()) {
             return Err(one_file(flag, (other_flag, other)));
         }
     }
     Ok(())
+}
+
+/// Returns the path of a file without links, whether or not the file exists.
+pub(super) fn target(path: &Path) -> PathBuf {
+    let in_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
 }
 
 /// The error for two outputs that are one file.

@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_schema::{ArrowError, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -16,9 +18,6 @@ use crate::load::{catching, check_compression, of_output, open_parquet};
 
 /// The size of a row group, in bytes. A row group is in memory until it is written.
 const GROUP_BYTES: usize = 64 << 20;
-/// The key of the schema for Arrow. The writer writes this pair itself.
-const ARROW_SCHEMA: &str = "ARROW:schema";
-
 /// Copies rows of Parquet files to one file. All files must have the same columns.
 pub struct RowCopier<W: Write + Send> {
     /// `None` once the writer exists.
@@ -32,9 +31,9 @@ impl<W: Write + Send> RowCopier<W> {
         Self { out: Some(out), writer: None, schema: None }
     }
 
-    /// Copies the rows of a file for which `is_kept` returns true, and returns their number. The first row has the number
-    /// 0.
-    pub fn copy(&mut self, path: &Path, is_kept: impl Fn(u64) -> bool) -> Result<u64, InputError> {
+    /// Copies the rows of a file for which `is_kept` returns true. The first row has the number 0. Stops soon after `stop` is
+    /// set.
+    pub fn copy(&mut self, path: &Path, is_kept: impl Fn(u64) -> bool, stop: &AtomicBool) -> Result<(), InputError> {
         let damaged = |detail| InputError::DamagedParquet { detail };
         let mut file = File::open(path)?;
         let builder = open_parquet(&mut file, |_| true).map_err(damaged)?;
@@ -48,18 +47,19 @@ impl<W: Write + Send> RowCopier<W> {
         self.begin(&schema, metadata.key_value_metadata())?;
         let builder = builder.with_row_selection(selection(rows, is_kept));
         let mut batches = catching(|| builder.build().map_err(|error| error.to_string())).map_err(damaged)?;
-        let mut copied = 0;
         while let Some(batch) =
             catching(|| batches.next().transpose().map_err(|error: ArrowError| error.to_string())).map_err(damaged)?
         {
             let writer = self.writer.as_mut().expect("it was made");
-            copied += batch.num_rows() as u64;
             writer.write(&batch).map_err(of_output)?;
             if writer.in_progress_size() >= GROUP_BYTES {
                 writer.flush().map_err(of_output)?;
             }
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
-        Ok(copied)
+        Ok(())
     }
 
     /// Writes the end of the file, and returns it.
@@ -70,12 +70,14 @@ impl<W: Write + Send> RowCopier<W> {
     /// Makes the writer of the columns of the first file.
     fn begin(&mut self, schema: &SchemaRef, pairs: Option<&Vec<KeyValue>>) -> io::Result<()> {
         let Some(out) = self.out.take() else { return Ok(()) };
-        let pairs = pairs.into_iter().flatten().filter(|pair| pair.key != ARROW_SCHEMA).cloned().collect();
         let properties = WriterProperties::builder()
-            .set_key_value_metadata(Some(pairs))
+            .set_key_value_metadata(pairs.cloned())
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .build();
-        self.writer = Some(ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(of_output)?);
+        // The rows are read with the types of Parquet. The pairs have the schema for Arrow, if there is one.
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let writer = ArrowWriter::try_new_with_options(out, schema.clone(), options).map_err(of_output)?;
+        self.writer = Some(writer);
         self.schema = Some(schema.clone());
         Ok(())
     }

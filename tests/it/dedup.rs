@@ -1,6 +1,8 @@
 //! `hapax dedup` keeps the documents that a server keeps, and the result depends only on the documents and their order.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -240,6 +242,11 @@ fn rows_of_parquet_are_kept_whole() {
     }
     let refused = |arguments: &[&str]| refused(dir.path(), arguments);
     assert!(refused(&["1.parquet", "in.jsonl"]).contains("in.jsonl: this is not Parquet, but other files are"));
+    let packed = hapax(&["dedup", "1.parquet", "-o", "x.gz"]).current_dir(dir.path()).output().unwrap();
+    assert!(
+        packed.status.code() == Some(2) && text(&packed.stderr).contains("not compressed as a whole"),
+        "{packed:?}"
+    );
 }
 
 /// Returns the message of a run that fails. Such a run leaves no file.
@@ -247,7 +254,8 @@ fn refused(dir: &Path, arguments: &[&str]) -> String {
     let _ = std::fs::remove_file(dir.join("out"));
     let output = hapax(&[&["dedup", "-o", "out"], arguments].concat()).current_dir(dir).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(output.stdout.is_empty() && names(dir).iter().all(|name| !name.contains("out")), "{output:?}");
+    let is_output = |name: &String| name.contains("out") || name.contains("hapax");
+    assert!(output.stdout.is_empty() && !names(dir).iter().any(is_output), "{output:?}");
     text(&output.stderr).to_owned()
 }
 
@@ -263,7 +271,7 @@ fn unusable_files_and_settings_are_refused() {
     std::fs::create_dir(dir.path().join("empty")).unwrap();
     let refused = |arguments: &[&str]| refused(dir.path(), arguments);
     assert!(refused(&["missing.jsonl"]).contains("cannot read missing.jsonl"));
-    assert!(refused(&["empty"]).contains("the folder empty has no file"));
+    assert!(refused(&["empty"]).contains("the folder empty has no file to read"));
     assert!(refused(&["in.jsonl", "--report", "in.jsonl"]).contains("--report in.jsonl: this file is also an input"));
     assert!(
         refused(&["in.jsonl", "--report", "out"]).contains("--output and --report out: they must be two different")
@@ -309,13 +317,70 @@ fn lines_that_are_no_documents_are_reported_and_the_rest_is_used() {
     assert_eq!(report[1]["original"], json!({"file": "in.jsonl", "line": 1}));
 }
 
+#[test]
+fn fields_that_are_not_compared_may_have_any_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = [
+        json!({"id": null}),
+        json!({"id": 1.5}),
+        json!({"id": ""}),
+        json!({"metadata": "abc", "labels": [1], "date": 5, "payload_digest": "x"}),
+        json!({"set": "train", "signature": "J. Smith", "fingerprint": 1, "content_hash": 2, "html": 3}),
+    ];
+    let documents: Vec<_> = odd
+        .into_iter()
+        .zip(corpus(100, 16))
+        .map(|(mut odd, document)| {
+            odd["text"] = document["text"].clone();
+            odd
+        })
+        .collect();
+    std::fs::write(dir.path().join("in.jsonl"), lines(&documents)).unwrap();
+    let (kept, report) = dedup(dir.path(), &["in.jsonl"]);
+    assert_eq!((parsed(&kept).len() + report.len(), text(&kept).lines().next()), (5, lines(&documents).lines().next()));
+}
+
+#[test]
+fn a_run_replaces_the_output_or_leaves_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    std::fs::write(file("in.jsonl"), lines(&corpus(10, 17))).unwrap();
+    std::fs::write(file("broken.jsonl"), "broken\nbroken\n").unwrap();
+    std::fs::write(file("old"), "old").unwrap();
+    std::fs::set_permissions(file("old"), Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("old", file("out")).unwrap();
+    let run = |input: &str| hapax(&["dedup", input, "-o", "out"]).current_dir(dir.path()).output().unwrap();
+    let failed = run("broken.jsonl");
+    assert!(failed.status.code() == Some(2) && text(&failed.stderr).contains("no line is a document"), "{failed:?}");
+    assert_eq!(read(&file("old")), b"old");
+    assert!(run("in.jsonl").status.success());
+    assert!(file("out").is_symlink() && read(&file("old")).starts_with(b"{"));
+    assert_eq!(file("old").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn folders_have_files_that_are_no_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    std::fs::create_dir_all(file("table/_temporary")).unwrap();
+    let documents = corpus(10, 18);
+    write_parquet(&file("table/part-0.parquet"), &documents);
+    for name in ["table/_SUCCESS", "table/_temporary/part", "table/.part-0.crc"] {
+        std::fs::write(file(name), "").unwrap();
+    }
+    dedup(dir.path(), &["table"]);
+    dedup(dir.path(), &["tab*"]);
+    std::os::unix::fs::symlink("nowhere", file("table/link")).unwrap();
+    assert!(refused(dir.path(), &["table"]).contains("cannot read table/link"));
+}
+
 fn interrupted(dir: &Path) -> Output {
     std::fs::write(dir.join("out"), "old").unwrap();
     let mut child: std::process::Child = {
         let mut command: Command = hapax(&["dedup", "-", "-o", "out"]);
         command.current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    until("the output is begun", || names(dir).iter().any(|name| name.starts_with(".out.")));
+    until("the output is begun", || names(dir).iter().any(|name| name.starts_with(".hapax")));
     let pid = child.id().to_string();
     let _stdin = child.stdin.take();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());

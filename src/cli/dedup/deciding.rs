@@ -1,12 +1,17 @@
 //! Signed documents -> decisions, with the report and the counts.
 
+use std::sync::atomic::AtomicBool;
+
 use anyhow::{Result, bail};
 
-use super::output::KeptRecords;
+use super::output::{KeptRecords, refuse_interrupted};
 use super::report::{Named, Report};
 use super::signing::{Document, SignedChunk};
 use super::tally::Tally;
 use crate::corpus::{Decided, Decision, Deduplicator};
+
+/// The number of documents that are decided on between two looks for a signal.
+const DECIDED_AT_ONCE: usize = 1000;
 
 /// The decisions so far.
 pub(super) struct Deciding {
@@ -65,7 +70,7 @@ impl Deciding {
 
     /// Decides on the documents that wait. Those of the highest rank come first, and those of one rank stay in the order of
     /// the input. `field`: the field with the ranks.
-    pub(super) fn decide_waiting(&mut self, field: Option<&String>) -> Result<()> {
+    pub(super) fn decide_waiting(&mut self, field: Option<&String>, stop: &AtomicBool) -> Result<()> {
         let mut waiting = std::mem::take(&mut self.waiting);
         if let Some(field) = field
             && !waiting.is_empty()
@@ -74,7 +79,12 @@ impl Deciding {
             bail!("--keep max:{field}: no document has a number in this field");
         }
         waiting.sort_by(|a, b| b.rank.total_cmp(&a.rank));
-        self.decide(waiting).map(drop)
+        let mut waiting = waiting.into_iter();
+        while waiting.len() > 0 {
+            refuse_interrupted(stop)?;
+            self.decide(waiting.by_ref().take(DECIDED_AT_ONCE))?;
+        }
+        Ok(())
     }
 
     /// Counts what a chunk has besides its documents.
@@ -86,7 +96,7 @@ impl Deciding {
         }
     }
 
-    fn decide(&mut self, documents: Vec<Document>) -> Result<Vec<usize>> {
+    fn decide(&mut self, documents: impl IntoIterator<Item = Document>) -> Result<Vec<usize>> {
         let mut kept = Vec::new();
         for Document { file, origin, id, signed, at, .. } in documents {
             let decided = self.deduplicator.decide(signed)?;

@@ -1,4 +1,4 @@
-//! `hapax dedup`: writes the documents of files that are no duplicates of earlier ones. It needs no server.
+//! `hapax dedup`: keeps one document of each group of duplicates in files. It needs no server.
 
 mod deciding;
 mod order;
@@ -7,6 +7,7 @@ mod report;
 mod signing;
 mod tally;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,21 +29,21 @@ use crate::input::{Wanted, input_bytes, is_parquet};
 use crate::verdicts::Settings;
 use deciding::Deciding;
 use order::Order;
-use output::{Format, OutputFile, write_kept};
+use output::{Format, OutputFile, Snapshot, write_kept};
 use signing::{each_signed, original};
+use tally::Tally;
 
 const OUTPUT: &str = "--output";
 const REPORT: &str = "--report";
 
-/// Write the documents of files that are no duplicates of earlier ones.
+/// Deduplicate files: keep one document of each group of duplicates.
 ///
-/// No server is needed, and nothing is stored. The kept documents are those that a server would store if it got the
-/// documents one after another: in the order of the files as they are given, and of the lines, rows or records in each
-/// file. FILE may be a folder: its files are read in the order of their paths. All signatures of kept documents are in
-/// memory.
+/// No server is needed. The kept documents are those that a server would store if it got the documents one after another,
+/// each with an id of its own: in the order of the files as they are given, and of the lines, rows or records in each
+/// file. The files of a folder are read in the order of their paths. The signatures of the kept documents are in memory.
 ///
-/// The output has the kept documents unchanged: the lines of JSON Lines, and the rows of Parquet with all columns. Pages of
-/// WARC files are written as lines of JSON. A document needs no id: without one, its file and the number of its line,
+/// The output has the kept documents unchanged: the lines of JSON Lines, or the rows of Parquet with all columns. For each
+/// page of a WARC file, it has a JSON object. A document needs no id: without one, its file and the number of its line,
 /// row or record are its id in the report.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -51,22 +52,22 @@ const REPORT: &str = "--report";
   hapax dedup part-*.parquet -o kept.parquet --keep max:score
   zcat results.jsonl.gz | hapax dedup - -o - --shingle char5
 
-Exit status: 0 done, 1 some lines could not be read, 2 it failed and there is no output.")]
+Exit status: 0 done, 1 some lines could not be used, 2 it failed and there is no output.")]
 pub struct Args {
     /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
     /// quoted pattern such as '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write the kept documents to FILE; - is stdout. FILE is compressed if its name ends in .gz or .zst. It appears when
-    /// it is complete
+    /// Write the kept documents to FILE; - is stdout. Lines are compressed if the name of FILE ends in .gz or .zst. FILE
+    /// appears when it is complete
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Write a line of JSON to FILE for each document that is not kept: its place, the kept document that it repeats, and
     /// their similarity
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Document to keep of several duplicates: first, longest, or max:FIELD for the largest number in a field of the line.
-    /// With the last two, the files are read twice
+    /// Document to keep of each group of duplicates: first, longest, or max:FIELD for the largest number in a field or a
+    /// column. With the last two, the files are read twice, and the signatures of all documents are in memory
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = Order::parse)]
     keep: Order,
     /// Configuration file of a server: its default collection has the defaults for the settings below, and its secret is
@@ -103,28 +104,40 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
     look_at_all(&files, &wanted)?;
     let format = format(&files)?;
-    if args.keep != Order::First {
-        check_twice_readable(&files, &args.keep)?;
-    }
-    let deduplicator = deduplicator(args)?;
+    check_format(args, format)?;
     let stop = interruption()?;
+    let deduplicator = deduplicator(args)?;
     let mut output = OutputFile::create(&args.output, OUTPUT)?;
     let mut report = args.report.as_deref().map(|path| OutputFile::create(path, REPORT)).transpose()?;
     let job = Job { files, wanted, order: args.keep.clone(), format, stop, begun: Instant::now() };
     let deciding = job.decide(deduplicator, &mut output, report.as_mut())?;
-    output.finish()?;
-    report.map(OutputFile::finish).transpose()?;
     let tally = deciding.tally();
     tally.write_failures(&mut std::io::stderr().lock())?;
-    let is_on_stdout = args.output == Path::new("-");
+    if tally.has_only_failures() {
+        bail!("no line is a document; there is no output");
+    }
+    // If one of the files cannot be written, neither appears.
+    output.complete()?;
+    report.as_mut().map(OutputFile::complete).transpose()?;
+    output.publish()?;
+    report.map(OutputFile::publish).transpose()?;
+    write_summary(tally, &job, args.output == Path::new("-"))?;
+    Ok(if tally.failures() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
+}
+
+fn write_summary(tally: &Tally, job: &Job, is_output_on_stdout: bool) -> Result<()> {
     let elapsed = job.begun.elapsed();
     // The summary must not follow the documents into the pipe.
-    match is_on_stdout {
-        true => tally.write_summary(elapsed, &mut std::io::stderr().lock()),
-        false => tally.write_summary(elapsed, &mut std::io::stdout().lock()),
+    let written = if is_output_on_stdout {
+        tally.write_summary(elapsed, &mut std::io::stderr().lock())
+    } else {
+        tally.write_summary(elapsed, &mut std::io::stdout().lock())
+    };
+    match written {
+        // The reader has read enough. The output is written.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("the output is written, but the summary cannot be"),
     }
-    .context("cannot write the summary")?;
-    Ok(if tally.failures() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
 impl Job {
@@ -135,6 +148,7 @@ impl Job {
         output: &mut OutputFile,
         mut report: Option<&mut OutputFile>,
     ) -> Result<Deciding> {
+        let before = (!self.streams()).then(|| Snapshot::of(&self.files)).transpose()?;
         let bar = progress::of_files(input_bytes(&self.files));
         let signer = deduplicator.signer().clone();
         let mut deciding = Deciding::new(deduplicator, self.files.len(), report.is_some());
@@ -153,10 +167,13 @@ impl Job {
             Ok(())
         })?;
         bar.finish_and_clear();
-        deciding.decide_waiting(self.order.field())?;
+        deciding.decide_waiting(self.order.field(), &self.stop)?;
         write_report(&mut deciding, report)?;
-        if !self.streams() {
+        if let Some(before) = before {
             write_kept(self.format, &self.files, &self.wanted, deciding.kept(), &self.stop, output)?;
+            if before != Snapshot::of(&self.files)? {
+                bail!("the files were changed while they were read; there is no output");
+            }
         }
         Ok(deciding)
     }
@@ -188,11 +205,21 @@ fn format(files: &[PathBuf]) -> Result<Format> {
     }
 }
 
-/// Checks that the files can be read again.
-fn check_twice_readable(files: &[PathBuf], order: &Order) -> Result<()> {
-    match files.iter().find(|path| !path.is_file()) {
-        None => Ok(()),
-        Some(path) => bail!("--keep {order} reads the files twice, and {} can be read only once", path.display()),
+/// Checks that the output can have the format of the input, and that files are read again only if this is possible.
+fn check_format(args: &Args, format: Format) -> Result<()> {
+    let output = args.output.display();
+    let extension = args.output.extension().and_then(|extension| extension.to_str());
+    if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
+        bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
+    }
+    let order = &args.keep;
+    // A path that does not exist is a pattern.
+    let is_read_once = |path: &&PathBuf| *path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
+    match args.files.iter().find(is_read_once) {
+        Some(path) if *order != Order::First => {
+            bail!("--keep {order} reads the files twice, and {} can be read only once", path.display())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -214,7 +241,10 @@ fn settings(args: &Args, default: &Settings, secret: Option<u64>) -> Result<Sett
     args.comparing.add_to(&mut asked)?;
     asked.extend(args.extract.as_ref().map(|extract| ("extract".to_owned(), json!(extract))));
     settings_of_json(&Value::from(asked).to_string(), default, secret).map_err(|problem| {
-        let told = problem.errors.iter().map(|error| format!("--{}: {}", error.field, error.detail));
+        let told = problem
+            .errors
+            .iter()
+            .map(|error| format!("--{}: {}", error.field.replace("banding", "bands"), error.detail));
         anyhow!("{}", told.collect::<Vec<_>>().join("; "))
     })
 }

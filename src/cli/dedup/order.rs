@@ -46,7 +46,9 @@ impl Order {
 
 fn number(line: &[u8], field: &str) -> Option<f64> {
     let fields: Fields<'_> = serde_json::from_slice(line).ok()?;
-    fields.get(field)?.get().parse().ok()
+    let number: f64 = fields.get(field)?.get().parse().ok()?;
+    // The sum of -0 and 0 is 0.
+    Some(number + 0.0)
 }
 
 impl fmt::Display for Order {

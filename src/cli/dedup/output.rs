@@ -3,13 +3,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
 use super::signing::{INTERRUPTED, original};
-use crate::cli::files::{read_all, unreadable};
+use crate::cli::files::{read_all, target, unreadable};
 use crate::cli::line_file::LineFile;
 use crate::input::{RowCopier, Wanted};
 
@@ -25,7 +26,7 @@ pub(super) struct OutputFile {
     path: PathBuf,
     /// `None` for stdout, pipes and devices, which are written directly.
     unfinished: Option<Unfinished>,
-    /// `None` only while Parquet is written.
+    /// `None` when Parquet is written, and when all is written.
     lines: Option<LineFile>,
 }
 
@@ -43,19 +44,26 @@ impl OutputFile {
     /// `flag`: the argument that has given the path.
     pub(super) fn create(path: &Path, flag: &str) -> Result<Self> {
         let cannot = || format!("{flag} {}: cannot write it", path.display());
-        if path == Path::new("-") {
-            let file = File::from(io::stdout().as_fd().try_clone_to_owned().with_context(cannot)?);
+        let directly = if path == Path::new("-") {
+            Some(File::from(io::stdout().as_fd().try_clone_to_owned().with_context(cannot)?))
+        } else if path.metadata().is_ok_and(|found| !found.is_file()) {
+            Some(File::options().write(true).open(path).with_context(cannot)?)
+        } else {
+            None
+        };
+        if let Some(file) = directly {
             return Ok(Self { path: path.to_owned(), unfinished: None, lines: Some(LineFile::new(file, path)?) });
         }
-        if path.metadata().is_ok_and(|found| !found.is_file()) {
-            let file = File::options().write(true).open(path).with_context(cannot)?;
-            return Ok(Self { path: path.to_owned(), unfinished: None, lines: Some(LineFile::new(file, path)?) });
+        // The file that a link leads to is replaced, not the link.
+        let target = target(path);
+        let unfinished = target.with_file_name(format!(".hapax{flag}.{}", std::process::id()));
+        let folder = || format!("{flag} {}: cannot write into the folder", path.display());
+        let file = File::create(&unfinished).with_context(folder)?;
+        let unfinished = Unfinished(unfinished);
+        if let Ok(old) = target.metadata() {
+            file.set_permissions(old.permissions()).with_context(cannot)?;
         }
-        let name = path.file_name().with_context(cannot)?.to_string_lossy();
-        let unfinished = path.with_file_name(format!(".{name}.{}", std::process::id()));
-        let file = File::create(&unfinished).with_context(cannot)?;
-        let unfinished = Some(Unfinished(unfinished));
-        Ok(Self { path: path.to_owned(), unfinished, lines: Some(LineFile::new(file, path)?) })
+        Ok(Self { path: target, unfinished: Some(unfinished), lines: Some(LineFile::new(file, path)?) })
     }
 
     pub(super) fn line(&mut self, line: &[u8]) -> Result<()> {
@@ -67,13 +75,32 @@ impl OutputFile {
         self.lines.take().expect("it is open").finish()
     }
 
-    /// Gives the file its name.
-    pub(super) fn finish(self) -> Result<()> {
-        let cannot = || format!("cannot write {}", self.path.display());
-        let file = self.lines.map(LineFile::finish).transpose()?;
+    /// Writes everything to the disk. The file has its name only after [`publish`](Self::publish).
+    pub(super) fn complete(&mut self) -> Result<()> {
+        self.lines.take().map(LineFile::finish).transpose()?;
         let Some(Unfinished(unfinished)) = &self.unfinished else { return Ok(()) };
-        let synced = file.map_or_else(|| File::open(unfinished)?.sync_all(), |file| file.sync_all());
-        synced.and_then(|()| fs::rename(unfinished, &self.path)).with_context(cannot)
+        let synced = File::open(unfinished).and_then(|file| file.sync_all());
+        synced.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Gives the complete file its name.
+    pub(super) fn publish(self) -> Result<()> {
+        let Some(Unfinished(unfinished)) = &self.unfinished else { return Ok(()) };
+        fs::rename(unfinished, &self.path).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// The state of files that are read twice.
+#[derive(PartialEq, Eq)]
+pub(super) struct Snapshot(Vec<(u64, u64, i64, i64)>);
+
+impl Snapshot {
+    pub(super) fn of(files: &[PathBuf]) -> Result<Self> {
+        let state = |path: &PathBuf| {
+            let data = path.metadata().with_context(|| format!("cannot read {}", path.display()))?;
+            Ok((data.ino(), data.len(), data.mtime(), data.mtime_nsec()))
+        };
+        files.iter().map(state).collect::<Result<_>>().map(Self)
     }
 }
 
@@ -98,10 +125,6 @@ impl KeptRecords {
     fn has(&self, file: usize, number: u64) -> bool {
         self.files[file].get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
-
-    fn count(&self) -> u64 {
-        self.files.iter().flatten().map(|word| u64::from(word.count_ones())).sum()
-    }
 }
 
 /// Reads the files again, and writes the records that are kept.
@@ -116,45 +139,35 @@ pub(super) fn write_kept(
     if format == Format::Parquet {
         return write_rows(files, kept, stop, output);
     }
-    let (mut written, mut count) = (Ok(()), 0);
+    let mut written = Ok(());
     let read = read_all(files, wanted, |file, chunk| {
         for (at, origin) in chunk.origins.iter().enumerate() {
             if written.is_ok() && kept.has(file, origin.number()) {
-                count += 1;
                 written = output.line(original(&chunk, at));
             }
         }
         written.is_ok() && !stop.load(Ordering::Relaxed)
     });
     written?;
-    if let Some(error) = read {
-        return Err(error);
+    match read {
+        Some(error) => Err(error),
+        None => refuse_interrupted(stop),
     }
-    refuse_interrupted(stop)?;
-    refuse_changed(count, kept)
 }
 
 fn write_rows(files: &[PathBuf], kept: &KeptRecords, stop: &AtomicBool, output: &mut OutputFile) -> Result<()> {
     let mut copier = RowCopier::new(output.take_file()?);
-    let mut count = 0;
     for (file, path) in files.iter().enumerate() {
+        copier.copy(path, |row| kept.has(file, row), stop).map_err(|error| unreadable(error, path))?;
         refuse_interrupted(stop)?;
-        count += copier.copy(path, |row| kept.has(file, row)).map_err(|error| unreadable(error, path))?;
     }
-    copier.finish().context("cannot write the rows")?;
-    refuse_changed(count, kept)
+    copier.finish().context("cannot write the rows").map(drop)
 }
 
-fn refuse_interrupted(stop: &AtomicBool) -> Result<()> {
+/// Ends a run that a signal has interrupted.
+pub(super) fn refuse_interrupted(stop: &AtomicBool) -> Result<()> {
     if stop.load(Ordering::Relaxed) {
         bail!("{INTERRUPTED}");
-    }
-    Ok(())
-}
-
-fn refuse_changed(count: u64, kept: &KeptRecords) -> Result<()> {
-    if count != kept.count() {
-        bail!("the files were changed while they were read; there is no output");
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 
 use anyhow::{Result, anyhow, bail};
 use rayon::prelude::*;
+use serde_json::value::RawValue;
 
 use super::order::Order;
 use crate::cli::files::read_all;
@@ -17,7 +18,7 @@ use crate::corpus::{CorpusSigner, SignedDocument};
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
 use crate::http::error::Problem;
-use crate::input::{Chunk, Origin, Wanted};
+use crate::input::{Chunk, Fields, Origin, Wanted};
 use crate::types::DocId;
 
 /// The error of a run that a signal has ended.
@@ -52,10 +53,11 @@ impl SignedChunk {
         let sign = |(at, line): (usize, &Vec<u8>)| {
             let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
             let origin = chunk.origins[at].clone();
-            let signed = from_json(text, Invalid::Refuse, &Caller::anyone())
-                .and_then(|document| Ok((document.id, signer.sign(document.content).map_err(Problem::from)?)));
+            let (id, content) = comparable(text);
+            let signed = from_json(&content, Invalid::Refuse, &Caller::anyone())
+                .and_then(|document| signer.sign(document.content).map_err(Problem::from));
             match signed {
-                Ok((id, signed)) => {
+                Ok(signed) => {
                     let rank = order.rank(signed.bytes(), original(&chunk, at));
                     Ok(Document { file, origin, id, rank, signed, at })
                 }
@@ -91,6 +93,22 @@ impl SignedChunk {
         let unreadable = self.chunk.failures.iter().map(|(origin, reason)| (origin, Unreadable::from(reason)));
         unreadable.chain(self.refused.iter().map(|(origin, reason)| (origin, reason.clone())))
     }
+}
+
+/// Returns the id of a document, and the fields with its content. All other fields are only copied, so they may have any
+/// values.
+fn comparable(line: &str) -> (Option<DocId>, String) {
+    let fields: Fields<'_> = serde_json::from_str(line).expect("a document is an object");
+    let id = fields.get("id").and_then(|id| serde_json::from_str::<String>(id.get()).ok());
+    let is_array = |value: &RawValue| value.get().starts_with('[');
+    let names: &[&str] = match () {
+        () if fields.get("text").is_some() => &["text"],
+        () if fields.get("html").is_some() => &["html"],
+        () if fields.get("set").is_some_and(is_array) => &["set"],
+        () => &["signature", "fingerprint", "content_hash", "shingles"],
+    };
+    let given = names.iter().filter_map(|name| Some(format!("\"{name}\":{}", fields.get(name)?.get())));
+    (id.and_then(|id| DocId::new(id).ok()), format!("{{{}}}", given.collect::<Vec<_>>().join(",")))
 }
 
 /// Returns the problem in a sentence.

@@ -44,6 +44,11 @@ impl Tally {
         self.failed
     }
 
+    /// Whether there are lines, but none is a document.
+    pub(super) fn has_only_failures(&self) -> bool {
+        self.failed > 0 && self.documents() == self.failed
+    }
+
     pub(super) fn read(&mut self, text_bytes: u64, skipped: u64) {
         self.text_bytes += text_bytes;
         self.skipped += skipped;

@@ -111,27 +111,36 @@ impl TlsNode {
         let trust =
             rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let trust = Arc::new(trust.with_root_certificates(roots).with_no_client_auth());
-        // Its second port, for other nodes, is not used.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = Command::new("redis-server")
-            .args(["--bind", "127.0.0.1", "--port", "0", "--tls-port", &port.to_string(), "--cluster-enabled", "yes"])
-            .args(["--cluster-port", &(port ^ 1).to_string(), "--tls-auth-clients", "no", "--tls-cluster", "yes"])
-            .args([
-                "--save",
-                "",
-                "--tls-cert-file",
-                "cert.pem",
-                "--tls-key-file",
-                "key.pem",
-                "--tls-ca-cert-file",
-                "cert.pem",
-            ])
-            .current_dir(dir.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        // Another process may take a port before the node does.
+        let (server, port) = (0..10).find_map(|_| serving(dir.path())).expect("a node starts");
         Self { server, port, trust, _dir: dir }
     }
+}
+
+/// Starts a node on a port that was free. `None`: it has ended, because one of its ports is taken.
+fn serving(dir: &Path) -> Option<(Child, u16)> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = Command::new("redis-server")
+        .args(["--bind", "127.0.0.1", "--port", "0", "--tls-port", &port.to_string(), "--cluster-enabled", "yes"])
+        // The second port, for other nodes, is not used.
+        .args(["--cluster-port", &(port ^ 1).to_string(), "--tls-auth-clients", "no", "--tls-cluster", "yes"])
+        .args(["--save", "", "--tls-cert-file", "cert.pem", "--tls-key-file", "key.pem"])
+        .args(["--tls-ca-cert-file", "cert.pem"])
+        .current_dir(dir)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // If the port is taken, somebody else may answer there before the node ends.
+    let mut has_answered = false;
+    while server.try_wait().unwrap().is_none() {
+        if has_answered {
+            return Some((server, port));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        has_answered = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    None
 }
 
 impl Drop for TlsNode {
