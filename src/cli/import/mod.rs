@@ -51,8 +51,8 @@ use tally::Tally;
 Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped
 early, 130 stopped by a second signal.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; - reads stdin. A quoted pattern such as
-    /// '*.warc.gz' names the files that match
+    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
+    /// quoted pattern such as '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
