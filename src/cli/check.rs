@@ -348,11 +348,8 @@ impl Offline {
             bail!("--data-dir {}: there is no such directory", dir.display());
         }
         let name = CollectionName::new(&args.collection).map_err(|error| anyhow!("--collection: {error}"))?;
-        let sources = Sources {
-            file: args.config.clone(),
-            environment: std::env::vars_os().collect(),
-            flags: vec![("--data-dir", "data.dir", dir.to_string_lossy().into_owned())],
-        };
+        let flags = vec![("--data-dir", "data.dir", dir.to_string_lossy().into_owned())];
+        let sources = Sources { flags, ..Sources::of_process(args.config.clone()) };
         let config = config::load(&sources)?.config;
         let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
         let collections = Collections::open(config.collections, CpuPool::new(config.cpu), Arc::default())?;

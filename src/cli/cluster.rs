@@ -9,9 +9,7 @@ use crate::config::{self, Config, Sources};
 
 /// Reads the file that was given with `flag`, and the environment. Returns the settings of the cluster, too.
 pub(super) fn configuration(flag: &str, path: &Path) -> Result<(Config, RedisSettings)> {
-    let environment = std::env::vars_os().collect();
-    let sources = Sources { file: Some(path.to_owned()), environment, ..Sources::default() };
-    let config = config::load(&sources)?.config;
+    let config = config::load(&Sources::of_process(Some(path.to_owned())))?.config;
     let redis = config.collections.redis.clone().with_context(|| {
         format!(
             "{flag} {}: it has no `data.store = \"redis\"`; name the configuration file of the servers of the cluster",

@@ -95,7 +95,8 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Checks the outputs of a verb, each with its flag, before any file is written. An output must not be an input or another
 /// output. The inputs must exist: otherwise, outputs of an earlier run would be emptied although there is nothing to do.
-pub(super) fn check_outputs(inputs: &[PathBuf], outputs: &[(&str, &Path)]) -> Result<()> {
+pub(super) fn check_outputs(inputs: &[PathBuf], outputs: &[(&str, Option<&Path>)]) -> Result<()> {
+    let outputs: Vec<_> = outputs.iter().filter_map(|&(flag, path)| Some((flag, path?))).collect();
     for input in inputs {
         let found = if input == Path::new("-") { stdin() } else { input.metadata() };
         let found = found.with_context(|| format!("cannot read {}", input.display()))?;
@@ -103,7 +104,7 @@ pub(super) fn check_outputs(inputs: &[PathBuf], outputs: &[(&str, &Path)]) -> Re
             bail!("{flag} {}: this file is also an input, and would be emptied; name another file", path.display());
         }
     }
-    if let [(flag, path), (other_flag, other)] = outputs {
+    if let [(flag, path), (other_flag, other)] = outputs[..] {
         let is_one = target(path) == target(other) || other.metadata().is_ok_and(|other| is_same(path, &other));
         if is_one && !path.metadata().is_ok_and(|found| !found.is_file()) {
             return Err(one_file(flag, (other_flag, other)));

@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 
 fn configured(args: &Args) -> Result<String> {
     let flags = args.listen.iter().map(|listen| ("--listen", "server.listen", listen.clone())).collect();
-    let sources = Sources { file: args.config.clone(), environment: std::env::vars_os().collect(), flags };
+    let sources = Sources { flags, ..Sources::of_process(args.config.clone()) };
     let ProbeAddress { address, tls } = config::probe_address(&sources)?;
     if address.port() == 0 {
         bail!(

@@ -48,7 +48,7 @@ impl LineFile {
         written.with_context(|| format!("cannot write {}", self.name))
     }
 
-    /// Writes what is left, and returns the file.
+    /// Writes the end of the file, and returns it.
     pub(super) fn finish(self) -> Result<File> {
         let file = match self.file {
             Compressed::Plain(file) => Ok(file),

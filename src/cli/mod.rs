@@ -39,6 +39,7 @@ mod service;
 mod signals;
 mod socket_activation;
 mod sockets;
+mod summary;
 mod trust;
 pub mod tune;
 mod usual;

@@ -93,7 +93,7 @@ impl Args {
             let Some(dir) = dir.to_str() else { bail!("--data-dir {}: the path must be UTF-8", dir.display()) };
             set("--data-dir", "data.dir", Some(dir.to_owned()));
         }
-        Ok(Sources { file: self.config.clone(), environment: std::env::vars_os().collect(), flags })
+        Ok(Sources { flags, ..Sources::of_process(self.config.clone()) })
     }
 }
 

@@ -38,6 +38,11 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// Returns this file and the environment of the process.
+    pub fn of_process(file: Option<PathBuf>) -> Self {
+        Self { file, environment: std::env::vars_os().collect(), flags: Vec::new() }
+    }
+
     /// Merges all sources. Later ones override earlier ones.
     pub fn merge(&self) -> Result<Figment, ConfigError> {
         let mut figment = Figment::from(Toml::string(DEFAULTS));

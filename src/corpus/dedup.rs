@@ -1,31 +1,21 @@
 //! Signed documents in their order -> decisions. The search is that of a collection's index. A document that is kept is
 //! entered into it, so later documents are compared with it.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use hapax_core::{ContentHash, ShingleSet};
 
 use super::signer::{CorpusSigner, SignedDocument};
-use crate::index::{self, Candidate, Entry, Index, IndexOptions, LabelSet, Query, Search, View};
+use crate::index::{Bounds, Candidate, Entry, Index, IndexOptions, LabelSet, PLACES_MAX, Query, Search, View};
 use crate::types::{Overlap, Seq, Similarity, TimestampMs};
-use crate::verdicts::{CollectionError, Made, Result, ShingleQuery, Terms, similarity};
-
-/// The limits of the search for one document.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// The maximum number of documents to read that share a band key.
-    pub bucket_read_max: usize,
-    /// The maximum number of documents to compare.
-    pub candidates_max: usize,
-}
+use crate::verdicts::{CollectionError, Limits, Made, Result, ShingleQuery, Terms, similarity};
 
 /// Decides which documents are kept.
 pub struct Deduplicator {
     signer: CorpusSigner,
     terms: Terms,
-    bounds: index::Bounds,
+    bounds: Bounds,
     index: Index,
     /// The content hash of each kept document.
     contents: Vec<Option<ContentHash>>,
@@ -58,14 +48,9 @@ pub struct Duplicate {
     pub similarity: Similarity,
 }
 
-/// A kept document that is at least as similar as the threshold.
-struct Found {
-    candidate: Candidate,
-    overlap: Option<Overlap>,
-}
-
 impl Deduplicator {
-    pub fn new(signer: CorpusSigner, bounds: Bounds) -> Self {
+    /// Of the limits, those of a search are used.
+    pub fn new(signer: CorpusSigner, limits: &Limits) -> Self {
         let settings = signer.settings();
         let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
         let options = IndexOptions {
@@ -74,8 +59,7 @@ impl Deduplicator {
             id_fingerprint_bits: u64::BITS,
             seed: None,
         };
-        let Bounds { bucket_read_max, candidates_max } = bounds;
-        let bounds = index::Bounds { bucket_read_max, candidates_max };
+        let bounds = Bounds { bucket_read_max: limits.bucket_read_max, candidates_max: limits.candidates_max };
         Self { terms, bounds, index: Index::new(&options), contents: Vec::new(), sets: Vec::new(), signer }
     }
 
@@ -89,9 +73,11 @@ impl Deduplicator {
         let (made, _) = document.into_prepared().into_parts();
         let Some(made) = made else { return Ok(Decided { decision: Decision::Empty, unread: 0 }) };
         let (found, unread) = self.look_up(&made);
-        let best = found.into_iter().min_by(|a, b| self.order(a).partial_cmp(&self.order(b)).expect("no NaN"));
-        let decision = match best {
-            Some(best) => Decision::Duplicate(self.duplicate(&best)),
+        let rank = |&(Candidate { seq, matching, same_content, .. }, overlap): &(Candidate, Option<Overlap>)| {
+            (self.terms.rank(same_content, matching, overlap), seq)
+        };
+        let decision = match found.into_iter().min_by_key(rank) {
+            Some(best) => Decision::Duplicate(self.duplicate(best)),
             None => {
                 self.keep(made)?;
                 Decision::Kept
@@ -100,8 +86,9 @@ impl Deduplicator {
         Ok(Decided { decision, unread })
     }
 
-    /// Finds the kept documents that are duplicates of this one. Of equal contents, only one need be returned.
-    fn look_up(&self, made: &Made) -> (Vec<Found>, u64) {
+    /// Finds the kept documents that are duplicates of this one, with the shared shingles if these were compared. Of equal
+    /// contents, only one need be returned.
+    fn look_up(&self, made: &Made) -> (Vec<(Candidate, Option<Overlap>)>, u64) {
         let mut mistaken = HashSet::new();
         loop {
             let Search { found, unread, .. } = self.search(made, &mistaken);
@@ -131,29 +118,24 @@ impl Deduplicator {
         self.index.search(View::Decided, &query, self.bounds).unwrap_or_else(|needs_disk| match needs_disk {})
     }
 
-    /// Compares the shingles where they decide.
-    fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<Found> {
+    /// Keeps the candidates that are duplicates. If the signatures leave a doubt, the shingles are compared.
+    fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<(Candidate, Option<Overlap>)> {
         let set = made.kept.as_ref().filter(|_| self.terms.compares_shingles()).map(|kept| &kept.set);
         let verify = |candidate: Candidate| {
             let Some(set) = set.filter(|_| !candidate.same_content && candidate.matching < self.terms.certain_min)
             else {
-                return Some(Found { candidate, overlap: None });
+                return Some((candidate, None));
             };
             let overlap = ShingleQuery::new(set, self.terms).compare(&self.sets[number(candidate.seq)])?;
-            self.terms.reached_by(overlap).then_some(Found { candidate, overlap: Some(overlap) })
+            self.terms.reached_by(overlap).then_some((candidate, Some(overlap)))
         };
         found.into_iter().filter_map(verify).collect()
     }
 
-    /// The most similar document comes first, then the one that was kept first, as in a verdict.
-    fn order(&self, Found { candidate, overlap }: &Found) -> (Reverse<bool>, f64, Seq) {
-        (Reverse(candidate.same_content), -self.terms.value(candidate.matching, *overlap), candidate.seq)
-    }
-
-    fn duplicate(&self, Found { candidate, overlap }: &Found) -> Duplicate {
-        let Candidate { seq, matching, same_content, .. } = *candidate;
+    fn duplicate(&self, (candidate, overlap): (Candidate, Option<Overlap>)) -> Duplicate {
+        let Candidate { seq, matching, same_content, .. } = candidate;
         let spec = &self.signer.settings().spec;
-        Duplicate { of: number(seq), same_content, similarity: similarity(spec, matching, same_content, *overlap) }
+        Duplicate { of: number(seq), same_content, similarity: similarity(spec, matching, same_content, overlap) }
     }
 
     fn keep(&mut self, made: Made) -> Result<()> {
@@ -170,7 +152,7 @@ impl Deduplicator {
         };
         let full = || CollectionError::Invalid {
             field: "documents",
-            detail: format!("are too many; at most {} documents can be kept", index::PLACES_MAX),
+            detail: format!("are too many; at most {PLACES_MAX} documents can be kept"),
         };
         self.index.enter(entry).ok_or_else(full)?;
         self.contents.push(made.content);

@@ -6,5 +6,5 @@
 mod dedup;
 mod signer;
 
-pub use dedup::{Bounds, Decided, Decision, Deduplicator, Duplicate};
+pub use dedup::{Decided, Decision, Deduplicator, Duplicate};
 pub use signer::{CorpusSigner, SignedDocument};

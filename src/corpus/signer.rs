@@ -22,7 +22,7 @@ impl CorpusSigner {
     pub fn new(settings: Settings, secret: Option<&SecretKey>, cpu: CpuPool) -> Result<Self> {
         let settings = settings.checked()?;
         // No collection is made. Errors name the collection whose settings are the default ones.
-        let name = CollectionName::new("default").expect("it is a name");
+        let name = CollectionName::default_collection();
         let (keep, extract) = (settings.keep, settings.extract);
         let preparer = Preparer::new(&name, &settings.spec, secret, keep, extract, cpu)?;
         Ok(Self { preparer, settings })

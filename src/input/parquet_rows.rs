@@ -62,9 +62,9 @@ impl<W: Write + Send> RowCopier<W> {
         Ok(())
     }
 
-    /// Writes the end of the file, and returns it.
-    pub fn finish(self) -> io::Result<Option<W>> {
-        self.writer.map_or(Ok(self.out), |writer| writer.into_inner().map(Some).map_err(of_output))
+    /// Writes the end of the file.
+    pub fn finish(self) -> io::Result<()> {
+        self.writer.map_or(Ok(()), |writer| writer.close().map(drop).map_err(of_output))
     }
 
     /// Makes the writer of the columns of the first file.

@@ -1,7 +1,6 @@
 //! A document as it is stored in the cluster, and its form in bytes. The first nine bytes of a record, its state and its
 //! token, are `protocol/`'s. Of the rest, only the metadata can change once the document is stored.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -119,11 +118,6 @@ impl Judged {
         let set = self.stored.set.read().filter(|_| self.terms.compares_shingles())?;
         Some(ShingleQuery::new(set, self.terms))
     }
-
-    /// Returns the similarity by which documents are ranked.
-    fn value(&self, found: &Self) -> f64 {
-        self.terms.value(self.matching(found), self.overlap(found))
-    }
 }
 
 impl Body for Judged {
@@ -174,20 +168,14 @@ impl Body for Judged {
 pub(super) fn ranked<'a>(query: &Judged, found: impl Iterator<Item = (Ref, &'a Judged)>) -> Vec<(Ref, &'a Judged)> {
     let mut found: Vec<_> = found.collect();
     found.sort_by_cached_key(|(at, other)| {
-        let same = query.is_same(other);
-        // It is not negative, so its bits have the order of the values.
-        (Reverse(same), Reverse(query.value(other).to_bits()), *at)
+        (query.terms.rank(query.is_same(other), query.matching(other), query.overlap(other)), *at)
     });
     found
 }
 
 /// Returns the kind of the verdict if this is the best match.
 pub(super) fn kind_of(query: &Judged, best: Option<&Judged>) -> VerdictKind {
-    match best {
-        None => VerdictKind::Unique,
-        Some(best) if query.is_same(best) => VerdictKind::ExactDuplicate,
-        Some(_) => VerdictKind::NearDuplicate,
-    }
+    best.map_or(VerdictKind::Unique, |best| VerdictKind::of_match(query.is_same(best)))
 }
 
 /// Counts the candidates among the documents that share a band. Documents with equal signatures count as one.

@@ -35,6 +35,11 @@ impl VerdictKind {
     /// All kinds, for labels.
     pub const ALL: [Self; 4] = [Self::Unique, Self::NearDuplicate, Self::ExactDuplicate, Self::Empty];
 
+    /// Returns the kind of a verdict whose best match has the same content, or not.
+    pub fn of_match(same_content: bool) -> Self {
+        if same_content { Self::ExactDuplicate } else { Self::NearDuplicate }
+    }
+
     /// Returns the name in the API and in labels.
     pub fn as_str(self) -> &'static str {
         match self {

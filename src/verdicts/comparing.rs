@@ -1,6 +1,8 @@
 //! The similarity of two documents, computed from their signatures, or from their shingles if the shingles decide. This
 //! file knows nothing of where documents are stored.
 
+use std::cmp::Reverse;
+
 use hapax_core::{ShingleSet, SignatureShape, Spec, tuning, verify};
 
 use crate::types::{Method, Overlap, Similarity, Verify};
@@ -39,8 +41,15 @@ impl Terms {
     }
 
     /// Returns the similarity of a candidate, computed from the shingles if they have been compared.
-    pub(crate) fn value(&self, matching: u32, overlap: Option<Overlap>) -> f64 {
+    fn value(&self, matching: u32, overlap: Option<Overlap>) -> f64 {
         overlap.map_or_else(|| verify::similarity(matching, self.shape), |overlap| overlap.similarity().value)
+    }
+
+    /// Returns the rank of a match: the best one has the least rank. Matches of equal rank have the order of insertion.
+    pub(crate) fn rank(&self, same_content: bool, matching: u32, overlap: Option<Overlap>) -> impl Ord + use<> {
+        // A similarity is not negative, so its bits have the order of the values. Different fractions of shingles differ
+        // as floating-point numbers, too: documents have far fewer than 2^26 shingles.
+        (Reverse(same_content), Reverse(self.value(matching, overlap).to_bits()))
     }
 
     /// Whether two documents with this overlap are duplicates.

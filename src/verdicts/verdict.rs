@@ -71,7 +71,7 @@ impl Findings {
         let (kind, duplicate_of, similarity) = match matches.first() {
             None => (VerdictKind::Unique, None, None),
             Some(best) => {
-                let kind = if best.same_content { VerdictKind::ExactDuplicate } else { VerdictKind::NearDuplicate };
+                let kind = VerdictKind::of_match(best.same_content);
                 (kind, Some(best.id.clone()), Some(best.similarity.value))
             }
         };

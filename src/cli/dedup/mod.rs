@@ -22,7 +22,7 @@ use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
 use super::signals::interruption;
 use crate::config::{self, Config, Sources};
-use crate::corpus::{Bounds, CorpusSigner, Deduplicator};
+use crate::corpus::{CorpusSigner, Deduplicator};
 use crate::cpu::CpuPool;
 use crate::http::dto::collection::settings as settings_of_json;
 use crate::input::{Wanted, input_bytes, is_parquet};
@@ -97,10 +97,7 @@ struct Job {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
-    let outputs = [(OUTPUT, Some(&args.output)), (REPORT, args.report.as_ref())];
-    let outputs: Vec<(&str, &Path)> =
-        outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?.as_path()))).collect();
-    check_outputs(&files, &outputs)?;
+    check_outputs(&files, &[(OUTPUT, Some(&args.output)), (REPORT, args.report.as_deref())])?;
     let wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
     look_at_all(&files, &wanted)?;
     let format = format(&files)?;
@@ -122,7 +119,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     output.publish()?;
     report.map(OutputFile::publish).transpose()?;
     write_summary(tally, &job, args.output == Path::new("-"))?;
-    Ok(if tally.failures() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
+    Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
 fn write_summary(tally: &Tally, job: &Job, is_output_on_stdout: bool) -> Result<()> {
@@ -224,15 +221,11 @@ fn check_format(args: &Args, format: Format) -> Result<()> {
 }
 
 fn deduplicator(args: &Args) -> Result<Deduplicator> {
-    let environment = std::env::vars_os().collect();
-    let sources = Sources { file: args.config.clone(), environment, ..Sources::default() };
-    let Config { collections, cpu, .. } = config::load(&sources)?.config;
+    let Config { collections, cpu, .. } = config::load(&Sources::of_process(args.config.clone()))?.config;
     let settings =
         settings(args, &collections.default_settings, collections.secret.as_ref().map(|key| key.fingerprint()))?;
     let signer = CorpusSigner::new(settings, collections.secret.as_ref(), CpuPool::new(cpu))?;
-    let limits = collections.limits;
-    let bounds = Bounds { bucket_read_max: limits.bucket_read_max, candidates_max: limits.candidates_max };
-    Ok(Deduplicator::new(signer, bounds))
+    Ok(Deduplicator::new(signer, &collections.limits))
 }
 
 fn settings(args: &Args, default: &Settings, secret: Option<u64>) -> Result<Settings> {

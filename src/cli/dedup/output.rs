@@ -161,7 +161,7 @@ fn write_rows(files: &[PathBuf], kept: &KeptRecords, stop: &AtomicBool, output: 
         copier.copy(path, |row| kept.has(file, row), stop).map_err(|error| unreadable(error, path))?;
         refuse_interrupted(stop)?;
     }
-    copier.finish().context("cannot write the rows").map(drop)
+    copier.finish().context("cannot write the rows")
 }
 
 /// Ends a run that a signal has interrupted.

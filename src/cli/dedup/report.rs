@@ -39,8 +39,8 @@ struct Line<'a> {
     #[serde(flatten)]
     original: Option<Original<'a>>,
     /// The number of documents that were not compared.
-    #[serde(skip_serializing_if = "is_none")]
-    unread: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<u64>,
 }
 
 /// The kept document that a document repeats.
@@ -72,7 +72,7 @@ impl Report {
     /// Adds a document that is kept, if it was not compared with all others.
     pub(super) fn kept(&mut self, file: usize, named: &Named, unread: u64) {
         if unread > 0 {
-            self.add(file, &named.origin, &Line { unread, ..Line::of("capped", named) });
+            self.add(file, &named.origin, &Line { unread: Some(unread), ..Line::of("capped", named) });
         }
     }
 
@@ -88,8 +88,7 @@ impl Report {
         (original, duplicate): (&Named, &Duplicate),
         unread: u64,
     ) {
-        let same = duplicate.same_content;
-        let kind = if same { VerdictKind::ExactDuplicate } else { VerdictKind::NearDuplicate };
+        let kind = VerdictKind::of_match(duplicate.same_content);
         let Similarity { value, low, high, method } = duplicate.similarity;
         let original = Original {
             duplicate_of: original.id(),
@@ -100,6 +99,7 @@ impl Report {
             method: method.as_str(),
         };
         let (verdict, original) = (Some(kind.as_str()), Some(original));
+        let unread = Some(unread).filter(|&unread| unread > 0);
         self.add(file, &named.origin, &Line { verdict, original, unread, ..Line::of("dropped", named) });
     }
 
@@ -112,11 +112,13 @@ impl Report {
 
 impl<'a> Line<'a> {
     fn of(kind: &'static str, named: &'a Named) -> Self {
-        Self { kind, place: PlaceFields::of(&named.origin), id: named.id(), verdict: None, original: None, unread: 0 }
+        Self {
+            kind,
+            place: PlaceFields::of(&named.origin),
+            id: named.id(),
+            verdict: None,
+            original: None,
+            unread: None,
+        }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none(unread: &u64) -> bool {
-    *unread == 0
 }

@@ -61,7 +61,7 @@ impl SignedChunk {
                     let rank = order.rank(signed.bytes(), original(&chunk, at));
                     Ok(Document { file, origin, id, rank, signed, at })
                 }
-                Err(problem) => Err((origin, Unreadable::new(problem.code.as_str(), told(&problem)))),
+                Err(problem) => Err((origin, Unreadable::new(problem.code.as_str(), problem.detail))),
             }
         };
         let signed: Vec<_> = chunk.lines.par_iter().enumerate().map(sign).collect();
@@ -109,16 +109,6 @@ fn comparable(line: &str) -> (Option<DocId>, String) {
     };
     let given = names.iter().filter_map(|name| Some(format!("\"{name}\":{}", fields.get(name)?.get())));
     (id.and_then(|id| DocId::new(id).ok()), format!("{{{}}}", given.collect::<Vec<_>>().join(",")))
-}
-
-/// Returns the problem in a sentence.
-fn told(problem: &Problem) -> String {
-    match problem.errors.as_slice() {
-        [] => problem.detail.clone(),
-        errors => {
-            errors.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect::<Vec<_>>().join("; ")
-        }
-    }
 }
 
 /// Returns the line of the file that a document was made from, or the document itself if there is none.

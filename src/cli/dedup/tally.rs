@@ -6,12 +6,10 @@ use std::time::Duration;
 use indicatif::HumanCount;
 
 use crate::cli::placed::Unreadable;
-use crate::cli::plural::plural;
+use crate::cli::summary::{Failures, write_count, write_speed};
 use crate::corpus::{Decided, Decision};
 use crate::input::Origin;
 
-/// The number of failures that are shown in full. Further failures are only counted.
-const FAILURES_SHOWN: usize = 10;
 /// The number of equal parts of the similarities from 0 to 1, in the histogram.
 const PARTS: usize = 20;
 /// The length of the longest bar of the histogram.
@@ -24,7 +22,6 @@ pub(super) struct Tally {
     near: u64,
     exact: u64,
     empty: u64,
-    failed: u64,
     /// Documents that were not compared with all others. They are also counted above.
     capped: u64,
     /// Records without a page. They are not documents.
@@ -32,21 +29,21 @@ pub(super) struct Tally {
     text_bytes: u64,
     /// The near duplicates by their similarity.
     similarities: [u64; PARTS],
-    failures: Vec<String>,
+    failures: Failures,
 }
 
 impl Tally {
     pub(super) fn documents(&self) -> u64 {
-        self.kept + self.near + self.exact + self.empty + self.failed
+        self.kept + self.near + self.exact + self.empty + self.failed()
     }
 
-    pub(super) fn failures(&self) -> u64 {
-        self.failed
+    pub(super) fn failed(&self) -> u64 {
+        self.failures.count()
     }
 
     /// Whether there are lines, but none is a document.
     pub(super) fn has_only_failures(&self) -> bool {
-        self.failed > 0 && self.documents() == self.failed
+        self.failed() > 0 && self.documents() == self.failed()
     }
 
     pub(super) fn read(&mut self, text_bytes: u64, skipped: u64) {
@@ -55,10 +52,7 @@ impl Tally {
     }
 
     pub(super) fn fail(&mut self, origin: &Origin, reason: &Unreadable) {
-        self.failed += 1;
-        if self.failures.len() < FAILURES_SHOWN {
-            self.failures.push(format!("{origin}: {}", reason.detail()));
-        }
+        self.failures.add(|| format!("{origin}: {}", reason.detail()));
     }
 
     pub(super) fn decided(&mut self, Decided { decision, unread }: &Decided) {
@@ -77,36 +71,25 @@ impl Tally {
 
     /// Writes the failures, for people.
     pub(super) fn write_failures(&self, words: &mut impl Write) -> io::Result<()> {
-        for failure in &self.failures {
-            writeln!(words, "failed: {failure}")?;
-        }
-        let hidden = self.failed - self.failures.len() as u64;
-        if hidden > 0 {
-            writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
-        }
-        Ok(())
+        self.failures.write(words)
     }
 
     /// Writes the counts, for people and scripts.
     pub(super) fn write_summary(&self, elapsed: Duration, out: &mut impl Write) -> io::Result<()> {
-        let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let rows = [
             ("documents", self.documents()),
             ("kept", self.kept),
             ("near", self.near),
             ("exact", self.exact),
             ("empty", self.empty),
-            ("failed", self.failed),
+            ("failed", self.failed()),
         ];
         // Most runs have none of these.
         let seldom = [("capped", self.capped), ("skipped", self.skipped)].into_iter().filter(|(_, count)| *count > 0);
         for (name, count) in rows.into_iter().chain(seldom) {
-            writeln!(out, "{name:<12}{:>16}", HumanCount(count).to_string())?;
+            write_count(out, name, count, "")?;
         }
-        let per_second = HumanCount((self.documents() as f64 / seconds) as u64).to_string();
-        writeln!(out, "{:<12}{seconds:>16.1}", "seconds")?;
-        writeln!(out, "{:<12}{per_second:>16}", "documents/s")?;
-        writeln!(out, "{:<12}{:>16.1}", "MB/s", self.text_bytes as f64 / 1e6 / seconds)?;
+        write_speed(out, self.documents(), self.text_bytes, elapsed)?;
         self.write_histogram(out)?;
         out.flush()
     }

@@ -19,14 +19,14 @@ use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, look_at_all, matching, read_all};
+use super::files::{FieldArgs, check_outputs, look_at_all, matching, read_all};
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
 use super::usual::usual;
 use crate::input::{Chunk, Wanted, input_bytes};
 use crate::types::Label;
-use outputs::{Answered, Outputs};
+use outputs::{Answered, KEPT, Outputs, VERDICTS};
 use tally::Tally;
 
 /// Import documents into a running server.
@@ -187,7 +187,7 @@ struct Import<'a> {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
-    outputs::check(&files, args.verdicts.as_deref(), args.kept.as_deref())?;
+    check_outputs(&files, &[(VERDICTS, args.verdicts.as_deref()), (KEPT, args.kept.as_deref())])?;
     let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
     look_at_all(&files, &wanted)?;
     let client = Client::new(&args.server)?;

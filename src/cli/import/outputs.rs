@@ -9,13 +9,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result};
 
 use super::answer::Answer;
-use crate::cli::files::{are_one, check_outputs, one_file};
+use crate::cli::files::{are_one, one_file};
 use crate::cli::line_file::LineFile;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use crate::input::{Chunk, Fields};
 
-const VERDICTS: &str = "--verdicts";
-const KEPT: &str = "--kept";
+pub(super) const VERDICTS: &str = "--verdicts";
+pub(super) const KEPT: &str = "--kept";
 
 /// The answer to one document: its line, and the fields of the line if it could be read.
 pub(super) type Answered = (String, Option<Answer>);
@@ -32,13 +32,6 @@ struct Turn {
     abandoned: bool,
     verdicts: Option<LineFile>,
     kept: Option<LineFile>,
-}
-
-/// Checks the files before any file is written.
-pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
-    let outputs = [(VERDICTS, verdicts), (KEPT, kept)];
-    let outputs: Vec<_> = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
-    check_outputs(inputs, &outputs)
 }
 
 impl Outputs {

@@ -8,11 +8,8 @@ use indicatif::HumanCount;
 
 use super::answer::Answer;
 use crate::cli::placed::FOREIGN_ANSWER;
-use crate::cli::plural::plural;
+use crate::cli::summary::{Failures, write_count, write_speed};
 use crate::input::{Origin, Reason};
-
-/// The number of failures that are shown in full. Further failures are only counted.
-const FAILURES_SHOWN: usize = 10;
 
 /// Counts of documents by result. Each document is counted once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +20,6 @@ struct Counts {
     empty: u64,
     unchanged: u64,
     updated: u64,
-    failed: u64,
     /// Records without a page. They are not documents.
     skipped: u64,
 }
@@ -33,7 +29,7 @@ struct Counts {
 pub(super) struct Tally {
     counts: Counts,
     text_bytes: u64,
-    failures: Vec<String>,
+    failures: Failures,
     /// The number of failed documents for each reason, by the reason's code.
     reasons: BTreeMap<String, u64>,
     /// Whether a line that lacks a required field is among the failures.
@@ -42,12 +38,12 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn documents(&self) -> u64 {
-        let Counts { unique, near, exact, empty, unchanged, updated, failed, skipped: _ } = self.counts;
-        unique + near + exact + empty + unchanged + updated + failed
+        let Counts { unique, near, exact, empty, unchanged, updated, skipped: _ } = self.counts;
+        unique + near + exact + empty + unchanged + updated + self.failed()
     }
 
     pub(super) fn failed(&self) -> u64 {
-        self.counts.failed
+        self.failures.count()
     }
 
     /// Counts decompressed bytes, and records without a page.
@@ -61,7 +57,8 @@ impl Tally {
         // Only the first line without a required field is shown. The others probably have the same cause.
         let known = matches!(reason, Reason::NoField(_)) && std::mem::replace(&mut self.has_no_field, true);
         if known {
-            self.count_failed(reason.code());
+            self.failures.add_hidden();
+            self.count_reason(reason.code());
         } else {
             self.fail(origin, None, reason.code(), &reason.to_string());
         }
@@ -69,15 +66,14 @@ impl Tally {
 
     /// Counts a document whose answer is an error, or cannot be read.
     fn fail(&mut self, origin: &Origin, id: Option<&str>, code: &str, reason: &str) {
-        self.count_failed(code);
-        if self.failures.len() < FAILURES_SHOWN {
+        self.count_reason(code);
+        self.failures.add(|| {
             let id = id.map(|id| format!(" (id {id:?})")).unwrap_or_default();
-            self.failures.push(format!("{origin}{id}: {reason}"));
-        }
+            format!("{origin}{id}: {reason}")
+        });
     }
 
-    fn count_failed(&mut self, code: &str) {
-        self.counts.failed += 1;
+    fn count_reason(&mut self, code: &str) {
         match self.reasons.get_mut(code) {
             Some(count) => *count += 1,
             None => drop(self.reasons.insert(code.to_owned(), 1)),
@@ -115,21 +111,13 @@ impl Tally {
 
     /// Writes the failures, for people.
     pub(super) fn write_failures(&self, words: &mut impl Write) -> io::Result<()> {
-        for failure in &self.failures {
-            writeln!(words, "failed: {failure}")?;
-        }
-        let hidden = self.counts.failed - self.failures.len() as u64;
-        if hidden > 0 {
-            writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
-        }
-        Ok(())
+        self.failures.write(words)
     }
 
     /// Writes the counts, for people and scripts.
     pub(super) fn write_summary(&self, elapsed: Duration, out: &mut impl Write) -> io::Result<()> {
         let counts = &self.counts;
-        let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        let mut rows = vec![
+        for (name, count) in [
             ("documents", self.documents()),
             ("unique", counts.unique),
             ("near", counts.near),
@@ -137,20 +125,15 @@ impl Tally {
             ("empty", counts.empty),
             ("unchanged", counts.unchanged),
             ("updated", counts.updated),
-            ("failed", counts.failed),
-        ];
+        ] {
+            write_count(out, name, count, "")?;
+        }
+        write_count(out, "failed", self.failed(), self.reasons())?;
         // Only records of WARC files can be skipped.
         if counts.skipped > 0 {
-            rows.push(("skipped", counts.skipped));
+            write_count(out, "skipped", counts.skipped, "")?;
         }
-        for (name, count) in rows {
-            let reasons = if name == "failed" { self.reasons() } else { String::new() };
-            writeln!(out, "{name:<12}{:>16}{reasons}", HumanCount(count).to_string())?;
-        }
-        let per_second = HumanCount((self.documents() as f64 / seconds) as u64).to_string();
-        writeln!(out, "{:<12}{seconds:>16.1}", "seconds")?;
-        writeln!(out, "{:<12}{per_second:>16}", "documents/s")?;
-        writeln!(out, "{:<12}{:>16.1}", "MB/s", self.text_bytes as f64 / 1e6 / seconds)?;
+        write_speed(out, self.documents(), self.text_bytes, elapsed)?;
         out.flush()
     }
 }

@@ -201,12 +201,8 @@ fn compare(query: &ShingleQuery<'_>, set: &ShingleSet) -> Compared {
 
 /// Sorts documents, best first. If shingles have been compared, their result is used instead of the estimate.
 fn rank(ranked: &mut [Ranked], terms: &Terms) {
-    // The most similar document comes first, so the order of values is reversed. Different fractions of shingles differ
-    // as floating-point numbers too: documents have far fewer than 2^26 shingles.
-    let value = |ranked: &Ranked| terms.value(ranked.found.matching, ranked.overlap);
-    ranked.sort_unstable_by(|a, b| {
-        let by_content = b.found.same_content.cmp(&a.found.same_content);
-        by_content.then_with(|| value(b).total_cmp(&value(a))).then_with(|| a.found.seq.cmp(&b.found.seq))
+    ranked.sort_unstable_by_key(|Ranked { found, overlap }| {
+        (terms.rank(found.same_content, found.matching, *overlap), found.seq)
     });
 }
 

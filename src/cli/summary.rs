@@ -1,0 +1,63 @@
+//! The end of a run that reads documents: the failures that are shown, and the rows of the summary.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::HumanCount;
+
+use super::plural::plural;
+
+/// The number of failures that are shown in full. Further failures are only counted.
+const FAILURES_SHOWN: usize = 10;
+
+/// The documents that have failed.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    count: u64,
+    shown: Vec<String>,
+}
+
+impl Failures {
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Counts a failure. The first ones are also shown, with the text that `shown` returns.
+    pub(super) fn add(&mut self, shown: impl FnOnce() -> String) {
+        self.add_hidden();
+        if self.shown.len() < FAILURES_SHOWN {
+            self.shown.push(shown());
+        }
+    }
+
+    /// Counts a failure that is not shown.
+    pub(super) fn add_hidden(&mut self) {
+        self.count += 1;
+    }
+
+    /// Writes the failures, for people.
+    pub(super) fn write(&self, words: &mut impl Write) -> io::Result<()> {
+        for failure in &self.shown {
+            writeln!(words, "failed: {failure}")?;
+        }
+        let hidden = self.count - self.shown.len() as u64;
+        if hidden > 0 {
+            writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a row with a count, and after it `more`.
+pub(super) fn write_count(out: &mut impl Write, name: &str, count: u64, more: impl Display) -> io::Result<()> {
+    writeln!(out, "{name:<12}{:>16}{more}", HumanCount(count).to_string())
+}
+
+/// Writes the rows with the time and the speeds. `text_bytes`: the size of the input after decompression.
+pub(super) fn write_speed(out: &mut impl Write, documents: u64, text_bytes: u64, elapsed: Duration) -> io::Result<()> {
+    let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    writeln!(out, "{:<12}{seconds:>16.1}", "seconds")?;
+    write_count(out, "documents/s", (documents as f64 / seconds) as u64, "")?;
+    writeln!(out, "{:<12}{:>16.1}", "MB/s", text_bytes as f64 / 1e6 / seconds)
+}
