@@ -12,6 +12,7 @@ pub mod client;
 mod cluster;
 pub mod collection;
 pub mod copy;
+mod corpus;
 pub mod dedup;
 pub mod descriptors;
 mod duration;

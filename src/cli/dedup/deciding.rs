@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 
-use super::output::{KeptRecords, refuse_interrupted};
 use super::report::{Named, Report};
-use super::signing::{Document, SignedChunk};
 use super::tally::Tally;
+use crate::cli::corpus::output::{KeptRecords, refuse_interrupted};
+use crate::cli::corpus::signing::{Document, SignedChunk};
 use crate::corpus::{Decided, Decision, Deduplicator};
 
 /// The number of documents that are decided on between two looks for a signal.

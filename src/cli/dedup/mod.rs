@@ -1,10 +1,7 @@
 //! `hapax dedup`: keeps one document of each group of duplicates in files. It needs no server.
 
 mod deciding;
-mod order;
-mod output;
 mod report;
-mod signing;
 mod tally;
 
 use std::io::ErrorKind;
@@ -17,6 +14,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Map, Value, json};
 
 use super::collection::{ComparingArgs, SpecArgs};
+use super::corpus::order::Order;
+use super::corpus::output::{Format, OutputFile, Snapshot, write_kept};
+use super::corpus::signing::{each_signed, original};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
@@ -28,9 +28,6 @@ use crate::http::dto::collection::settings as settings_of_json;
 use crate::input::{Wanted, input_bytes, is_parquet};
 use crate::verdicts::Settings;
 use deciding::Deciding;
-use order::Order;
-use output::{Format, OutputFile, Snapshot, write_kept};
-use signing::{each_signed, original};
 use tally::Tally;
 
 const OUTPUT: &str = "--output";

@@ -6,7 +6,7 @@ use crate::input::Fields;
 
 /// Which of several duplicates is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(in crate::cli) enum Order {
     First,
     Longest,
     /// The one with the largest number in this field.
@@ -14,7 +14,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(in crate::cli) fn parse(text: &str) -> Result<Self, String> {
         match text {
             "first" => Ok(Self::First),
             "longest" => Ok(Self::Longest),
@@ -26,7 +26,7 @@ impl Order {
     }
 
     /// Returns the field that decides.
-    pub(super) fn field(&self) -> Option<&String> {
+    pub(in crate::cli) fn field(&self) -> Option<&String> {
         match self {
             Self::First | Self::Longest => None,
             Self::Max(field) => Some(field),
@@ -35,7 +35,7 @@ impl Order {
 
     /// Returns the rank of a document with a content of `bytes` bytes, made from this line. Documents with a higher rank
     /// are decided on earlier; those without the field come last.
-    pub(super) fn rank(&self, bytes: u64, line: &[u8]) -> f64 {
+    pub(in crate::cli) fn rank(&self, bytes: u64, line: &[u8]) -> f64 {
         match self {
             Self::First => 0.0,
             Self::Longest => bytes as f64,

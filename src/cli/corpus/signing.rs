@@ -22,12 +22,12 @@ use crate::input::{Chunk, Fields, Origin, Wanted};
 use crate::types::DocId;
 
 /// The error of a run that a signal has ended.
-pub(super) const INTERRUPTED: &str = "interrupted; there is no output";
+pub(in crate::cli) const INTERRUPTED: &str = "interrupted; there is no output";
 /// How many chunks may wait between two threads.
 const CHUNKS_WAITING: usize = 2;
 
 /// The signed documents of a chunk.
-pub(super) struct SignedChunk {
+pub(in crate::cli) struct SignedChunk {
     /// The number of its file.
     file: usize,
     chunk: Chunk,
@@ -37,7 +37,7 @@ pub(super) struct SignedChunk {
 }
 
 /// A document of a file.
-pub(super) struct Document {
+pub(in crate::cli) struct Document {
     /// The number of its file.
     pub file: usize,
     pub origin: Origin,
@@ -75,21 +75,21 @@ impl SignedChunk {
         Self { file, chunk, documents, refused }
     }
 
-    pub(super) fn file(&self) -> usize {
+    pub(in crate::cli) fn file(&self) -> usize {
         self.file
     }
 
     /// The chunk that was read.
-    pub(super) fn chunk(&self) -> &Chunk {
+    pub(in crate::cli) fn chunk(&self) -> &Chunk {
         &self.chunk
     }
 
-    pub(super) fn take_documents(&mut self) -> Vec<Document> {
+    pub(in crate::cli) fn take_documents(&mut self) -> Vec<Document> {
         std::mem::take(&mut self.documents)
     }
 
     /// Returns the lines from which no document was made, and the documents that cannot be compared.
-    pub(super) fn failures(&self) -> impl Iterator<Item = (&Origin, Unreadable)> {
+    pub(in crate::cli) fn failures(&self) -> impl Iterator<Item = (&Origin, Unreadable)> {
         let unreadable = self.chunk.failures.iter().map(|(origin, reason)| (origin, Unreadable::from(reason)));
         unreadable.chain(self.refused.iter().map(|(origin, reason)| (origin, reason.clone())))
     }
@@ -112,12 +112,12 @@ fn comparable(line: &str) -> (Option<DocId>, String) {
 }
 
 /// Returns the line of the file that a document was made from, or the document itself if there is none.
-pub(super) fn original(chunk: &Chunk, at: usize) -> &[u8] {
+pub(in crate::cli) fn original(chunk: &Chunk, at: usize) -> &[u8] {
     chunk.originals.get(at).unwrap_or(&chunk.lines[at])
 }
 
 /// Passes the documents of all files to `take`.
-pub(super) fn each_signed(
+pub(in crate::cli) fn each_signed(
     files: &[PathBuf],
     wanted: &Wanted,
     (signer, order): (&CorpusSigner, &Order),

@@ -1,0 +1,6 @@
+//! The files of a corpus on this machine: read and signed chunk by chunk, and written when the result is complete. Verbs
+//! that need no server use this.
+
+pub(super) mod order;
+pub(super) mod output;
+pub(super) mod signing;
