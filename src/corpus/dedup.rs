@@ -1,26 +1,14 @@
 //! Signed documents in their order -> decisions. The search is that of a collection's index. A document that is kept is
 //! entered into it, so later documents are compared with it.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
-use hapax_core::{ContentHash, ShingleSet};
-
+use super::known::{Known, Matching};
 use super::signer::{CorpusSigner, SignedDocument};
-use crate::index::{Bounds, Candidate, Entry, Index, IndexOptions, LabelSet, PLACES_MAX, Query, Search, View};
-use crate::types::{Overlap, Seq, Similarity, TimestampMs};
-use crate::verdicts::{CollectionError, Limits, Made, Result, ShingleQuery, Terms, similarity};
+use crate::types::Similarity;
+use crate::verdicts::{Limits, Result};
 
-/// Decides which documents are kept.
+/// Decides which documents are kept: those that repeat no kept document before them.
 pub struct Deduplicator {
-    signer: CorpusSigner,
-    terms: Terms,
-    bounds: Bounds,
-    index: Index,
-    /// The content hash of each kept document.
-    contents: Vec<Option<ContentHash>>,
-    /// The shingles of each kept document, if shingles are compared.
-    sets: Vec<Arc<ShingleSet>>,
+    kept: Known,
 }
 
 /// The decision on a document.
@@ -50,118 +38,31 @@ pub struct Duplicate {
 
 impl Deduplicator {
     /// Of the limits, those of a search are used.
-    pub fn new(signer: CorpusSigner, limits: &Limits) -> Self {
-        let settings = signer.settings();
-        let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
-        let options = IndexOptions {
-            shape: settings.spec.shape(),
-            banding: settings.banding,
-            id_fingerprint_bits: u64::BITS,
-            seed: None,
-        };
-        let bounds = Bounds { bucket_read_max: limits.bucket_read_max, candidates_max: limits.candidates_max };
-        Self { terms, bounds, index: Index::new(&options), contents: Vec::new(), sets: Vec::new(), signer }
+    pub fn new(signer: CorpusSigner, matching: Matching, limits: &Limits) -> Self {
+        Self { kept: Known::new(signer, matching, limits) }
     }
 
     /// Returns the signer of its documents.
     pub fn signer(&self) -> &CorpusSigner {
-        &self.signer
+        self.kept.signer()
     }
 
     /// Decides on the next document. Fails if the index is full.
     pub fn decide(&mut self, document: SignedDocument) -> Result<Decided> {
         let (made, _) = document.into_prepared().into_parts();
         let Some(made) = made else { return Ok(Decided { decision: Decision::Empty, unread: 0 }) };
-        let (found, unread) = self.look_up(&made);
-        let rank = |&(Candidate { seq, matching, same_content, .. }, overlap): &(Candidate, Option<Overlap>)| {
-            (self.terms.rank(same_content, matching, overlap), seq)
-        };
-        let decision = match found.into_iter().min_by_key(rank) {
-            Some(best) => Decision::Duplicate(self.duplicate(best)),
+        let (found, unread) = self.kept.look_up(&made);
+        let decision = match found.first() {
+            Some(best) => Decision::Duplicate(Duplicate {
+                of: best.number(),
+                same_content: best.same_content(),
+                similarity: self.kept.similarity(best),
+            }),
             None => {
-                self.keep(made)?;
+                self.kept.enter(made)?;
                 Decision::Kept
             }
         };
         Ok(Decided { decision, unread })
     }
-
-    /// Finds the kept documents that are duplicates of this one, with the shared shingles if these were compared. Of equal
-    /// contents, only one need be returned.
-    fn look_up(&self, made: &Made) -> (Vec<(Candidate, Option<Overlap>)>, u64) {
-        let mut mistaken = HashSet::new();
-        loop {
-            let Search { found, unread, .. } = self.search(made, &mistaken);
-            let is_mistaken =
-                |found: &&Candidate| found.same_content && self.contents[number(found.seq)] != made.content;
-            let wrong: Vec<_> = found.iter().filter(is_mistaken).map(|found| found.seq).collect();
-            if wrong.is_empty() {
-                let unread = unread.postings + unread.candidates + unread.contents;
-                return (self.verified(made, found), unread);
-            }
-            mistaken.extend(wrong);
-        }
-    }
-
-    fn search(&self, made: &Made, mistaken: &HashSet<Seq>) -> Search {
-        let query = Query {
-            signature: &made.signature,
-            content: made.content_prefix(),
-            own: None,
-            matching_min: self.terms.matching_min,
-            members_max: if mistaken.is_empty() { 1 } else { usize::MAX },
-            contents_max: self.terms.compares_shingles().then_some(usize::MAX),
-            mistaken,
-            scope: None,
-            explain: false,
-        };
-        self.index.search(View::Decided, &query, self.bounds).unwrap_or_else(|needs_disk| match needs_disk {})
-    }
-
-    /// Keeps the candidates that are duplicates. If the signatures leave a doubt, the shingles are compared.
-    fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<(Candidate, Option<Overlap>)> {
-        let set = made.kept.as_ref().filter(|_| self.terms.compares_shingles()).map(|kept| &kept.set);
-        let verify = |candidate: Candidate| {
-            let Some(set) = set.filter(|_| !candidate.same_content && candidate.matching < self.terms.certain_min)
-            else {
-                return Some((candidate, None));
-            };
-            let overlap = ShingleQuery::new(set, self.terms).compare(&self.sets[number(candidate.seq)])?;
-            self.terms.reached_by(overlap).then_some((candidate, Some(overlap)))
-        };
-        found.into_iter().filter_map(verify).collect()
-    }
-
-    fn duplicate(&self, (candidate, overlap): (Candidate, Option<Overlap>)) -> Duplicate {
-        let Candidate { seq, matching, same_content, .. } = candidate;
-        let spec = &self.signer.settings().spec;
-        Duplicate { of: number(seq), same_content, similarity: similarity(spec, matching, same_content, overlap) }
-    }
-
-    fn keep(&mut self, made: Made) -> Result<()> {
-        let seq = Seq(self.contents.len() as u64 + 1);
-        let entry = Entry {
-            seq,
-            // No document is looked for by its id.
-            id_fingerprint: seq.0,
-            content: made.content_prefix(),
-            linked: false,
-            signature: &made.signature,
-            labels: LabelSet::NONE,
-            last_seen: TimestampMs(0),
-        };
-        let full = || CollectionError::Invalid {
-            field: "documents",
-            detail: format!("are too many; at most {PLACES_MAX} documents can be kept"),
-        };
-        self.index.enter(entry).ok_or_else(full)?;
-        self.contents.push(made.content);
-        self.sets.extend(made.kept.filter(|_| self.terms.compares_shingles()).map(|kept| kept.set));
-        Ok(())
-    }
-}
-
-/// The number of a kept document. Its position in the index begins with 1.
-fn number(seq: Seq) -> usize {
-    seq.0 as usize - 1
 }

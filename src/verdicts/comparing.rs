@@ -35,6 +35,11 @@ impl Terms {
         Self { threshold, matching_min, certain_min, verify, shape }
     }
 
+    /// Returns terms that every candidate meets.
+    pub(crate) fn unverified(spec: &Spec) -> Self {
+        Self { threshold: 0.0, matching_min: 0, certain_min: 0, verify: Verify::Estimate, shape: spec.shape() }
+    }
+
     /// Whether shingles are compared, always or sometimes.
     pub(crate) fn compares_shingles(&self) -> bool {
         self.verify.compares_shingles()

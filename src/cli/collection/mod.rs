@@ -20,8 +20,8 @@ use super::plural::plural;
 use crate::input::Fields;
 use jobs::{DeleteLabelArgs, MergeArgs};
 use named::{Named, Output, describe, foreign, path, print};
+pub(super) use settings::{BandingArgs, SpecArgs};
 use settings::{ChangeArgs, FrozenArgs};
-pub(super) use settings::{ComparingArgs, SpecArgs};
 
 /// The status of the answer if the collection did not exist before and was created.
 const CREATED: u16 = 201;

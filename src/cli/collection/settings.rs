@@ -74,9 +74,9 @@ impl FrozenArgs {
     }
 }
 
-/// The way in which documents are compared.
+/// The threshold, and the banding that finds candidates for it.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(in crate::cli) struct ComparingArgs {
+pub(in crate::cli) struct BandingArgs {
     /// Smallest similarity of near duplicates, above 0 and at most 1
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
@@ -86,6 +86,31 @@ pub(in crate::cli) struct ComparingArgs {
     /// Number of rows of each band
     #[arg(long, value_name = "N", requires = "bands")]
     rows: Option<u32>,
+}
+
+impl BandingArgs {
+    /// Returns the threshold, if there is one.
+    pub(in crate::cli) fn threshold(&self) -> Option<f64> {
+        self.threshold
+    }
+
+    pub(in crate::cli) fn add_to(&self, settings: &mut Map<String, Value>) -> Result<()> {
+        let Self { threshold, bands, rows } = self;
+        if let Some(threshold) = threshold.filter(|threshold| !threshold.is_finite()) {
+            bail!("--threshold {threshold}: must be a number above 0 and at most 1");
+        }
+        settings.extend(threshold.map(|threshold| ("threshold".to_owned(), json!(threshold))));
+        let banding = bands.zip(*rows).map(|(bands, rows)| json!({ "bands": bands, "rows": rows }));
+        settings.extend(banding.map(|banding| ("banding".to_owned(), banding)));
+        Ok(())
+    }
+}
+
+/// The way in which documents are compared.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct ComparingArgs {
+    #[command(flatten)]
+    banding: BandingArgs,
     /// Way to decide which candidates are matches: estimate, borderline or exact
     #[arg(long, value_name = "VERIFY")]
     verify: Option<String>,
@@ -93,14 +118,9 @@ pub(in crate::cli) struct ComparingArgs {
 
 impl ComparingArgs {
     pub(in crate::cli) fn add_to(&self, settings: &mut Map<String, Value>) -> Result<()> {
-        let Self { threshold, bands, rows, verify } = self;
-        let mut add = |name: &str, value: Option<Value>| settings.extend(value.map(|value| (name.to_owned(), value)));
-        if let Some(threshold) = threshold.filter(|threshold| !threshold.is_finite()) {
-            bail!("--threshold {threshold}: must be a number above 0 and at most 1");
-        }
-        add("threshold", threshold.map(|threshold| json!(threshold)));
-        add("banding", bands.zip(*rows).map(|(bands, rows)| json!({ "bands": bands, "rows": rows })));
-        add("verify", verify.as_ref().map(|verify| json!(verify)));
+        let Self { banding, verify } = self;
+        banding.add_to(settings)?;
+        settings.extend(verify.as_ref().map(|verify| ("verify".to_owned(), json!(verify))));
         Ok(())
     }
 }

@@ -4,3 +4,4 @@
 pub(super) mod order;
 pub(super) mod output;
 pub(super) mod signing;
+pub(super) mod table;

@@ -1,7 +1,12 @@
 //! `hapax dedup`: keeps one document of each group of duplicates in files. It needs no server.
 
 mod deciding;
+mod joining;
 mod report;
+mod report_file;
+mod results;
+mod settings;
+mod star;
 mod tally;
 
 use std::io::ErrorKind;
@@ -10,10 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
-use serde_json::{Map, Value, json};
+use anyhow::{Context, Result, bail};
+use hapax_core::SecretKey;
 
-use super::collection::{ComparingArgs, SpecArgs};
 use super::corpus::order::Order;
 use super::corpus::output::{Format, OutputFile, Snapshot, write_kept};
 use super::corpus::signing::{each_signed, original};
@@ -22,12 +26,15 @@ use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
 use super::signals::interruption;
 use crate::config::{self, Config, Sources};
-use crate::corpus::{CorpusSigner, Deduplicator};
+use crate::corpus::{Components, CorpusSigner, Deduplicator};
 use crate::cpu::CpuPool;
-use crate::http::dto::collection::settings as settings_of_json;
 use crate::input::{Wanted, input_bytes, is_parquet};
-use crate::verdicts::Settings;
-use deciding::Deciding;
+use deciding::{Clusters, Deciding};
+use joining::Joining;
+use report_file::ReportFile;
+use results::Results;
+use settings::{ClusterKind, SettingsArgs};
+use star::Star;
 use tally::Tally;
 
 const OUTPUT: &str = "--output";
@@ -74,12 +81,7 @@ pub struct Args {
     #[command(flatten)]
     fields: FieldArgs,
     #[command(flatten)]
-    comparing: ComparingArgs,
-    #[command(flatten)]
-    spec: SpecArgs,
-    /// Part of an HTML page that is compared: article (the main text) or visible (all visible text)
-    #[arg(long, value_name = "EXTRACT")]
-    extract: Option<String>,
+    settings: SettingsArgs,
 }
 
 /// A run of the verb.
@@ -87,6 +89,7 @@ struct Job {
     files: Vec<PathBuf>,
     wanted: Wanted,
     order: Order,
+    clusters: ClusterKind,
     format: Format,
     stop: Arc<AtomicBool>,
     begun: Instant,
@@ -100,21 +103,25 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let format = format(&files)?;
     check_format(args, format)?;
     let stop = interruption()?;
-    let deduplicator = deduplicator(args)?;
+    let mut deciding = deciding(args, files.len())?;
     let mut output = OutputFile::create(&args.output, OUTPUT)?;
-    let mut report = args.report.as_deref().map(|path| OutputFile::create(path, REPORT)).transpose()?;
-    let job = Job { files, wanted, order: args.keep.clone(), format, stop, begun: Instant::now() };
-    let deciding = job.decide(deduplicator, &mut output, report.as_mut())?;
-    let tally = deciding.tally();
+    let mut report = args.report.as_deref().map(|path| ReportFile::create(path, REPORT)).transpose()?;
+    let clusters = args.settings.cluster_kind();
+    let job = Job { files, wanted, order: args.keep.clone(), clusters, format, stop, begun: Instant::now() };
+    job.decide(&mut deciding, &mut output, report.as_mut())?;
+    let tally = deciding.results().tally();
     tally.write_failures(&mut std::io::stderr().lock())?;
     if tally.has_only_failures() {
         bail!("no line is a document; there is no output");
     }
     // If one of the files cannot be written, neither appears.
     output.complete()?;
-    report.as_mut().map(OutputFile::complete).transpose()?;
+    report.as_mut().map(ReportFile::complete).transpose()?;
     output.publish()?;
-    report.map(OutputFile::publish).transpose()?;
+    report.map(ReportFile::publish).transpose()?;
+    if let Some(warning) = tally.warning() {
+        eprintln!("warning: {warning}");
+    }
     write_summary(tally, &job, args.output == Path::new("-"))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
@@ -138,47 +145,50 @@ impl Job {
     /// Decides on all documents, and writes the output and the report.
     fn decide(
         &self,
-        deduplicator: Deduplicator,
+        deciding: &mut Deciding,
         output: &mut OutputFile,
-        mut report: Option<&mut OutputFile>,
-    ) -> Result<Deciding> {
+        mut report: Option<&mut ReportFile>,
+    ) -> Result<()> {
         let before = (!self.streams()).then(|| Snapshot::of(&self.files)).transpose()?;
         let bar = progress::of_files(input_bytes(&self.files));
-        let signer = deduplicator.signer().clone();
-        let mut deciding = Deciding::new(deduplicator, self.files.len(), report.is_some());
+        let signer = deciding.signer().clone();
         each_signed(&self.files, &self.wanted, (&signer, &self.order), &self.stop, |mut chunk| {
-            if self.order == Order::First {
-                let kept = deciding.take(&mut chunk)?;
-                if self.streams() {
-                    kept.iter().try_for_each(|&at| output.line(original(chunk.chunk(), at)))?;
-                }
-                write_report(&mut deciding, report.as_deref_mut())?;
-            } else {
-                deciding.wait(&mut chunk);
+            let kept = deciding.take(&mut chunk, &self.order)?;
+            if self.streams() {
+                kept.iter().try_for_each(|&at| output.line(original(chunk.chunk(), at)))?;
+            }
+            if self.decides_at_once() {
+                write_report(deciding, report.as_deref_mut())?;
             }
             bar.inc(chunk.chunk().input_bytes);
             bar.set_message(progress::documents(deciding.documents(), self.begun));
             Ok(())
         })?;
         bar.finish_and_clear();
-        deciding.decide_waiting(self.order.field(), &self.stop)?;
-        write_report(&mut deciding, report)?;
+        deciding.finish(&self.order, &self.stop)?;
+        write_report(deciding, report)?;
         if let Some(before) = before {
-            write_kept(self.format, &self.files, &self.wanted, deciding.kept(), &self.stop, output)?;
+            let kept = deciding.results().kept_records();
+            write_kept(self.format, &self.files, &self.wanted, kept, &self.stop, output)?;
             if before != Snapshot::of(&self.files)? {
                 bail!("the files were changed while they were read; there is no output");
             }
         }
-        Ok(deciding)
+        Ok(())
+    }
+
+    /// Whether a document is decided on when it is read.
+    fn decides_at_once(&self) -> bool {
+        self.order == Order::First && self.clusters == ClusterKind::Star
     }
 
     /// Whether kept documents are written while the files are read.
     fn streams(&self) -> bool {
-        self.order == Order::First && self.format == Format::Lines
+        self.decides_at_once() && self.format == Format::Lines
     }
 }
 
-fn write_report(deciding: &mut Deciding, report: Option<&mut OutputFile>) -> Result<()> {
+fn write_report(deciding: &mut Deciding, report: Option<&mut ReportFile>) -> Result<()> {
     let Some(report) = report else { return Ok(()) };
     deciding.take_report().try_for_each(|line| report.line(&line))
 }
@@ -206,35 +216,29 @@ fn check_format(args: &Args, format: Format) -> Result<()> {
     if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
         bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
     }
-    let order = &args.keep;
     // A path that does not exist is a pattern.
     let is_read_once = |path: &&PathBuf| *path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
-    match args.files.iter().find(is_read_once) {
-        Some(path) if *order != Order::First => {
-            bail!("--keep {order} reads the files twice, and {} can be read only once", path.display())
-        }
-        _ => Ok(()),
+    let Some(path) = args.files.iter().find(is_read_once) else { return Ok(()) };
+    let (order, path) = (&args.keep, path.display());
+    if args.settings.cluster_kind() == ClusterKind::Components {
+        bail!("--clusters components reads the files twice, and {path} can be read only once");
     }
+    if *order != Order::First {
+        bail!("--keep {order} reads the files twice, and {path} can be read only once");
+    }
+    Ok(())
 }
 
-fn deduplicator(args: &Args) -> Result<Deduplicator> {
+/// Returns a run that has seen no document.
+fn deciding(args: &Args, files: usize) -> Result<Deciding> {
     let Config { collections, cpu, .. } = config::load(&Sources::of_process(args.config.clone()))?.config;
-    let settings =
-        settings(args, &collections.default_settings, collections.secret.as_ref().map(|key| key.fingerprint()))?;
-    let signer = CorpusSigner::new(settings, collections.secret.as_ref(), CpuPool::new(cpu))?;
-    Ok(Deduplicator::new(signer, &collections.limits))
-}
-
-fn settings(args: &Args, default: &Settings, secret: Option<u64>) -> Result<Settings> {
-    let mut asked = Map::new();
-    args.spec.add_to(&mut asked);
-    args.comparing.add_to(&mut asked)?;
-    asked.extend(args.extract.as_ref().map(|extract| ("extract".to_owned(), json!(extract))));
-    settings_of_json(&Value::from(asked).to_string(), default, secret).map_err(|problem| {
-        let told = problem
-            .errors
-            .iter()
-            .map(|error| format!("--{}: {}", error.field.replace("banding", "bands"), error.detail));
-        anyhow!("{}", told.collect::<Vec<_>>().join("; "))
-    })
+    let secret = collections.secret.as_ref();
+    let settings = args.settings.settings(&collections.default_settings, secret.map(SecretKey::fingerprint))?;
+    let signer = CorpusSigner::new(settings, secret, CpuPool::new(cpu))?;
+    let (matching, limits) = (args.settings.matching(), &collections.limits);
+    let clusters = match args.settings.cluster_kind() {
+        ClusterKind::Star => Clusters::Star(Star::new(Deduplicator::new(signer, matching, limits))),
+        ClusterKind::Components => Clusters::Components(Joining::new(Components::new(signer, matching, limits))),
+    };
+    Ok(Deciding::new(clusters, Results::new(files, args.report.is_some())))
 }

@@ -27,6 +27,14 @@ impl Named {
     }
 }
 
+/// The kept document that a document repeats.
+pub(super) struct Original<'a> {
+    pub kept: &'a Named,
+    /// The document that the similarity belongs to, if it may be another one.
+    pub similar_to: Option<&'a Named>,
+    pub duplicate: Duplicate,
+}
+
 /// A document that is not kept, or one that was not compared with all others.
 #[derive(Serialize)]
 struct Line<'a> {
@@ -37,7 +45,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'static str>,
     #[serde(flatten)]
-    original: Option<Original<'a>>,
+    original: Option<OriginalFields<'a>>,
     /// The number of documents that were not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<u64>,
@@ -45,9 +53,14 @@ struct Line<'a> {
 
 /// The kept document that a document repeats.
 #[derive(Serialize)]
-struct Original<'a> {
+struct OriginalFields<'a> {
     duplicate_of: String,
     original: PlaceFields<'a>,
+    /// The document that the similarity belongs to, if it may be another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similar_to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similar: Option<PlaceFields<'a>>,
     similarity: f64,
     low: f64,
     high: f64,
@@ -81,18 +94,15 @@ impl Report {
         self.add(file, &named.origin, &line);
     }
 
-    pub(super) fn duplicate(
-        &mut self,
-        file: usize,
-        named: &Named,
-        (original, duplicate): (&Named, &Duplicate),
-        unread: u64,
-    ) {
+    pub(super) fn duplicate(&mut self, file: usize, named: &Named, original: &Original<'_>, unread: u64) {
+        let Original { kept, similar_to, duplicate } = original;
         let kind = VerdictKind::of_match(duplicate.same_content);
         let Similarity { value, low, high, method } = duplicate.similarity;
-        let original = Original {
-            duplicate_of: original.id(),
-            original: PlaceFields::of(&original.origin),
+        let original = OriginalFields {
+            duplicate_of: kept.id(),
+            original: PlaceFields::of(&kept.origin),
+            similar_to: similar_to.map(Named::id),
+            similar: similar_to.map(|named| PlaceFields::of(&named.origin)),
             similarity: ratio(value),
             low: ratio(low),
             high: ratio(high),

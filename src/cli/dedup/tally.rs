@@ -15,6 +15,9 @@ const PARTS: usize = 20;
 /// The length of the longest bar of the histogram.
 const BAR: u64 = 40;
 
+/// The share of all documents from which a component counts as large.
+const LARGE: f64 = 0.01;
+
 /// The results so far. Each document is counted once.
 #[derive(Default)]
 pub(super) struct Tally {
@@ -29,6 +32,10 @@ pub(super) struct Tally {
     text_bytes: u64,
     /// The near duplicates by their similarity.
     similarities: [u64; PARTS],
+    /// The components of at least two documents, if there are components.
+    clusters: Option<u64>,
+    /// The number of documents of the largest component.
+    largest: u64,
     failures: Failures,
 }
 
@@ -69,6 +76,31 @@ impl Tally {
         }
     }
 
+    /// Takes the numbers of documents of all components.
+    pub(super) fn components(&mut self, sizes: impl Iterator<Item = u64>) {
+        let mut clusters = 0;
+        for size in sizes {
+            clusters += u64::from(size > 1);
+            self.largest = self.largest.max(size);
+        }
+        self.clusters = Some(clusters);
+    }
+
+    /// Returns a warning if one component has many documents, which are often not similar to each other. Two documents are
+    /// no chain.
+    pub(super) fn warning(&self) -> Option<String> {
+        let all = self.documents() - self.failed();
+        let is_large = self.largest > 2 && self.largest as f64 > all as f64 * LARGE;
+        is_large.then(|| {
+            let share = self.largest as f64 / all as f64 * 100.0;
+            format!(
+                "the largest component has {} documents, {share:.1} % of all, of which one is kept; a chain of duplicates \
+                 may join documents that are not similar to each other. Compare with --clusters star",
+                HumanCount(self.largest)
+            )
+        })
+    }
+
     /// Writes the failures, for people.
     pub(super) fn write_failures(&self, words: &mut impl Write) -> io::Result<()> {
         self.failures.write(words)
@@ -84,9 +116,10 @@ impl Tally {
             ("empty", self.empty),
             ("failed", self.failed()),
         ];
+        let components = self.clusters.map(|clusters| [("clusters", clusters), ("largest", self.largest)]);
         // Most runs have none of these.
         let seldom = [("capped", self.capped), ("skipped", self.skipped)].into_iter().filter(|(_, count)| *count > 0);
-        for (name, count) in rows.into_iter().chain(seldom) {
+        for (name, count) in rows.into_iter().chain(components.into_iter().flatten()).chain(seldom) {
             write_count(out, name, count, "")?;
         }
         write_speed(out, self.documents(), self.text_bytes, elapsed)?;

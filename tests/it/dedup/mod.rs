@@ -1,5 +1,7 @@
 //! `hapax dedup` keeps the documents that a server keeps, and the result depends only on the documents and their order.
 
+mod clusters;
+
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -282,9 +284,12 @@ fn unusable_files_and_settings_are_refused() {
     );
     assert!(refused(&["in.jsonl", "--threshold", "1.5"]).contains("--threshold: must be a number above 0"));
     assert!(refused(&["in.jsonl", "--shingle", "word99"]).contains("--shingle: "));
+    assert!(refused(&["in.jsonl", "--verify", "all"]).contains("possible values: estimate, borderline, exact, none"));
     assert!(
-        refused(&["in.jsonl", "--verify", "none"]).contains("--verify: must be one of estimate, borderline, exact")
+        refused(&["in.jsonl", "--preset", "fineweb", "--threshold", "0.8"])
+            .contains("--threshold 0.8 changes nothing: the bands are given")
     );
+    assert!(refused(&["-", "--clusters", "components"]).contains("- can be read only once"));
     assert!(refused(&["in.jsonl", "--keep", "max:size"]).contains("no document has a number in this field"));
     assert!(refused(&["-", "--keep", "longest"]).contains("- can be read only once"));
     assert!(refused(&["in.jsonl", "--keep", "last"]).contains("must be first, longest or max:FIELD"));

@@ -1,0 +1,64 @@
+//! Decisions -> the records that are kept, the report, and the counts.
+
+use super::report::{Named, Original, Report};
+use super::tally::Tally;
+use crate::cli::corpus::output::KeptRecords;
+use crate::cli::corpus::signing::SignedChunk;
+use crate::corpus::{Decided, Decision};
+
+/// The results so far.
+pub(super) struct Results {
+    kept: KeptRecords,
+    report: Report,
+    tally: Tally,
+}
+
+impl Results {
+    /// `files`: the number of files. `has_report`: whether the report is wanted.
+    pub(super) fn new(files: usize, has_report: bool) -> Self {
+        Self { kept: KeptRecords::new(files), report: Report::new(has_report), tally: Tally::default() }
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub(super) fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    /// The documents that are kept.
+    pub(super) fn kept_records(&self) -> &KeptRecords {
+        &self.kept
+    }
+
+    /// Returns the lines of the report since the last call.
+    pub(super) fn take_report(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        self.report.take()
+    }
+
+    /// Counts what a chunk has besides its documents.
+    pub(super) fn note(&mut self, chunk: &SignedChunk) {
+        self.tally.read(chunk.chunk().text_bytes, chunk.chunk().skipped);
+        for (origin, reason) in chunk.failures() {
+            self.tally.fail(origin, &reason);
+            self.report.failed(chunk.file(), origin, reason);
+        }
+    }
+
+    pub(super) fn empty(&mut self, file: usize, named: &Named) {
+        self.tally.decided(&Decided { decision: Decision::Empty, unread: 0 });
+        self.report.empty(file, named);
+    }
+
+    pub(super) fn kept(&mut self, file: usize, named: &Named, unread: u64) {
+        self.tally.decided(&Decided { decision: Decision::Kept, unread });
+        self.report.kept(file, named, unread);
+        self.kept.add(file, named.origin.number());
+    }
+
+    pub(super) fn duplicate(&mut self, file: usize, named: &Named, original: Original<'_>, unread: u64) {
+        self.report.duplicate(file, named, &original, unread);
+        self.tally.decided(&Decided { decision: Decision::Duplicate(original.duplicate), unread });
+    }
+}

@@ -1,0 +1,87 @@
+//! Signed documents in any order -> connected components: two documents are in one component if a chain of duplicates
+//! joins them. All documents are compared with all others, the duplicates too.
+
+use super::known::{Known, Match, Matching};
+use super::signer::{CorpusSigner, SignedDocument};
+use crate::types::Similarity;
+use crate::verdicts::{Limits, Result};
+
+/// Joins documents to components.
+pub struct Components {
+    known: Known,
+    /// The parent of each document in the tree of its component. The root is its own parent.
+    parents: Vec<u32>,
+    links: Vec<Option<Link>>,
+}
+
+/// The most similar document that a document was compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// Its number: 0 for the first document that was entered.
+    pub to: usize,
+    pub same_content: bool,
+    pub similarity: Similarity,
+}
+
+impl Components {
+    /// Of the limits, those of a search are used.
+    pub fn new(signer: CorpusSigner, matching: Matching, limits: &Limits) -> Self {
+        Self { known: Known::new(signer, matching, limits), parents: Vec::new(), links: Vec::new() }
+    }
+
+    /// Returns the signer of its documents.
+    pub fn signer(&self) -> &CorpusSigner {
+        self.known.signer()
+    }
+
+    /// Enters the next document, unless it has no token. Returns the number of documents that were not compared with it
+    /// because of a limit. Fails if the index is full.
+    pub fn enter(&mut self, document: SignedDocument) -> Result<Option<u64>> {
+        let (made, _) = document.into_prepared().into_parts();
+        let Some(made) = made else { return Ok(None) };
+        let (found, unread) = self.known.look_up(&made);
+        let number = self.known.enter(made)?;
+        self.parents.push(u32::try_from(number).expect("the index is full before"));
+        self.links.push(None);
+        for found in found {
+            self.join(number, &found);
+        }
+        Ok(Some(unread))
+    }
+
+    fn join(&mut self, number: usize, found: &Match) {
+        let other = found.number();
+        let (similarity, same_content) = (self.known.similarity(found), found.same_content());
+        for (one, to) in [(number, other), (other, number)] {
+            let link = Link { to, same_content, similarity };
+            let is_better = |old: &Link| (same_content, similarity.value) > (old.same_content, old.similarity.value);
+            if self.links[one].as_ref().is_none_or(is_better) {
+                self.links[one] = Some(link);
+            }
+        }
+        let [one, other] = [self.root(number), self.root(other)];
+        // The root is the first document, so no chain becomes long: `root` shortens those that it follows.
+        self.parents[one.max(other) as usize] = one.min(other);
+    }
+
+    /// Returns the root of a document's component, and shortens the way to it.
+    fn root(&mut self, number: usize) -> u32 {
+        let mut at = number;
+        while self.parents[at] as usize != at {
+            let parent = self.parents[at] as usize;
+            self.parents[at] = self.parents[parent];
+            at = parent;
+        }
+        at as u32
+    }
+
+    /// Returns the component of each document, as the number of one of its documents.
+    pub fn components(&mut self) -> Vec<u32> {
+        (0..self.parents.len()).map(|number| self.root(number)).collect()
+    }
+
+    /// Returns the most similar document of its component, or `None` if a document is alone.
+    pub fn link(&self, number: usize) -> Option<&Link> {
+        self.links[number].as_ref()
+    }
+}

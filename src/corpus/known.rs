@@ -1,0 +1,158 @@
+//! Documents that are entered one after another, and the search for those that are similar to another document. Knows
+//! nothing of which documents are kept.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hapax_core::{ContentHash, ShingleSet};
+
+use super::signer::CorpusSigner;
+use crate::index::{Bounds, Candidate, Entry, Index, IndexOptions, LabelSet, PLACES_MAX, Query, Search, View};
+use crate::types::{Overlap, Seq, Similarity, TimestampMs};
+use crate::verdicts::{CollectionError, Limits, Made, Result, ShingleQuery, Terms, similarity};
+
+/// The decision whether two documents that share a band are duplicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matching {
+    /// They are, if they reach the threshold in the way that the settings say.
+    Verified,
+    /// They always are.
+    Unverified,
+}
+
+/// The documents that were entered.
+pub(super) struct Known {
+    signer: CorpusSigner,
+    terms: Terms,
+    bounds: Bounds,
+    index: Index,
+    /// The content hash of each document.
+    contents: Vec<Option<ContentHash>>,
+    /// The shingles of each document, if shingles are compared.
+    sets: Vec<Arc<ShingleSet>>,
+}
+
+/// A document that was entered and is a duplicate of another one.
+pub(super) struct Match {
+    candidate: Candidate,
+    overlap: Option<Overlap>,
+}
+
+impl Match {
+    /// The number of the document: 0 for the first one that was entered.
+    pub(super) fn number(&self) -> usize {
+        number(self.candidate.seq)
+    }
+
+    pub(super) fn same_content(&self) -> bool {
+        self.candidate.same_content
+    }
+}
+
+impl Known {
+    /// Of the limits, those of a search are used.
+    pub(super) fn new(signer: CorpusSigner, matching: Matching, limits: &Limits) -> Self {
+        let settings = signer.settings();
+        let terms = match matching {
+            Matching::Verified => Terms::new(settings.verify, settings.threshold, &settings.spec),
+            Matching::Unverified => Terms::unverified(&settings.spec),
+        };
+        let options = IndexOptions {
+            shape: settings.spec.shape(),
+            banding: settings.banding,
+            id_fingerprint_bits: u64::BITS,
+            seed: None,
+        };
+        let bounds = Bounds { bucket_read_max: limits.bucket_read_max, candidates_max: limits.candidates_max };
+        Self { terms, bounds, index: Index::new(&options), contents: Vec::new(), sets: Vec::new(), signer }
+    }
+
+    pub(super) fn signer(&self) -> &CorpusSigner {
+        &self.signer
+    }
+
+    /// Finds the documents that are duplicates of this one, best first. Of equal contents, only one need be returned. Also
+    /// returns the number of documents that were not compared because of a limit.
+    pub(super) fn look_up(&self, made: &Made) -> (Vec<Match>, u64) {
+        let mut mistaken = HashSet::new();
+        loop {
+            let Search { found, unread, .. } = self.search(made, &mistaken);
+            let is_mistaken =
+                |found: &&Candidate| found.same_content && self.contents[number(found.seq)] != made.content;
+            let wrong: Vec<_> = found.iter().filter(is_mistaken).map(|found| found.seq).collect();
+            if wrong.is_empty() {
+                let unread = unread.postings + unread.candidates + unread.contents;
+                return (self.verified(made, found), unread);
+            }
+            mistaken.extend(wrong);
+        }
+    }
+
+    fn search(&self, made: &Made, mistaken: &HashSet<Seq>) -> Search {
+        let query = Query {
+            signature: &made.signature,
+            content: made.content_prefix(),
+            own: None,
+            matching_min: self.terms.matching_min,
+            members_max: if mistaken.is_empty() { 1 } else { usize::MAX },
+            contents_max: self.terms.compares_shingles().then_some(usize::MAX),
+            mistaken,
+            scope: None,
+            explain: false,
+        };
+        self.index.search(View::Decided, &query, self.bounds).unwrap_or_else(|needs_disk| match needs_disk {})
+    }
+
+    /// Keeps the candidates that are duplicates. If the signatures leave a doubt, the shingles are compared.
+    fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<Match> {
+        let set = made.kept.as_ref().filter(|_| self.terms.compares_shingles()).map(|kept| &kept.set);
+        let verify = |candidate: Candidate| {
+            let Some(set) = set.filter(|_| !candidate.same_content && candidate.matching < self.terms.certain_min)
+            else {
+                return Some(Match { candidate, overlap: None });
+            };
+            let overlap = ShingleQuery::new(set, self.terms).compare(&self.sets[number(candidate.seq)])?;
+            self.terms.reached_by(overlap).then_some(Match { candidate, overlap: Some(overlap) })
+        };
+        let mut matches: Vec<_> = found.into_iter().filter_map(verify).collect();
+        matches.sort_by_cached_key(|found| {
+            let Candidate { seq, matching, same_content, .. } = found.candidate;
+            (self.terms.rank(same_content, matching, found.overlap), seq)
+        });
+        matches
+    }
+
+    pub(super) fn similarity(&self, found: &Match) -> Similarity {
+        let Candidate { matching, same_content, .. } = found.candidate;
+        similarity(&self.signer.settings().spec, matching, same_content, found.overlap)
+    }
+
+    /// Enters a document, and returns its number. Fails if the index is full.
+    pub(super) fn enter(&mut self, made: Made) -> Result<usize> {
+        let number = self.contents.len();
+        let seq = Seq(number as u64 + 1);
+        let entry = Entry {
+            seq,
+            // No document is looked for by its id.
+            id_fingerprint: seq.0,
+            content: made.content_prefix(),
+            linked: false,
+            signature: &made.signature,
+            labels: LabelSet::NONE,
+            last_seen: TimestampMs(0),
+        };
+        let full = || CollectionError::Invalid {
+            field: "documents",
+            detail: format!("are too many; at most {PLACES_MAX} documents can be compared"),
+        };
+        self.index.enter(entry).ok_or_else(full)?;
+        self.contents.push(made.content);
+        self.sets.extend(made.kept.filter(|_| self.terms.compares_shingles()).map(|kept| kept.set));
+        Ok(number)
+    }
+}
+
+/// The number of a document. Its position in the index begins with 1.
+fn number(seq: Seq) -> usize {
+    seq.0 as usize - 1
+}
