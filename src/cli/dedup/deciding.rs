@@ -4,8 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 
-use super::report::{Named, Report};
+use super::report::Report;
 use super::tally::Tally;
+use crate::cli::corpus::named::Named;
 use crate::cli::corpus::output::{KeptRecords, refuse_interrupted};
 use crate::cli::corpus::signing::{Document, SignedChunk};
 use crate::corpus::{Decided, Decision, Deduplicator};

@@ -10,23 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
-use serde_json::{Map, Value, json};
+use anyhow::{Context, Result, bail};
 
-use super::collection::{ComparingArgs, SpecArgs};
 use super::corpus::order::Order;
 use super::corpus::output::{Format, OutputFile, Snapshot, write_kept};
+use super::corpus::settings::SettingsArgs;
 use super::corpus::signing::{each_signed, original};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
 use super::signals::interruption;
-use crate::config::{self, Config, Sources};
-use crate::corpus::{CorpusSigner, Deduplicator};
-use crate::cpu::CpuPool;
-use crate::http::dto::collection::settings as settings_of_json;
+use crate::corpus::Deduplicator;
 use crate::input::{Wanted, input_bytes, is_parquet};
-use crate::verdicts::Settings;
 use deciding::Deciding;
 use tally::Tally;
 
@@ -67,19 +62,10 @@ pub struct Args {
     /// column. With the last two, the files are read twice, and the signatures of all documents are in memory
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = Order::parse)]
     keep: Order,
-    /// Configuration file of a server: its default collection has the defaults for the settings below, and its secret is
-    /// used by --key configured
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     #[command(flatten)]
     fields: FieldArgs,
     #[command(flatten)]
-    comparing: ComparingArgs,
-    #[command(flatten)]
-    spec: SpecArgs,
-    /// Part of an HTML page that is compared: article (the main text) or visible (all visible text)
-    #[arg(long, value_name = "EXTRACT")]
-    extract: Option<String>,
+    settings: SettingsArgs,
 }
 
 /// A run of the verb.
@@ -100,7 +86,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let format = format(&files)?;
     check_format(args, format)?;
     let stop = interruption()?;
-    let deduplicator = deduplicator(args)?;
+    let (signer, limits) = args.settings.signer()?;
+    let deduplicator = Deduplicator::new(signer, &limits);
     let mut output = OutputFile::create(&args.output, OUTPUT)?;
     let mut report = args.report.as_deref().map(|path| OutputFile::create(path, REPORT)).transpose()?;
     let job = Job { files, wanted, order: args.keep.clone(), format, stop, begun: Instant::now() };
@@ -215,26 +202,4 @@ fn check_format(args: &Args, format: Format) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn deduplicator(args: &Args) -> Result<Deduplicator> {
-    let Config { collections, cpu, .. } = config::load(&Sources::of_process(args.config.clone()))?.config;
-    let settings =
-        settings(args, &collections.default_settings, collections.secret.as_ref().map(|key| key.fingerprint()))?;
-    let signer = CorpusSigner::new(settings, collections.secret.as_ref(), CpuPool::new(cpu))?;
-    Ok(Deduplicator::new(signer, &collections.limits))
-}
-
-fn settings(args: &Args, default: &Settings, secret: Option<u64>) -> Result<Settings> {
-    let mut asked = Map::new();
-    args.spec.add_to(&mut asked);
-    args.comparing.add_to(&mut asked)?;
-    asked.extend(args.extract.as_ref().map(|extract| ("extract".to_owned(), json!(extract))));
-    settings_of_json(&Value::from(asked).to_string(), default, secret).map_err(|problem| {
-        let told = problem
-            .errors
-            .iter()
-            .map(|error| format!("--{}: {}", error.field.replace("banding", "bands"), error.detail));
-        anyhow!("{}", told.collect::<Vec<_>>().join("; "))
-    })
 }
