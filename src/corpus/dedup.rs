@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use hapax_core::{ContentHash, ShingleSet};
 
+use super::entered::{compared_set, confirmed, empty_index, enter, number};
 use super::signer::{CorpusSigner, SignedDocument};
-use crate::index::{Bounds, Candidate, Entry, Index, IndexOptions, LabelSet, PLACES_MAX, Query, Search, View};
-use crate::types::{Overlap, Seq, Similarity, TimestampMs};
-use crate::verdicts::{CollectionError, Limits, Made, Result, ShingleQuery, Terms, similarity};
+use crate::index::{Bounds, Candidate, Index, LISTED_MAX, Query, Search, View};
+use crate::types::{Overlap, Seq, Similarity};
+use crate::verdicts::{Limits, Made, Result, Terms, similarity};
 
 /// Decides which documents are kept.
 pub struct Deduplicator {
@@ -53,14 +54,9 @@ impl Deduplicator {
     pub fn new(signer: CorpusSigner, limits: &Limits) -> Self {
         let settings = signer.settings();
         let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
-        let options = IndexOptions {
-            shape: settings.spec.shape(),
-            banding: settings.banding,
-            id_fingerprint_bits: u64::BITS,
-            seed: None,
-        };
-        let bounds = Bounds { bucket_read_max: limits.bucket_read_max, candidates_max: limits.candidates_max };
-        Self { terms, bounds, index: Index::new(&options), contents: Vec::new(), sets: Vec::new(), signer }
+        let Limits { bucket_read_max, candidates_max, .. } = *limits;
+        let bounds = Bounds { bucket_read_max, candidates_max, listed_max: LISTED_MAX };
+        Self { terms, bounds, index: empty_index(settings), contents: Vec::new(), sets: Vec::new(), signer }
     }
 
     /// Returns the signer of its documents.
@@ -120,14 +116,11 @@ impl Deduplicator {
 
     /// Keeps the candidates that are duplicates. If the signatures leave a doubt, the shingles are compared.
     fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<(Candidate, Option<Overlap>)> {
-        let set = made.kept.as_ref().filter(|_| self.terms.compares_shingles()).map(|kept| &kept.set);
+        let set = compared_set(made, self.terms);
         let verify = |candidate: Candidate| {
-            let Some(set) = set.filter(|_| !candidate.same_content && candidate.matching < self.terms.certain_min)
-            else {
-                return Some((candidate, None));
-            };
-            let overlap = ShingleQuery::new(set, self.terms).compare(&self.sets[number(candidate.seq)])?;
-            self.terms.reached_by(overlap).then_some((candidate, Some(overlap)))
+            let set = set.filter(|_| !candidate.same_content);
+            let overlap = confirmed(self.terms, set, candidate.matching, || &self.sets[number(candidate.seq)])?;
+            Some((candidate, overlap))
         };
         found.into_iter().filter_map(verify).collect()
     }
@@ -139,29 +132,9 @@ impl Deduplicator {
     }
 
     fn keep(&mut self, made: Made) -> Result<()> {
-        let seq = Seq(self.contents.len() as u64 + 1);
-        let entry = Entry {
-            seq,
-            // No document is looked for by its id.
-            id_fingerprint: seq.0,
-            content: made.content_prefix(),
-            linked: false,
-            signature: &made.signature,
-            labels: LabelSet::NONE,
-            last_seen: TimestampMs(0),
-        };
-        let full = || CollectionError::Invalid {
-            field: "documents",
-            detail: format!("are too many; at most {PLACES_MAX} documents can be kept"),
-        };
-        self.index.enter(entry).ok_or_else(full)?;
+        enter(&self.index, self.contents.len(), &made)?;
         self.contents.push(made.content);
         self.sets.extend(made.kept.filter(|_| self.terms.compares_shingles()).map(|kept| kept.set));
         Ok(())
     }
-}
-
-/// The number of a kept document. Its position in the index begins with 1.
-fn number(seq: Seq) -> usize {
-    seq.0 as usize - 1
 }

@@ -20,6 +20,11 @@ impl Histogram {
         self.parts[part.min(PARTS - 1)] += 1;
     }
 
+    /// Returns how many similarities there are in each part.
+    pub(in crate::cli) fn parts(&self) -> &[u64] {
+        &self.parts
+    }
+
     /// Writes the bars, for people. Nothing is written if there are no similarities.
     pub(in crate::cli) fn write(&self, title: &str, out: &mut impl Write) -> io::Result<()> {
         let most = self.parts.iter().copied().max().unwrap_or_default();

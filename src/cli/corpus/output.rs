@@ -71,7 +71,7 @@ impl OutputFile {
     }
 
     /// Takes the file itself, for a format without lines.
-    fn take_file(&mut self) -> Result<File> {
+    pub(in crate::cli) fn take_file(&mut self) -> Result<File> {
         self.lines.take().expect("it is open").finish()
     }
 
