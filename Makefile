@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-pairs bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -139,6 +139,12 @@ bench-load: wheel ## compare a load of precomputed signatures with an import of 
 	target/tools-bench-load/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall target/wheels/*.whl
 	target/tools-bench-load/bin/python -m pip install --quiet --disable-pip-version-check numpy 'pyarrow>=20'
 	target/tools-bench-load/bin/python loadtest/load.py --binary target/release/hapax $(BENCH_LOAD_OPTIONS)
+
+# By hand: make bench-pairs PAIRS_OPTIONS='--ads 40000'
+PAIRS_OPTIONS ?=
+bench-pairs: ## list all pairs of 400,000 generated job ads, and compare a sample with the exact truth
+	cargo build --release --locked --bin hapax
+	python3 loadtest/corpus/pairs.py --binary target/release/hapax $(PAIRS_OPTIONS)
 
 DENY = target/tools/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies

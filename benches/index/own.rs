@@ -64,7 +64,11 @@ impl Index for Own {
         Self {
             index: Arc::new(index::Index::new(&options)),
             matching_min: verify::matching_min(THRESHOLD, shape),
-            bounds: Bounds { bucket_read_max: plan.bucket_read_max, candidates_max: usize::MAX },
+            bounds: Bounds {
+                bucket_read_max: plan.bucket_read_max,
+                candidates_max: usize::MAX,
+                listed_max: index::LISTED_MAX,
+            },
         }
     }
 

@@ -27,6 +27,7 @@ pub mod keys;
 mod line_file;
 pub mod load;
 mod output;
+pub mod pairs;
 mod placed;
 pub mod plot;
 mod plural;

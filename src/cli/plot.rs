@@ -15,9 +15,21 @@ const SCALE: u32 = 8;
 const LABEL_HALF: u32 = 190;
 /// The number of points of each line.
 const STEPS: u32 = 400;
+const PROPOSED: &str = "proposed by the bands (theory)";
+const REPORTED: &str = "reported: proposed, and estimated at or above the threshold (theory)";
 const CANDIDATE: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
 const VERDICT: RGBColor = RGBColor(0xC2, 0x4E, 0x0F);
 const THRESHOLD: RGBColor = RGBColor(0x55, 0x55, 0x55);
+
+/// The similarities of pairs, which are drawn over an S-curve.
+pub struct Bars<'a> {
+    pub title: String,
+    pub threshold: f64,
+    /// The probability that a document of this Jaccard similarity is proposed.
+    pub candidate: &'a dyn Fn(f64) -> f64,
+    /// The number of pairs in each equal part of the similarities from 0 to 1.
+    pub counts: &'a [u64],
+}
 
 pub struct Curve<'a> {
     pub title: String,
@@ -32,12 +44,21 @@ pub struct Curve<'a> {
 
 /// Returns the picture as SVG text.
 pub fn draw(curve: &Curve<'_>) -> Result<String, Box<dyn std::error::Error>> {
+    svg(|root| draw_on(root, curve))
+}
+
+/// Returns the picture as SVG text. The highest bar is as high as the picture.
+pub fn draw_bars(bars: &Bars<'_>) -> Result<String, Box<dyn std::error::Error>> {
+    svg(|root| draw_bars_on(root, bars))
+}
+
+fn svg(draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, Shift>) -> Drawn) -> Result<String, Box<dyn std::error::Error>> {
     let mut svg = String::new();
     {
         let drawn = (SIZE.0 * SCALE, SIZE.1 * SCALE);
         let root = SVGBackend::with_string(&mut svg, drawn).into_drawing_area();
         root.fill(&WHITE)?;
-        draw_on(&root, curve)?;
+        draw(&root)?;
         root.present()?;
     }
     // The size of the drawing stays in the viewBox. This changes only the size at which the picture is shown.
@@ -56,17 +77,49 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Drawn {
-    let mut chart = ChartBuilder::on(root)
+    let mut chart = chart(root)?;
+    draw_axes(&mut chart)?;
+    draw_line(&mut chart, CANDIDATE, PROPOSED, curve.candidate)?;
+    draw_line(&mut chart, VERDICT, REPORTED, curve.verdict)?;
+    draw_measured(&mut chart, curve.measured)?;
+    draw_threshold(&mut chart, curve.threshold, &[(curve.candidate, CANDIDATE), (curve.verdict, VERDICT)])?;
+    let (candidate, verdict) = ((curve.candidate)(curve.threshold), (curve.verdict)(curve.threshold));
+    let label = format!("threshold {}: {candidate:.3} proposed, {verdict:.3} reported", curve.threshold);
+    draw_titles(&chart, root, (curve.threshold, &label), &curve.title)?;
+    draw_legend(&mut chart)
+}
+
+fn draw_bars_on(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &Bars<'_>) -> Drawn {
+    let mut chart = chart(root)?;
+    draw_axes(&mut chart)?;
+    let most = bars.counts.iter().copied().max().unwrap_or_default();
+    let edge = |part: usize| part as f64 / bars.counts.len() as f64;
+    let filled = bars.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    let style = VERDICT.mix(0.45).filled();
+    let bar = move |(part, &count): (usize, &u64)| {
+        Rectangle::new([(edge(part), 0.0), (edge(part + 1), count as f64 / most as f64)], style)
+    };
+    chart.draw_series(filled.map(bar))?.label(format!("pairs that were found; the highest bar has {most}")).legend(
+        move |(x, y)| Rectangle::new([(x, y - dots(6) as i32), (x + dots(24) as i32, y + dots(6) as i32)], style),
+    );
+    draw_line(&mut chart, CANDIDATE, PROPOSED, bars.candidate)?;
+    draw_threshold(&mut chart, bars.threshold, &[(bars.candidate, CANDIDATE)])?;
+    let label = format!("threshold {}: {:.3} proposed", bars.threshold, (bars.candidate)(bars.threshold));
+    draw_titles(&chart, root, (bars.threshold, &label), &bars.title)?;
+    draw_legend(&mut chart)
+}
+
+fn chart<'a, 'b>(root: &DrawingArea<SVGBackend<'b>, Shift>) -> Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
+    Ok(ChartBuilder::on(root)
         .margin(dots(18))
         .margin_top(dots(66))
         .margin_right(dots(44))
         .x_label_area_size(dots(48))
         .y_label_area_size(dots(64))
-        .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
-    draw_axes(&mut chart)?;
-    draw_theory(&mut chart, curve)?;
-    draw_measured(&mut chart, curve.measured)?;
-    draw_threshold_and_title(&mut chart, root, curve)?;
+        .build_cartesian_2d(0.0..1.0, 0.0..1.0)?)
+}
+
+fn draw_legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn {
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
@@ -98,19 +151,13 @@ fn draw_axes(chart: &mut Chart<'_, '_>) -> Drawn {
     Ok(())
 }
 
-fn draw_theory(chart: &mut Chart<'_, '_>, curve: &Curve<'_>) -> Drawn {
-    let line = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
-        (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS)).map(|jaccard| (jaccard, of(jaccard))).collect()
-    };
-    let thick = |colour: RGBColor| colour.stroke_width(dots(5) / 2);
+fn draw_line(chart: &mut Chart<'_, '_>, colour: RGBColor, label: &str, of: &dyn Fn(f64) -> f64) -> Drawn {
+    let similarities = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
+    let thick = colour.stroke_width(dots(5) / 2);
     chart
-        .draw_series(LineSeries::new(line(curve.candidate), thick(CANDIDATE)))?
-        .label("proposed by the bands (theory)")
-        .legend(move |(x, y)| PathElement::new([(x, y), (x + dots(24) as i32, y)], thick(CANDIDATE)));
-    chart
-        .draw_series(LineSeries::new(line(curve.verdict), thick(VERDICT)))?
-        .label("reported: proposed, and estimated at or above the threshold (theory)")
-        .legend(move |(x, y)| PathElement::new([(x, y), (x + dots(24) as i32, y)], thick(VERDICT)));
+        .draw_series(LineSeries::new(similarities.map(|jaccard| (jaccard, of(jaccard))), thick))?
+        .label(label)
+        .legend(move |(x, y)| PathElement::new([(x, y), (x + dots(24) as i32, y)], thick));
     Ok(())
 }
 
@@ -132,26 +179,30 @@ fn draw_measured(chart: &mut Chart<'_, '_>, measured: &[SimulatedPoint]) -> Draw
     Ok(())
 }
 
-fn draw_threshold_and_title(
-    chart: &mut Chart<'_, '_>,
-    root: &DrawingArea<SVGBackend<'_>, Shift>,
-    curve: &Curve<'_>,
-) -> Drawn {
-    let (candidate, verdict) = ((curve.candidate)(curve.threshold), (curve.verdict)(curve.threshold));
-    let dashes = [(curve.threshold, 0.0), (curve.threshold, 1.0)];
+/// Draws the threshold as a vertical line, and the points at which these curves cross it.
+fn draw_threshold(chart: &mut Chart<'_, '_>, threshold: f64, curves: &[(&dyn Fn(f64) -> f64, RGBColor)]) -> Drawn {
+    let dashes = [(threshold, 0.0), (threshold, 1.0)];
     chart.draw_series(DashedLineSeries::new(dashes, dots(7), dots(5), THRESHOLD.stroke_width(dots(3) / 2)))?;
-    for (value, colour) in [(candidate, CANDIDATE), (verdict, VERDICT)] {
-        let dot = |style| Circle::new((curve.threshold, value), dots(5), style);
+    for (of, colour) in curves {
+        let dot = |style| Circle::new((threshold, of(threshold)), dots(5), style);
         chart.draw_series([dot(WHITE.filled()), dot(colour.stroke_width(dots(5) / 2))])?;
     }
+    Ok(())
+}
+
+fn draw_titles(
+    chart: &Chart<'_, '_>,
+    root: &DrawingArea<SVGBackend<'_>, Shift>,
+    (threshold, label): (f64, &str),
+    title: &str,
+) -> Drawn {
     // The label is above the frame, because inside the frame a curve would always be in the way.
-    let (x, y) = chart.backend_coord(&(curve.threshold, 1.0));
+    let (x, y) = chart.backend_coord(&(threshold, 1.0));
     let x = x.clamp(dots(LABEL_HALF) as i32, dots(SIZE.0 - LABEL_HALF) as i32);
     let centred = Pos::new(HPos::Center, VPos::Bottom);
     let style = ("sans-serif", dots(15)).into_text_style(root).color(&THRESHOLD).pos(centred);
-    let label = format!("threshold {}: {candidate:.3} proposed, {verdict:.3} reported", curve.threshold);
-    root.draw_text(&label, &style, (x, y - dots(8) as i32))?;
+    root.draw_text(label, &style, (x, y - dots(8) as i32))?;
     let style = ("sans-serif", dots(20)).into_text_style(root).pos(centred);
-    root.draw_text(&curve.title, &style, ((dots(SIZE.0) / 2) as i32, dots(36) as i32))?;
+    root.draw_text(title, &style, ((dots(SIZE.0) / 2) as i32, dots(36) as i32))?;
     Ok(())
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use hapax_core::{ContentHash, ShingleSet};
 
+use super::entered::{compared_set, confirmed, empty_index, enter, number};
 use super::signer::CorpusSigner;
-use crate::index::{Bounds, Candidate, Entry, Index, IndexOptions, LabelSet, PLACES_MAX, Query, Search, View};
-use crate::types::{Overlap, Seq, Similarity, TimestampMs};
-use crate::verdicts::{CollectionError, Limits, Made, Result, ShingleQuery, Terms, similarity};
+use crate::index::{Bounds, Candidate, Index, LISTED_MAX, Query, Search, View};
+use crate::types::{Overlap, Seq, Similarity};
+use crate::verdicts::{Limits, Made, Result, Terms, similarity};
 
 /// The decision whether two documents that share a band are duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +58,9 @@ impl Known {
             Matching::Verified => Terms::new(settings.verify, settings.threshold, &settings.spec),
             Matching::Unverified => Terms::unverified(&settings.spec),
         };
-        let options = IndexOptions {
-            shape: settings.spec.shape(),
-            banding: settings.banding,
-            id_fingerprint_bits: u64::BITS,
-            seed: None,
-        };
-        let bounds = Bounds { bucket_read_max: limits.bucket_read_max, candidates_max: limits.candidates_max };
-        Self { terms, bounds, index: Index::new(&options), contents: Vec::new(), sets: Vec::new(), signer }
+        let Limits { bucket_read_max, candidates_max, .. } = *limits;
+        let bounds = Bounds { bucket_read_max, candidates_max, listed_max: LISTED_MAX };
+        Self { terms, bounds, index: empty_index(settings), contents: Vec::new(), sets: Vec::new(), signer }
     }
 
     pub(super) fn signer(&self) -> &CorpusSigner {
@@ -105,14 +101,11 @@ impl Known {
 
     /// Keeps the candidates that are duplicates. If the signatures leave a doubt, the shingles are compared.
     fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<Match> {
-        let set = made.kept.as_ref().filter(|_| self.terms.compares_shingles()).map(|kept| &kept.set);
+        let set = compared_set(made, self.terms);
         let verify = |candidate: Candidate| {
-            let Some(set) = set.filter(|_| !candidate.same_content && candidate.matching < self.terms.certain_min)
-            else {
-                return Some(Match { candidate, overlap: None });
-            };
-            let overlap = ShingleQuery::new(set, self.terms).compare(&self.sets[number(candidate.seq)])?;
-            self.terms.reached_by(overlap).then_some(Match { candidate, overlap: Some(overlap) })
+            let set = set.filter(|_| !candidate.same_content);
+            let overlap = confirmed(self.terms, set, candidate.matching, || &self.sets[number(candidate.seq)])?;
+            Some(Match { candidate, overlap })
         };
         let mut matches: Vec<_> = found.into_iter().filter_map(verify).collect();
         matches.sort_by_cached_key(|found| {
@@ -130,29 +123,9 @@ impl Known {
     /// Enters a document, and returns its number. Fails if the index is full.
     pub(super) fn enter(&mut self, made: Made) -> Result<usize> {
         let number = self.contents.len();
-        let seq = Seq(number as u64 + 1);
-        let entry = Entry {
-            seq,
-            // No document is looked for by its id.
-            id_fingerprint: seq.0,
-            content: made.content_prefix(),
-            linked: false,
-            signature: &made.signature,
-            labels: LabelSet::NONE,
-            last_seen: TimestampMs(0),
-        };
-        let full = || CollectionError::Invalid {
-            field: "documents",
-            detail: format!("are too many; at most {PLACES_MAX} documents can be compared"),
-        };
-        self.index.enter(entry).ok_or_else(full)?;
+        enter(&self.index, number, &made)?;
         self.contents.push(made.content);
         self.sets.extend(made.kept.filter(|_| self.terms.compares_shingles()).map(|kept| kept.set));
         Ok(number)
     }
-}
-
-/// The number of a document. Its position in the index begins with 1.
-fn number(seq: Seq) -> usize {
-    seq.0 as usize - 1
 }

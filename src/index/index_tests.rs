@@ -10,7 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 
 pub(super) const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
-pub(super) const BOUNDS: Bounds = Bounds { bucket_read_max: usize::MAX, candidates_max: usize::MAX };
+pub(super) const BOUNDS: Bounds =
+    Bounds { bucket_read_max: usize::MAX, candidates_max: usize::MAX, listed_max: LISTED_MAX };
 pub(super) const NEVER: TimestampMs = TimestampMs(0);
 
 pub(super) fn banding(bands: u32, rows: u32) -> Banding {

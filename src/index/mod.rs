@@ -74,7 +74,7 @@ pub use leaving::Reading;
 pub use memory::IndexBytes;
 pub use part::NextBanding;
 pub use place::{Place, Walk};
-pub use search::{Bounds, Candidate, Cost, Examined, Query, Search, Unread};
+pub use search::{Bounds, Candidate, Cost, Examined, LISTED_MAX, Query, Search, Unread};
 pub use survey::Survey;
 pub use view::View;
 

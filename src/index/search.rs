@@ -52,6 +52,8 @@ pub struct Bounds {
     pub bucket_read_max: usize,
     /// The maximum number of documents to compare.
     pub candidates_max: usize,
+    /// After a search has listed this many members of groups, it lists only one member of each further group.
+    pub listed_max: usize,
 }
 
 /// A document with at least the required number of equal slots.
@@ -171,9 +173,8 @@ impl<'a> Query<'a> {
     }
 }
 
-/// After a search has listed this many members, it lists only one member of each further group. An answer contains
-/// fewer documents than this.
-const FOUND_MAX: usize = 1 << 16;
+/// [`Bounds::listed_max`] for an answer, which contains fewer documents than this.
+pub const LISTED_MAX: usize = 1 << 16;
 /// Unread members of a group are counted up to this number.
 const UNREAD_COUNTED_MAX: usize = 10_000;
 
@@ -215,6 +216,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
             view,
             query,
             reads_max: if query.scope.is_some() { bounds.bucket_read_max } else { usize::MAX },
+            listed_max: bounds.listed_max,
         };
         // The twin comes first, because the number of listed members is limited.
         if let Some(twin) = &found.twin {
@@ -277,6 +279,7 @@ struct Look<'a> {
     query: &'a Query<'a>,
     /// The maximum number of members of a group to read. There is a limit only if the query has a scope.
     reads_max: usize,
+    listed_max: usize,
 }
 
 impl Look<'_> {
@@ -304,7 +307,7 @@ impl Look<'_> {
     ) -> bool {
         let (mut listed, mut members) = (0, members);
         // Thousands of groups that all match must not list thousands of members each.
-        let most = if search.found.len() < FOUND_MAX { self.query.members_max } else { 1 };
+        let most = if search.found.len() < self.listed_max { self.query.members_max } else { 1 };
         for _ in 0..self.reads_max {
             if listed == most {
                 if most < self.query.members_max {

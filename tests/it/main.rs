@@ -88,6 +88,7 @@ mod revisit_hint;
 mod routes;
 mod service_manager;
 mod several;
+mod similar_pairs;
 mod spec_page;
 mod stalled_readers;
 mod statistics;

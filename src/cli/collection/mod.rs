@@ -20,7 +20,7 @@ use super::plural::plural;
 use crate::input::Fields;
 use jobs::{DeleteLabelArgs, MergeArgs};
 use named::{Named, Output, describe, foreign, path, print};
-pub(super) use settings::{BandingArgs, SpecArgs};
+pub(super) use settings::{BandingArgs, ComparingArgs, SpecArgs};
 use settings::{ChangeArgs, FrozenArgs};
 
 /// The status of the answer if the collection did not exist before and was created.

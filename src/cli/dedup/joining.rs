@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 
-use super::report::{Named, Original};
+use super::report::Original;
 use super::results::Results;
+use crate::cli::corpus::named::Named;
 use crate::cli::corpus::signing::Document;
 use crate::corpus::{Components, CorpusSigner, Duplicate, Link};
 

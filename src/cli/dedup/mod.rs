@@ -16,7 +16,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use hapax_core::SecretKey;
 
 use super::corpus::order::Order;
 use super::corpus::output::{Format, OutputFile, Snapshot, write_kept};
@@ -25,15 +24,13 @@ use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
 use super::signals::interruption;
-use crate::config::{self, Config, Sources};
-use crate::corpus::{Components, CorpusSigner, Deduplicator};
-use crate::cpu::CpuPool;
+use crate::corpus::{Components, Deduplicator};
 use crate::input::{Wanted, input_bytes, is_parquet};
 use deciding::{Clusters, Deciding};
 use joining::Joining;
 use report_file::ReportFile;
 use results::Results;
-use settings::{ClusterKind, SettingsArgs};
+use settings::{ClusterKind, DedupArgs};
 use star::Star;
 use tally::Tally;
 
@@ -74,14 +71,10 @@ pub struct Args {
     /// column. With the last two, the files are read twice, and the signatures of all documents are in memory
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = Order::parse)]
     keep: Order,
-    /// Configuration file of a server: its default collection has the defaults for the settings below, and its secret is
-    /// used by --key configured
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     #[command(flatten)]
     fields: FieldArgs,
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: DedupArgs,
 }
 
 /// A run of the verb.
@@ -231,14 +224,11 @@ fn check_format(args: &Args, format: Format) -> Result<()> {
 
 /// Returns a run that has seen no document.
 fn deciding(args: &Args, files: usize) -> Result<Deciding> {
-    let Config { collections, cpu, .. } = config::load(&Sources::of_process(args.config.clone()))?.config;
-    let secret = collections.secret.as_ref();
-    let settings = args.settings.settings(&collections.default_settings, secret.map(SecretKey::fingerprint))?;
-    let signer = CorpusSigner::new(settings, secret, CpuPool::new(cpu))?;
-    let (matching, limits) = (args.settings.matching(), &collections.limits);
+    let (signer, limits) = args.settings.signer()?;
+    let matching = args.settings.matching();
     let clusters = match args.settings.cluster_kind() {
-        ClusterKind::Star => Clusters::Star(Star::new(Deduplicator::new(signer, matching, limits))),
-        ClusterKind::Components => Clusters::Components(Joining::new(Components::new(signer, matching, limits))),
+        ClusterKind::Star => Clusters::Star(Star::new(Deduplicator::new(signer, matching, &limits))),
+        ClusterKind::Components => Clusters::Components(Joining::new(Components::new(signer, matching, &limits))),
     };
     Ok(Deciding::new(clusters, Results::new(files, args.report.is_some())))
 }

@@ -2,29 +2,17 @@
 
 use serde::Serialize;
 
+use crate::cli::corpus::named::Named;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable};
 use crate::corpus::Duplicate;
 use crate::input::Origin;
-use crate::types::{DocId, Similarity, VerdictKind, ratio};
+use crate::types::{Similarity, VerdictKind, ratio};
 
 /// The lines that have not been written yet.
 pub(super) struct Report {
     is_wanted: bool,
     /// Each line with the number of its file and of its line, row or record.
     lines: Vec<((usize, u64), Vec<u8>)>,
-}
-
-/// The names of a document.
-pub(super) struct Named {
-    pub origin: Origin,
-    pub id: Option<DocId>,
-}
-
-impl Named {
-    /// The id in the file, or the one that the document has without.
-    pub(super) fn id(&self) -> String {
-        self.id.as_ref().map_or_else(|| self.origin.made_id(), ToString::to_string)
-    }
 }
 
 /// The kept document that a document repeats.

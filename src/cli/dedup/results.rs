@@ -1,7 +1,8 @@
 //! Decisions -> the records that are kept, the report, and the counts.
 
-use super::report::{Named, Original, Report};
+use super::report::{Original, Report};
 use super::tally::Tally;
+use crate::cli::corpus::named::Named;
 use crate::cli::corpus::output::KeptRecords;
 use crate::cli::corpus::signing::SignedChunk;
 use crate::corpus::{Decided, Decision};

@@ -1,13 +1,15 @@
 //! Arguments -> the settings of a run: how documents are signed, compared and joined.
 
-use anyhow::{Result, anyhow, bail};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
 use hapax_core::tuning::smallest_areas;
 use serde_json::{Map, Value, json};
 
 use crate::cli::collection::{BandingArgs, SpecArgs};
-use crate::corpus::Matching;
-use crate::http::dto::collection::settings as settings_of_json;
-use crate::verdicts::Settings;
+use crate::cli::corpus::settings::signer;
+use crate::corpus::{CorpusSigner, Matching};
+use crate::verdicts::Limits;
 
 /// The number of slots that both presets use.
 const PRESET_SKETCH: &str = "fss128x16";
@@ -16,7 +18,11 @@ const PRESET_SLOTS: u32 = 128;
 const DATASKETCH_THRESHOLD: f64 = 0.9;
 
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct SettingsArgs {
+pub(super) struct DedupArgs {
+    /// Configuration file of a server: its default collection has the defaults for the settings below, and its secret is
+    /// used by --key configured
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Settings of another tool; options override them. fineweb: word5, 14 bands of 8 rows, --verify none, --clusters
     /// components. datasketch: the bands that MinHashLSH picks for 128 slots and --threshold (by default 0.9), --verify none
     #[arg(long, value_name = "PRESET")]
@@ -49,7 +55,7 @@ pub(super) enum ClusterKind {
     Components,
 }
 
-impl SettingsArgs {
+impl DedupArgs {
     pub(super) fn cluster_kind(&self) -> ClusterKind {
         let preset = self.preset.filter(|preset| *preset == Preset::Fineweb).map(|_| ClusterKind::Components);
         self.clusters.or(preset).unwrap_or(ClusterKind::Star)
@@ -62,9 +68,8 @@ impl SettingsArgs {
         }
     }
 
-    /// Returns the settings for signing and comparing. `default`: those of options that are absent. `secret`: the fingerprint
-    /// of the secret.
-    pub(super) fn settings(&self, default: &Settings, secret: Option<u64>) -> Result<Settings> {
+    /// Returns the signer, and the limits on comparing.
+    pub(super) fn signer(&self) -> Result<(CorpusSigner, Limits)> {
         let mut asked = self.preset_settings();
         self.spec.add_to(&mut asked);
         if asked.contains_key("spec") {
@@ -80,13 +85,7 @@ impl SettingsArgs {
         };
         asked.extend(verify.map(|verify| ("verify".to_owned(), json!(verify))));
         self.refuse_unused_threshold(&asked)?;
-        settings_of_json(&Value::from(asked).to_string(), default, secret).map_err(|problem| {
-            let told = problem
-                .errors
-                .iter()
-                .map(|error| format!("--{}: {}", error.field.replace("banding", "bands"), error.detail));
-            anyhow!("{}", told.collect::<Vec<_>>().join("; "))
-        })
+        signer(self.config.clone(), asked)
     }
 
     fn preset_settings(&self) -> Map<String, Value> {

@@ -5,15 +5,11 @@ use std::time::Duration;
 
 use indicatif::HumanCount;
 
+use crate::cli::corpus::histogram::Histogram;
 use crate::cli::placed::Unreadable;
 use crate::cli::summary::{Failures, write_count, write_speed};
 use crate::corpus::{Decided, Decision};
 use crate::input::Origin;
-
-/// The number of equal parts of the similarities from 0 to 1, in the histogram.
-const PARTS: usize = 20;
-/// The length of the longest bar of the histogram.
-const BAR: u64 = 40;
 
 /// The share of all documents from which a component counts as large.
 const LARGE: f64 = 0.01;
@@ -31,7 +27,7 @@ pub(super) struct Tally {
     skipped: u64,
     text_bytes: u64,
     /// The near duplicates by their similarity.
-    similarities: [u64; PARTS],
+    similarities: Histogram,
     /// The components of at least two documents, if there are components.
     clusters: Option<u64>,
     /// The number of documents of the largest component.
@@ -70,8 +66,7 @@ impl Tally {
             Decision::Duplicate(duplicate) if duplicate.same_content => self.exact += 1,
             Decision::Duplicate(duplicate) => {
                 self.near += 1;
-                let part = (duplicate.similarity.value * PARTS as f64) as usize;
-                self.similarities[part.min(PARTS - 1)] += 1;
+                self.similarities.add(duplicate.similarity.value);
             }
         }
     }
@@ -123,46 +118,7 @@ impl Tally {
             write_count(out, name, count, "")?;
         }
         write_speed(out, self.documents(), self.text_bytes, elapsed)?;
-        self.write_histogram(out)?;
+        self.similarities.write("similarity of near duplicates", out)?;
         out.flush()
-    }
-
-    fn write_histogram(&self, out: &mut impl Write) -> io::Result<()> {
-        let most = self.similarities.iter().copied().max().unwrap_or_default();
-        let Some(first) = self.similarities.iter().position(|&count| count > 0) else { return Ok(()) };
-        writeln!(out, "\nsimilarity of near duplicates")?;
-        for (part, &count) in self.similarities.iter().enumerate().skip(first) {
-            let [from, to] = [part, part + 1].map(|edge| edge as f64 / PARTS as f64);
-            let bar = "█".repeat((count * BAR).div_ceil(most) as usize);
-            writeln!(
-                out,
-                "{}",
-                format!("{from:.2} to {to:.2}{:>16}  {bar}", HumanCount(count).to_string()).trim_end()
-            )?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::corpus::Duplicate;
-    use crate::types::{Method, Similarity};
-
-    #[test]
-    fn the_histogram_begins_with_the_lowest_similarity() {
-        let mut tally = Tally::default();
-        for value in [0.81, 0.84, 0.97] {
-            let similarity = Similarity { value, low: value, high: value, method: Method::Exact };
-            let duplicate = Duplicate { of: 0, same_content: false, similarity };
-            tally.decided(&Decided { decision: Decision::Duplicate(duplicate), unread: 0 });
-        }
-        let mut out = Vec::new();
-        tally.write_histogram(&mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        let counts: Vec<_> = text.lines().skip(2).map(|line| line.split_whitespace().nth(3).unwrap()).collect();
-        assert_eq!(counts, ["2", "0", "0", "1"], "{text}");
-        assert!(text.ends_with(&format!("1  {}\n", "█".repeat(20))));
     }
 }

@@ -15,7 +15,9 @@ use super::payloads::{set_of, text_of};
 use super::records::{Mentions, Records};
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
-use crate::index::{Bounds, Index, LabelSet, LabelsFull, NeedsDisk, Query, Reading, SETS_PER_LABEL, Search, View};
+use crate::index::{
+    Bounds, Index, LISTED_MAX, LabelSet, LabelsFull, NeedsDisk, Query, Reading, SETS_PER_LABEL, Search, View,
+};
 use crate::store::Record;
 use crate::types::{Keep, LabelLimits, Labels, Overlap, SOURCE, Seq, Similarity, StoredText, TimestampMs};
 use crate::verdicts::{CollectionError, Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
@@ -139,7 +141,8 @@ impl Lookup {
         query: &Query<'_>,
         bucket_read_max: usize,
     ) -> std::result::Result<Search, NeedsDisk> {
-        self.index.search(view, query, Bounds { bucket_read_max, candidates_max: self.limits.candidates_max })
+        let bounds = Bounds { bucket_read_max, candidates_max: self.limits.candidates_max, listed_max: LISTED_MAX };
+        self.index.search(view, query, bounds)
     }
 
     /// Holds a set of labels for a document that will be stored. `had` are the labels of the document that it replaces
