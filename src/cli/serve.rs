@@ -22,6 +22,7 @@ use super::sockets::{Serving, Sockets};
 use crate::audit::{AuditLog, AuditSettings};
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, HttpLimits, Server, Sources};
+use crate::corpus::SearchLimits;
 use crate::cpu::{self, CpuPool, run_promptly};
 use crate::http::{Access, AppState, Boot, Wiring};
 use crate::keys::{self, KeyRing, KeysFile};
@@ -172,6 +173,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         stream_threads: server.worker_threads,
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
+        search_limits: SearchLimits::from(&collections_config.limits),
         audit: audit.clone(),
     });
     // Probes and /metrics are answered while the collections are being opened.

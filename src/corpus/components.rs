@@ -1,10 +1,10 @@
 //! Signed documents in any order -> connected components: two documents are in one component if a chain of duplicates
 //! joins them. All documents are compared with all others, the duplicates too.
 
-use super::known::{Known, Match, Matching};
+use super::known::{Known, Match, Matching, SearchLimits};
 use super::signer::{CorpusSigner, SignedDocument};
 use crate::types::Similarity;
-use crate::verdicts::{Limits, Result};
+use crate::verdicts::Result;
 
 /// Joins documents to components.
 pub struct Components {
@@ -24,8 +24,7 @@ pub struct Link {
 }
 
 impl Components {
-    /// Of the limits, those of a search are used.
-    pub fn new(signer: CorpusSigner, matching: Matching, limits: &Limits) -> Self {
+    pub fn new(signer: CorpusSigner, matching: Matching, limits: SearchLimits) -> Self {
         Self { known: Known::new(signer, matching, limits), parents: Vec::new(), links: Vec::new() }
     }
 

@@ -1,10 +1,10 @@
 //! Signed documents in their order -> decisions. The search is that of a collection's index. A document that is kept is
 //! entered into it, so later documents are compared with it.
 
-use super::known::{Known, Matching};
+use super::known::{Known, Matching, SearchLimits};
 use super::signer::{CorpusSigner, SignedDocument};
 use crate::types::Similarity;
-use crate::verdicts::{Limits, Result};
+use crate::verdicts::Result;
 
 /// Decides which documents are kept: those that repeat no kept document before them.
 pub struct Deduplicator {
@@ -37,8 +37,7 @@ pub struct Duplicate {
 }
 
 impl Deduplicator {
-    /// Of the limits, those of a search are used.
-    pub fn new(signer: CorpusSigner, matching: Matching, limits: &Limits) -> Self {
+    pub fn new(signer: CorpusSigner, matching: Matching, limits: SearchLimits) -> Self {
         Self { kept: Known::new(signer, matching, limits) }
     }
 

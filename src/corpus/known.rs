@@ -21,6 +21,21 @@ pub enum Matching {
     Unverified,
 }
 
+/// The limits on one search.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchLimits {
+    /// The largest number of documents that are read from one bucket.
+    pub bucket_read_max: usize,
+    /// The largest number of documents that are compared.
+    pub candidates_max: usize,
+}
+
+impl From<&Limits> for SearchLimits {
+    fn from(&Limits { bucket_read_max, candidates_max, .. }: &Limits) -> Self {
+        Self { bucket_read_max, candidates_max }
+    }
+}
+
 /// The documents that were entered.
 pub(super) struct Known {
     signer: CorpusSigner,
@@ -51,14 +66,13 @@ impl Match {
 }
 
 impl Known {
-    /// Of the limits, those of a search are used.
-    pub(super) fn new(signer: CorpusSigner, matching: Matching, limits: &Limits) -> Self {
+    pub(super) fn new(signer: CorpusSigner, matching: Matching, limits: SearchLimits) -> Self {
         let settings = signer.settings();
         let terms = match matching {
             Matching::Verified => Terms::new(settings.verify, settings.threshold, &settings.spec),
             Matching::Unverified => Terms::unverified(&settings.spec),
         };
-        let Limits { bucket_read_max, candidates_max, .. } = *limits;
+        let SearchLimits { bucket_read_max, candidates_max } = limits;
         let bounds = Bounds { bucket_read_max, candidates_max, listed_max: LISTED_MAX };
         Self { terms, bounds, index: empty_index(settings), contents: Vec::new(), sets: Vec::new(), signer }
     }

@@ -13,6 +13,6 @@ mod signer;
 
 pub use components::{Components, Link};
 pub use dedup::{Decided, Decision, Deduplicator, Duplicate};
-pub use known::Matching;
+pub use known::{Matching, SearchLimits};
 pub use pairs::{PairFinder, Similar, SimilarTo, Sought};
 pub use signer::{CorpusSigner, SignedDocument};

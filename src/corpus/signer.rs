@@ -1,6 +1,6 @@
 //! Contents -> what a decision needs of them. Any number of threads may sign at once.
 
-use hapax_core::SecretKey;
+use hapax_core::{SecretKey, tuning};
 
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{CollectionName, Content};
@@ -30,6 +30,18 @@ impl CorpusSigner {
 
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Returns an upper bound on the memory that the shingles of texts of this length take, in bytes.
+    pub fn shingle_bytes(&self, text_bytes: usize) -> usize {
+        self.preparer.shingle_bytes(Purpose::Check, text_bytes, self.settings.verify)
+    }
+
+    /// Returns the memory that a signed document takes here, without its shingles, and then in an index, in bytes.
+    pub fn bytes_each(&self) -> usize {
+        let shape = self.settings.spec.shape();
+        let signature = (shape.k * shape.bits / 8) as usize;
+        size_of::<SignedDocument>() + signature + tuning::index_bytes(self.settings.banding, shape) as usize
     }
 
     /// Signs a document on this thread, however long it is.

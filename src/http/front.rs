@@ -223,6 +223,7 @@ pub(super) mod tests {
     use super::*;
     use crate::collections::Settings;
     use crate::config::HttpLimits;
+    use crate::corpus::SearchLimits;
     use crate::cpu::{CpuConfig, CpuPool};
     use crate::http::boot::Boot;
     use crate::http::foreign::Access;
@@ -258,6 +259,7 @@ pub(super) mod tests {
             stream_threads: Some(1),
             default_settings: Settings::new(spec, banding, 0.8),
             secret_fingerprint: None,
+            search_limits: SearchLimits { bucket_read_max: 1, candidates_max: 1 },
             audit: None,
         });
         let front = Front::new(&state, Served::new([&ROUTE].into_iter()), false);

@@ -5,7 +5,7 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::admission::Class;
-use super::handlers::{backups, batch, bulk, clusters, collections, documents, golden, jobs, loads, ops, tools};
+use super::handlers::{backups, batch, bulk, clusters, collections, dedup, documents, golden, jobs, loads, ops, tools};
 use super::required_scopes::Requires::{self, Key, Nothing, OneOf, Operation, Scope, ScopeForAll};
 use super::state::AppState;
 use crate::keys::Scope::{Admin, Check, Delete, Insert, Load, Metrics, Read, Sign};
@@ -37,8 +37,8 @@ impl Route {
         match self {
             Self { unbounded: true, .. } => Class::Probe,
             Self { streams: true, .. } => Class::Bulk,
-            // Keys that may only check can use this route, so its requests must not take the places of administrators.
-            Self { path: "/v1/tune", .. } => Class::Single,
+            // Keys that may only check can use these routes, so their requests must not take the places of administrators.
+            Self { path: "/v1/dedup" | "/v1/tune", .. } => Class::Single,
             // A load makes a collection, which takes minutes.
             Self { path: "/v1/collections/{collection}/load", .. } => Class::Admin,
             Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
@@ -127,6 +127,8 @@ pub static ROUTES: &[Route] = &[
     route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(backups::start)),
     route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
     route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),
+    route!(POST "/v1/dedup" Scope(Check), ?["invalid"]
+        -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(dedup::dedup)),
     route!(POST "/v1/tune" Scope(Check), ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(tools::tune)),
     route!(GET "/v1/version" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(ops::version)),
     Route { unbounded: true, ..route!(GET "/livez" Nothing, ?[] -> [200, 422, 500] get(ops::livez)) },
@@ -144,7 +146,9 @@ mod tests {
         let of = |class| ROUTES.iter().filter(move |route| route.class() == class).map(|route| route.path);
         assert!(of(Class::Bulk).eq(["/v1/collections/{collection}/bulk"]));
         assert!(of(Class::Probe).eq(["/livez", "/readyz", "/metrics"]));
-        assert!(of(Class::Single).all(|path| path.starts_with("/v1/collections/{collection}/") || path == "/v1/tune"));
+        let others = ["/v1/dedup", "/v1/tune"];
+        let is_single = |path: &str| path.starts_with("/v1/collections/{collection}/") || others.contains(&path);
+        assert!(of(Class::Single).all(is_single));
         assert!(of(Class::Admin).any(|path| path == "/v1/collections/{collection}"));
     }
 }

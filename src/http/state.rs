@@ -19,6 +19,7 @@ use super::stream_threads::StreamThreads;
 use crate::audit::AuditLog;
 use crate::collections::Settings;
 use crate::config::{Addresses, HttpLimits, TrustedProxies};
+use crate::corpus::SearchLimits;
 use crate::cpu::{self, CpuPool};
 use crate::keys::KeyRing;
 use crate::telemetry::memory::Bound;
@@ -46,6 +47,8 @@ pub struct Wiring {
     pub default_settings: Settings,
     /// The fingerprint of the secret to which `"key": "configured"` refers.
     pub secret_fingerprint: Option<u64>,
+    /// The limits on the comparing of the documents of one list.
+    pub search_limits: SearchLimits,
     /// The log of decisions; `None` if they are not logged.
     pub audit: Option<Arc<AuditLog>>,
 }
@@ -140,6 +143,10 @@ impl AppState {
 
     pub fn default_settings(&self) -> &Settings {
         &self.0.wiring.default_settings
+    }
+
+    pub fn search_limits(&self) -> SearchLimits {
+        self.0.wiring.search_limits
     }
 
     pub fn secret_fingerprint(&self) -> Option<u64> {

@@ -228,6 +228,7 @@ fn whole_bodies_and_texts_take_turns() {
             ("POST", "/v1/collections/default/documents/delete"),
             ("POST", "/v1/collections/default/batch"),
             ("POST", "/v1/collections/default/compare"),
+            ("POST", "/v1/dedup"),
             ("POST", "/v1/tune"),
             ("POST", "/v1/backups"),
             ("PUT", "/v1/collections/new"),

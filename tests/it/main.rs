@@ -60,6 +60,7 @@ mod label_deletion;
 mod labels;
 mod leftovers;
 mod linearizable;
+mod list;
 mod loading;
 mod logs;
 mod long_documents;

@@ -9,7 +9,7 @@ mod settings;
 mod star;
 mod tally;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,7 +24,7 @@ use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
 use super::signals::interruption;
-use crate::corpus::{Components, Deduplicator};
+use crate::corpus::{Components, Deduplicator, SearchLimits};
 use crate::input::{Wanted, input_bytes, is_parquet};
 use deciding::{Clusters, Deciding};
 use joining::Joining;
@@ -113,7 +113,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     output.publish()?;
     report.map(ReportFile::publish).transpose()?;
     if let Some(warning) = tally.warning() {
-        eprintln!("warning: {warning}");
+        writeln!(std::io::stderr().lock(), "warning: {warning}")
+            .context("the output is written, but a warning cannot be")?;
     }
     write_summary(tally, &job, args.output == Path::new("-"))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
@@ -225,10 +226,10 @@ fn check_format(args: &Args, format: Format) -> Result<()> {
 /// Returns a run that has seen no document.
 fn deciding(args: &Args, files: usize) -> Result<Deciding> {
     let (signer, limits) = args.settings.signer()?;
-    let matching = args.settings.matching();
+    let (matching, limits) = (args.settings.matching(), SearchLimits::from(&limits));
     let clusters = match args.settings.cluster_kind() {
-        ClusterKind::Star => Clusters::Star(Star::new(Deduplicator::new(signer, matching, &limits))),
-        ClusterKind::Components => Clusters::Components(Joining::new(Components::new(signer, matching, &limits))),
+        ClusterKind::Star => Clusters::Star(Star::new(Deduplicator::new(signer, matching, limits))),
+        ClusterKind::Components => Clusters::Components(Joining::new(Components::new(signer, matching, limits))),
     };
     Ok(Deciding::new(clusters, Results::new(files, args.report.is_some())))
 }

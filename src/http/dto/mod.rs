@@ -12,6 +12,7 @@ pub mod document;
 pub mod explanation;
 pub mod golden;
 pub mod job;
+pub mod list;
 pub mod load;
 pub mod page;
 pub mod statistics;

@@ -6,6 +6,7 @@ pub mod batch;
 pub mod bulk;
 pub mod clusters;
 pub mod collections;
+pub mod dedup;
 pub mod documents;
 pub mod golden;
 pub mod jobs;

@@ -1,9 +1,10 @@
-//! Many documents in one request: all in one body (batch), or in lines that arrive one by one (bulk).
+//! Many documents in one request: all in one body (batch, or a list to deduplicate), or in lines that arrive one by one (bulk).
 
 mod answer_line;
 mod bulk;
 mod feed;
 mod lines;
+mod list;
 mod operation;
 mod parsed;
 mod rooms;
@@ -16,6 +17,7 @@ mod work;
 mod writer;
 
 pub(super) use bulk::{Bulk, start};
+pub(super) use list::List;
 pub(super) use operation::Operation;
 pub(super) use states::{DocumentAnswer, Input};
 pub(super) use work::DocumentWork;

@@ -28,7 +28,7 @@ use crate::support::server::Server;
 use crate::support::until::until;
 
 /// Returns documents of which about a half repeat another one, exactly or with a few other words. Some are empty.
-fn corpus(count: usize, seed: u64) -> Vec<Value> {
+pub(crate) fn corpus(count: usize, seed: u64) -> Vec<Value> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut texts: Vec<Vec<String>> = Vec::new();
     let mut documents = Vec::new();

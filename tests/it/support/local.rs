@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hapax::collections::{Collections, CollectionsConfig};
 use hapax::config::{self, Addresses, ApiKey, HttpLimits};
+use hapax::corpus::SearchLimits;
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::http::{Access, AppState, Boot, Listener, Wiring, serve, serve_probes};
 use hapax::keys::{self, KeysFile};
@@ -113,6 +114,7 @@ impl Setup {
             stream_threads: self.workers,
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
+            search_limits: SearchLimits::from(&self.collections.limits),
             audit: None,
         });
         let collections = self.boots.then(|| Collections::open(self.collections, cpu, Arc::default()).unwrap());

@@ -1,0 +1,50 @@
+//! The handler that deduplicates a list. It reads and changes no collection.
+
+use axum::extract::State;
+use bytes::Bytes;
+
+use crate::corpus::CorpusSigner;
+use crate::http::answer::{Answer, scarce};
+use crate::http::caller::Caller;
+use crate::http::dto::list::{ListBody, ListInput};
+use crate::http::error::Problem;
+use crate::http::many::List;
+use crate::http::options;
+use crate::http::query::Query;
+use crate::http::quota::Quota;
+use crate::http::request::{BatchText, parse};
+use crate::http::request_id::RequestId;
+use crate::http::state::AppState;
+
+/// `POST /v1/dedup`
+pub async fn dedup(
+    State(state): State<AppState>,
+    caller: Caller,
+    RequestId(request_id): RequestId,
+    query: Query,
+    quota: Quota,
+    BatchText(body): BatchText,
+) -> Result<Answer<ListBody>, Problem> {
+    let invalid = options::invalid(&query)?;
+    let (text, when_full, mut body_room) = body.into_parts();
+    let bytes = text.len();
+    let _place = state.admission().batches().enter().await?;
+    let (text, defaults) = (Bytes::from(text), state.default_settings().clone());
+    let documents_max = state.limits().batch_documents_max;
+    let read = move || ListInput::parse(&text, &defaults, documents_max);
+    let input = parse(state.cpu(), when_full, bytes, read).await?;
+    let documents = input.documents.len();
+    quota.take_documents(documents)?;
+    let signer = CorpusSigner::new(input.settings.clone(), None, state.cpu().clone())?;
+    body_room.fit(body_room.bytes() + documents * signer.bytes_each() + signer.shingle_bytes(bytes))?;
+    let mut room = state.answer_room(ListBody::bytes_max(documents, bytes))?;
+    let list =
+        List { input, signer, caller, invalid, limits: state.search_limits(), request_id: request_id.to_string() };
+    let body = state.cpu().place(when_full).await?.run_uncut(bytes, move || list.deduplicate()).await??;
+    let json_bytes = body.json_bytes();
+    if json_bytes > room.json_bytes_max() {
+        return Err(scarce());
+    }
+    room.is_made(json_bytes);
+    Ok(Answer::new(body, room))
+}
