@@ -75,7 +75,8 @@ impl Joining {
                 Some(&Link { to, same_content, similarity }) => {
                     let duplicate = Duplicate { of, same_content, similarity };
                     let similar_to = Some(&self.documents[to].named);
-                    let original = Original { kept: &self.documents[of].named, similar_to, duplicate };
+                    let Joined { file: of_file, named: kept, .. } = &self.documents[of];
+                    let original = Original { file: *of_file, kept, similar_to, duplicate };
                     results.duplicate(*file, named, original, *unread);
                 }
             }

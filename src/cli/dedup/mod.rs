@@ -2,6 +2,7 @@
 
 mod deciding;
 mod joining;
+mod listing;
 mod report;
 mod report_file;
 mod results;
@@ -51,7 +52,8 @@ const REPORT: &str = "--report";
   hapax dedup corpus.jsonl.zst -o kept.jsonl.zst
   hapax dedup crawl/ -o kept.jsonl --report dropped.jsonl --threshold 0.9
   hapax dedup part-*.parquet -o kept.parquet --keep max:score
-  zcat results.jsonl.gz | hapax dedup - -o - --shingle char5
+  zcat corpus.jsonl.gz | hapax dedup - -o - --shingle char5
+  hapax dedup results.jsonl                          list the kept documents with those that they stand for
 
 Exit status: 0 done, 1 some lines could not be used, 2 it failed and there is no output.")]
 pub struct Args {
@@ -60,9 +62,10 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Write the kept documents to FILE; - is stdout. Lines are compressed if the name of FILE ends in .gz or .zst. FILE
-    /// appears when it is complete
+    /// appears when it is complete. Without this option, the kept documents are listed on stdout: a line of JSON for each,
+    /// with the documents that it stands for. They are in memory until the end
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Write a line of JSON to FILE for each document that is not kept: its place, the kept document that it repeats, and
     /// their similarity
     #[arg(long, value_name = "FILE")]
@@ -84,23 +87,30 @@ struct Job {
     order: Order,
     clusters: ClusterKind,
     format: Format,
+    /// Whether the kept documents are listed with those that they stand for.
+    lists: bool,
     stop: Arc<AtomicBool>,
     begun: Instant,
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
-    check_outputs(&files, &[(OUTPUT, Some(&args.output)), (REPORT, args.report.as_deref())])?;
+    check_outputs(&files, &[(OUTPUT, args.output.as_deref()), (REPORT, args.report.as_deref())])?;
     let wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
     look_at_all(&files, &wanted)?;
     let format = format(&files)?;
-    check_format(args, format)?;
+    if let Some(output) = &args.output {
+        check_format(args, output, format)?;
+    }
     let stop = interruption()?;
     let mut deciding = deciding(args, files.len())?;
-    let mut output = OutputFile::create(&args.output, OUTPUT)?;
+    let stdout = Path::new("-");
+    let path = args.output.as_deref().unwrap_or(stdout);
+    let mut output = OutputFile::create(path, OUTPUT)?;
     let mut report = args.report.as_deref().map(|path| ReportFile::create(path, REPORT)).transpose()?;
     let clusters = args.settings.cluster_kind();
-    let job = Job { files, wanted, order: args.keep.clone(), clusters, format, stop, begun: Instant::now() };
+    let (order, lists) = (args.keep.clone(), args.output.is_none());
+    let job = Job { files, wanted, order, clusters, format, lists, stop, begun: Instant::now() };
     job.decide(&mut deciding, &mut output, report.as_mut())?;
     let tally = deciding.results().tally();
     tally.write_failures(&mut std::io::stderr().lock())?;
@@ -116,7 +126,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         writeln!(std::io::stderr().lock(), "warning: {warning}")
             .context("the output is written, but a warning cannot be")?;
     }
-    write_summary(tally, &job, args.output == Path::new("-"))?;
+    write_summary(tally, &job, path == stdout)?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
@@ -143,7 +153,7 @@ impl Job {
         output: &mut OutputFile,
         mut report: Option<&mut ReportFile>,
     ) -> Result<()> {
-        let before = (!self.streams()).then(|| Snapshot::of(&self.files)).transpose()?;
+        let before = (!self.streams() && !self.lists).then(|| Snapshot::of(&self.files)).transpose()?;
         let bar = progress::of_files(input_bytes(&self.files));
         let signer = deciding.signer().clone();
         each_signed(&self.files, &self.wanted, (&signer, &self.order), &self.stop, |mut chunk| {
@@ -161,6 +171,9 @@ impl Job {
         bar.finish_and_clear();
         deciding.finish(&self.order, &self.stop)?;
         write_report(deciding, report)?;
+        if let Some(listing) = deciding.results().listing() {
+            listing.lines().try_for_each(|line| output.line(&line))?;
+        }
         if let Some(before) = before {
             let kept = deciding.results().kept_records();
             write_kept(self.format, &self.files, &self.wanted, kept, &self.stop, output)?;
@@ -178,7 +191,7 @@ impl Job {
 
     /// Whether kept documents are written while the files are read.
     fn streams(&self) -> bool {
-        self.decides_at_once() && self.format == Format::Lines
+        self.decides_at_once() && self.format == Format::Lines && !self.lists
     }
 }
 
@@ -204,11 +217,10 @@ fn format(files: &[PathBuf]) -> Result<Format> {
 }
 
 /// Checks that the output can have the format of the input, and that files are read again only if this is possible.
-fn check_format(args: &Args, format: Format) -> Result<()> {
-    let output = args.output.display();
-    let extension = args.output.extension().and_then(|extension| extension.to_str());
+fn check_format(args: &Args, output: &Path, format: Format) -> Result<()> {
+    let extension = output.extension().and_then(|extension| extension.to_str());
     if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
-        bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
+        bail!("--output {}: Parquet is not compressed as a whole; name a file that ends in .parquet", output.display());
     }
     // A path that does not exist is a pattern.
     let is_read_once = |path: &&PathBuf| *path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
@@ -231,5 +243,5 @@ fn deciding(args: &Args, files: usize) -> Result<Deciding> {
         ClusterKind::Star => Clusters::Star(Star::new(Deduplicator::new(signer, matching, limits))),
         ClusterKind::Components => Clusters::Components(Joining::new(Components::new(signer, matching, limits))),
     };
-    Ok(Deciding::new(clusters, Results::new(files, args.report.is_some())))
+    Ok(Deciding::new(clusters, Results::new(files, args.report.is_some(), args.output.is_none())))
 }

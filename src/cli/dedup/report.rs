@@ -17,6 +17,8 @@ pub(super) struct Report {
 
 /// The kept document that a document repeats.
 pub(super) struct Original<'a> {
+    /// The number of the file of the kept document.
+    pub file: usize,
     pub kept: &'a Named,
     /// The document that the similarity belongs to, if it may be another one.
     pub similar_to: Option<&'a Named>,
@@ -83,7 +85,7 @@ impl Report {
     }
 
     pub(super) fn duplicate(&mut self, file: usize, named: &Named, original: &Original<'_>, unread: u64) {
-        let Original { kept, similar_to, duplicate } = original;
+        let Original { kept, similar_to, duplicate, .. } = original;
         let kind = VerdictKind::of_match(duplicate.same_content);
         let Similarity { value, low, high, method } = duplicate.similarity;
         let original = OriginalFields {

@@ -1,5 +1,6 @@
 //! Decisions -> the records that are kept, the report, and the counts.
 
+use super::listing::Listing;
 use super::report::{Original, Report};
 use super::tally::Tally;
 use crate::cli::corpus::named::Named;
@@ -12,12 +13,20 @@ pub(super) struct Results {
     kept: KeptRecords,
     report: Report,
     tally: Tally,
+    /// The documents themselves, if they are listed.
+    listing: Option<Listing>,
 }
 
 impl Results {
-    /// `files`: the number of files. `has_report`: whether the report is wanted.
-    pub(super) fn new(files: usize, has_report: bool) -> Self {
-        Self { kept: KeptRecords::new(files), report: Report::new(has_report), tally: Tally::default() }
+    /// `files`: the number of files. `has_report`: whether the report is wanted. `is_listed`: whether the documents are.
+    pub(super) fn new(files: usize, has_report: bool, is_listed: bool) -> Self {
+        let listing = is_listed.then(Listing::default);
+        Self { kept: KeptRecords::new(files), report: Report::new(has_report), tally: Tally::default(), listing }
+    }
+
+    /// Returns the documents, if they are listed.
+    pub(super) fn listing(&self) -> Option<&Listing> {
+        self.listing.as_ref()
     }
 
     pub(super) fn tally(&self) -> &Tally {
@@ -38,8 +47,9 @@ impl Results {
         self.report.take()
     }
 
-    /// Counts what a chunk has besides its documents.
+    /// Counts what a chunk has besides its documents, and takes the texts of these if they are listed.
     pub(super) fn note(&mut self, chunk: &SignedChunk) {
+        self.listing.iter_mut().for_each(|listing| listing.read(chunk));
         self.tally.read(chunk.chunk().text_bytes, chunk.chunk().skipped);
         for (origin, reason) in chunk.failures() {
             self.tally.fail(origin, &reason);
@@ -55,11 +65,13 @@ impl Results {
     pub(super) fn kept(&mut self, file: usize, named: &Named, unread: u64) {
         self.tally.decided(&Decided { decision: Decision::Kept, unread });
         self.report.kept(file, named, unread);
+        self.listing.iter_mut().for_each(|listing| listing.kept(file, named));
         self.kept.add(file, named.origin.number());
     }
 
     pub(super) fn duplicate(&mut self, file: usize, named: &Named, original: Original<'_>, unread: u64) {
         self.report.duplicate(file, named, &original, unread);
+        self.listing.iter_mut().for_each(|listing| listing.duplicate(file, named, &original));
         self.tally.decided(&Decided { decision: Decision::Duplicate(original.duplicate), unread });
     }
 }

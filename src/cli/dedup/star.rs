@@ -17,8 +17,8 @@ const DECIDED_AT_ONCE: usize = 1000;
 /// The documents so far.
 pub(super) struct Star {
     deduplicator: Deduplicator,
-    /// The documents that are kept, in the order of the decisions.
-    kept: Vec<Named>,
+    /// The documents that are kept with the numbers of their files, in the order of the decisions.
+    kept: Vec<(usize, Named)>,
     /// The documents that wait for the end of the input, because their order depends on all of them.
     waiting: Vec<Document>,
 }
@@ -73,12 +73,13 @@ impl Star {
             match decision {
                 Decision::Kept => {
                     results.kept(file, &named, unread);
-                    self.kept.push(named);
+                    self.kept.push((file, named));
                     places.push(at);
                 }
                 Decision::Empty => results.empty(file, &named),
                 Decision::Duplicate(duplicate) => {
-                    let original = Original { kept: &self.kept[duplicate.of], similar_to: None, duplicate };
+                    let (of_file, kept) = &self.kept[duplicate.of];
+                    let original = Original { file: *of_file, kept, similar_to: None, duplicate };
                     results.duplicate(file, &named, original, unread);
                 }
             }
