@@ -104,7 +104,8 @@ fn draw_bars_on(root: &DrawingArea<SVGBackend<'_>, Shift>, bars: &Bars<'_>) -> D
     );
     draw_line(&mut chart, CANDIDATE, PROPOSED, bars.candidate)?;
     draw_threshold(&mut chart, bars.threshold, &[(bars.candidate, CANDIDATE)])?;
-    let label = format!("threshold {}: {:.3} proposed", bars.threshold, (bars.candidate)(bars.threshold));
+    let proposed = (bars.candidate)(bars.threshold);
+    let label = format!("threshold {}: {proposed:.3} proposed", bars.threshold);
     draw_titles(&chart, root, (bars.threshold, &label), &bars.title)?;
     draw_legend(&mut chart)
 }

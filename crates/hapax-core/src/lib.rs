@@ -14,6 +14,7 @@ mod band;
 mod characters;
 mod hash;
 mod hex;
+mod located;
 mod mix;
 pub mod normalise;
 mod pipeline;
@@ -30,6 +31,7 @@ pub mod verify;
 
 pub use band::{BandKey, Banding, BandingError};
 pub use hash::{ContentHash, SecretKey};
+pub use located::{TokenLocator, TokenPlace};
 pub use mix::{SplitMix64, fmix64};
 pub use normalise::{IllFormed, NotUtf8};
 pub use pipeline::{Collect, Collected, Pipeline, SignScratch, Signed, Signer};

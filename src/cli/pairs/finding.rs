@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use rayon::prelude::*;
 
-use super::output::{Pair, PairFile};
+use super::output::PairFile;
+use super::pair::Pair;
 use super::tally::Tally;
 use crate::cli::corpus::named::Named;
 use crate::cli::corpus::output::refuse_interrupted;

@@ -2,6 +2,7 @@
 
 mod finding;
 mod output;
+mod pair;
 mod table;
 mod tally;
 

@@ -6,18 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use super::pair::Pair;
 use super::table::PairTable;
-use crate::cli::corpus::named::Named;
 use crate::cli::corpus::output::OutputFile;
 use crate::cli::placed::PlaceFields;
 use crate::types::{Similarity, ratio};
-
-/// Two similar documents. `a` comes first in the order of the input.
-pub(super) struct Pair<'a> {
-    pub a: &'a Named,
-    pub b: &'a Named,
-    pub similarity: Similarity,
-}
 
 #[derive(Serialize)]
 struct Line<'a> {

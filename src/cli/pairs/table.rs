@@ -11,7 +11,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::output::Pair;
+use super::pair::Pair;
 use crate::cli::corpus::named::Named;
 use crate::load::of_output;
 use crate::types::{Similarity, ratio};

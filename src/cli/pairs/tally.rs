@@ -143,17 +143,15 @@ impl Tally {
         let all = u64::try_from(self.all).unwrap_or(u64::MAX);
         let saved = all.saturating_sub(compared);
         let missed_share = percent(missed, missed + pairs as f64);
+        let saved_share = percent(saved as f64, all as f64);
+        let false_share = percent(below as f64, compared as f64);
         write_count(out, "pairs", pairs, "")?;
-        write_count(
-            out,
-            "missed",
-            missed.round() as u64,
-            format_args!("  {missed_share} of the similar pairs, expected"),
-        )?;
+        let missed = missed.round() as u64;
+        write_count(out, "missed", missed, format_args!("  {missed_share} of the similar pairs, expected"))?;
         write_count(out, "all pairs", all, "")?;
         write_count(out, "compared", compared, "")?;
-        write_count(out, "saved", saved, format_args!("  {} of all pairs", percent(saved as f64, all as f64)))?;
-        write_count(out, "false", below, format_args!("  {} of the compared", percent(below as f64, compared as f64)))
+        write_count(out, "saved", saved, format_args!("  {saved_share} of all pairs"))?;
+        write_count(out, "false", below, format_args!("  {false_share} of the compared"))
     }
 }
 

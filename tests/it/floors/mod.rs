@@ -103,8 +103,8 @@ const OTHER_CRATES: [(&str, &str); 20] = [
     ),
     (
         "cli",
-        "anyhow arrow_json arrow_schema clap flate2 glob hapax_core indicatif jiff listenfd metrics parquet plotters rayon rustix rustls \
-         sd_notify serde serde_json signal_hook thiserror tokio tokio_util tracing ureq zstd",
+        "anyhow arrow_array arrow_json arrow_schema clap flate2 glob hapax_core indicatif jiff listenfd metrics parquet plotters \
+         rayon rustix rustls sd_notify serde serde_json signal_hook thiserror tokio tokio_util tracing ureq zstd",
     ),
 ];
 
