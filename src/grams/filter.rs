@@ -13,10 +13,6 @@ pub(super) struct Filter {
 const HASHES_PER_WORD: usize = 8;
 
 impl Filter {
-    pub(super) fn new() -> Self {
-        Self { words: vec![0], hashes: 0 }
-    }
-
     /// Adds a hash. Returns false, and adds nothing, if the filter is full.
     pub(super) fn add(&mut self, hash: u64) -> bool {
         if self.hashes >= self.words.len() * HASHES_PER_WORD {
@@ -28,7 +24,7 @@ impl Filter {
         true
     }
 
-    /// Makes an empty filter with room for as many hashes as the largest of these numbers.
+    /// Makes an empty filter with room for this number of hashes, or more.
     pub(super) fn with_room(hashes: usize) -> Self {
         Self { words: vec![0; hashes.div_ceil(HASHES_PER_WORD).next_power_of_two()], hashes: 0 }
     }
@@ -86,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_full_filter_says_so() {
-        let mut filter = Filter::new();
+        let mut filter = Filter::with_room(0);
         assert_eq!((0..20).filter(|hash| filter.add(*hash)).count(), 8);
     }
 }

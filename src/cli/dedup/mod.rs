@@ -2,12 +2,12 @@
 
 mod deciding;
 mod order;
-mod output;
+pub(super) mod output;
 mod report;
-mod signing;
+pub(super) mod signing;
 mod tally;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,7 +33,7 @@ use output::{Format, OutputFile, Snapshot, write_kept};
 use signing::{each_signed, original};
 use tally::Tally;
 
-const OUTPUT: &str = "--output";
+pub(super) const OUTPUT: &str = "--output";
 const REPORT: &str = "--report";
 
 /// Deduplicate files: keep one document of each group of duplicates.
@@ -123,13 +123,13 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 fn write_summary(tally: &Tally, job: &Job, is_output_on_stdout: bool) -> Result<()> {
-    let elapsed = job.begun.elapsed();
+    summarise(is_output_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))
+}
+
+/// Writes a summary to stdout, or to stderr if an output is on stdout.
+pub(super) fn summarise(is_output_on_stdout: bool, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     // The summary must not follow the documents into the pipe.
-    let written = if is_output_on_stdout {
-        tally.write_summary(elapsed, &mut std::io::stderr().lock())
-    } else {
-        tally.write_summary(elapsed, &mut std::io::stdout().lock())
-    };
+    let written = if is_output_on_stdout { write(&mut io::stderr().lock()) } else { write(&mut io::stdout().lock()) };
     match written {
         // The reader has read enough. The output is written.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -187,7 +187,7 @@ fn write_report(deciding: &mut Deciding, report: Option<&mut OutputFile>) -> Res
 }
 
 /// Returns the format of the output: that of the input.
-fn format(files: &[PathBuf]) -> Result<Format> {
+pub(super) fn format(files: &[PathBuf]) -> Result<Format> {
     let parquet = |path: &PathBuf| is_parquet(path).with_context(|| format!("cannot read {}", path.display()));
     let are = files.iter().map(parquet).collect::<Result<Vec<_>>>()?;
     if !are.contains(&true) {
@@ -204,11 +204,7 @@ fn format(files: &[PathBuf]) -> Result<Format> {
 
 /// Checks that the output can have the format of the input, and that files are read again only if this is possible.
 fn check_format(args: &Args, format: Format) -> Result<()> {
-    let output = args.output.display();
-    let extension = args.output.extension().and_then(|extension| extension.to_str());
-    if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
-        bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
-    }
+    check_name(&args.output, format)?;
     let order = &args.keep;
     // A path that does not exist is a pattern.
     let is_read_once = |path: &&PathBuf| *path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
@@ -218,6 +214,16 @@ fn check_format(args: &Args, format: Format) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that the name of the output fits its format.
+pub(super) fn check_name(output: &Path, format: Format) -> Result<()> {
+    let extension = output.extension().and_then(|extension| extension.to_str());
+    if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
+        let output = output.display();
+        bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
+    }
+    Ok(())
 }
 
 fn deduplicator(args: &Args) -> Result<Deduplicator> {

@@ -16,13 +16,13 @@ use crate::input::{RowCopier, Wanted};
 
 /// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(in crate::cli) enum Format {
     Lines,
     Parquet,
 }
 
 /// A file that is being written: first under another name, which begins with a dot.
-pub(super) struct OutputFile {
+pub(in crate::cli) struct OutputFile {
     path: PathBuf,
     /// `None` for stdout, pipes and devices, which are written directly.
     unfinished: Option<Unfinished>,
@@ -42,7 +42,7 @@ impl Drop for Unfinished {
 
 impl OutputFile {
     /// `flag`: the argument that has given the path.
-    pub(super) fn create(path: &Path, flag: &str) -> Result<Self> {
+    pub(in crate::cli) fn create(path: &Path, flag: &str) -> Result<Self> {
         let cannot = || format!("{flag} {}: cannot write it", path.display());
         let directly = if path == Path::new("-") {
             Some(File::from(io::stdout().as_fd().try_clone_to_owned().with_context(cannot)?))
@@ -66,7 +66,7 @@ impl OutputFile {
         Ok(Self { path: target, unfinished: Some(unfinished), lines: Some(LineFile::new(file, path)?) })
     }
 
-    pub(super) fn line(&mut self, line: &[u8]) -> Result<()> {
+    pub(in crate::cli) fn line(&mut self, line: &[u8]) -> Result<()> {
         self.lines.as_mut().expect("it is open").line(line)
     }
 
@@ -76,7 +76,7 @@ impl OutputFile {
     }
 
     /// Writes everything to the disk. The file has its name only after [`publish`](Self::publish).
-    pub(super) fn complete(&mut self) -> Result<()> {
+    pub(in crate::cli) fn complete(&mut self) -> Result<()> {
         self.lines.take().map(LineFile::finish).transpose()?;
         let Some(Unfinished(unfinished)) = &self.unfinished else { return Ok(()) };
         let synced = File::open(unfinished).and_then(|file| file.sync_all());
@@ -84,7 +84,7 @@ impl OutputFile {
     }
 
     /// Gives the complete file its name.
-    pub(super) fn publish(self) -> Result<()> {
+    pub(in crate::cli) fn publish(self) -> Result<()> {
         let Some(Unfinished(unfinished)) = &self.unfinished else { return Ok(()) };
         fs::rename(unfinished, &self.path).with_context(|| format!("cannot write {}", self.path.display()))
     }
@@ -92,10 +92,10 @@ impl OutputFile {
 
 /// The state of files that are read twice.
 #[derive(PartialEq, Eq)]
-pub(super) struct Snapshot(Vec<(u64, u64, i64, i64)>);
+pub(in crate::cli) struct Snapshot(Vec<(u64, u64, i64, i64)>);
 
 impl Snapshot {
-    pub(super) fn of(files: &[PathBuf]) -> Result<Self> {
+    pub(in crate::cli) fn of(files: &[PathBuf]) -> Result<Self> {
         let state = |path: &PathBuf| {
             let data = path.metadata().with_context(|| format!("cannot read {}", path.display()))?;
             Ok((data.ino(), data.len(), data.mtime(), data.mtime_nsec()))
@@ -105,16 +105,16 @@ impl Snapshot {
 }
 
 /// The records that are kept, by the number of the file and of the line, row or record. A bit each.
-pub(super) struct KeptRecords {
+pub(in crate::cli) struct KeptRecords {
     files: Vec<Vec<u64>>,
 }
 
 impl KeptRecords {
-    pub(super) fn new(files: usize) -> Self {
+    pub(in crate::cli) fn new(files: usize) -> Self {
         Self { files: vec![Vec::new(); files] }
     }
 
-    pub(super) fn add(&mut self, file: usize, number: u64) {
+    pub(in crate::cli) fn add(&mut self, file: usize, number: u64) {
         let (bits, word) = (&mut self.files[file], (number / 64) as usize);
         if bits.len() <= word {
             bits.resize(word + 1, 0);
@@ -128,7 +128,7 @@ impl KeptRecords {
 }
 
 /// Reads the files again, and writes the records that are kept.
-pub(super) fn write_kept(
+pub(in crate::cli) fn write_kept(
     format: Format,
     files: &[PathBuf],
     wanted: &Wanted,
@@ -165,7 +165,7 @@ fn write_rows(files: &[PathBuf], kept: &KeptRecords, stop: &AtomicBool, output: 
 }
 
 /// Ends a run that a signal has interrupted.
-pub(super) fn refuse_interrupted(stop: &AtomicBool) -> Result<()> {
+pub(in crate::cli) fn refuse_interrupted(stop: &AtomicBool) -> Result<()> {
     if stop.load(Ordering::Relaxed) {
         bail!("{INTERRUPTED}");
     }
