@@ -139,9 +139,10 @@ struct Outputs {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let begun = Instant::now();
     let (files, benchmarks) = (matching(&args.files)?, matching(&args.benchmarks)?);
-    check_outputs(&[files.clone(), benchmarks.clone()].concat(), &args.outputs())?;
+    let inputs = [files.clone(), benchmarks.clone()].concat();
+    check_outputs(&inputs, &args.outputs())?;
     let wanted = Wanted { originals: args.output.is_some(), ..args.fields.wanted(false) };
-    look_at_all(&files, &wanted)?;
+    look_at_all(&inputs, &wanted)?;
     let format = args.output.as_ref().map(|output| {
         let format = format(&files)?;
         check_name(output, format).map(|()| format)
