@@ -10,6 +10,7 @@ pub mod types;
 pub mod audit;
 pub mod cpu;
 pub mod extract;
+pub mod grams;
 pub mod index;
 pub mod keys;
 pub mod store;

@@ -104,10 +104,12 @@ pub(super) fn check_outputs(inputs: &[PathBuf], outputs: &[(&str, Option<&Path>)
             bail!("{flag} {}: this file is also an input, and would be emptied; name another file", path.display());
         }
     }
-    if let [(flag, path), (other_flag, other)] = outputs[..] {
-        let is_one = target(path) == target(other) || other.metadata().is_ok_and(|other| is_same(path, &other));
-        if is_one && !path.metadata().is_ok_and(|found| !found.is_file()) {
-            return Err(one_file(flag, (other_flag, other)));
+    for (at, &(other_flag, other)) in outputs.iter().enumerate() {
+        for &(flag, path) in &outputs[..at] {
+            let is_one = target(path) == target(other) || other.metadata().is_ok_and(|other| is_same(path, &other));
+            if is_one && !path.metadata().is_ok_and(|found| !found.is_file()) {
+                return Err(one_file(flag, (other_flag, other)));
+            }
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ pub mod check;
 pub mod client;
 mod cluster;
 pub mod collection;
+pub mod contain;
 pub mod copy;
 mod corpus;
 pub mod dedup;

@@ -1,9 +1,10 @@
 //! The end of a run that reads documents: the failures that are shown, and the rows of the summary.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use indicatif::HumanCount;
 
 use super::plural::plural;
@@ -46,6 +47,17 @@ impl Failures {
             writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
         }
         Ok(())
+    }
+}
+
+/// Writes a summary to stdout, or to stderr if an output is on stdout.
+pub(super) fn summarise(is_output_on_stdout: bool, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    // The summary must not follow the documents into the pipe.
+    let written = if is_output_on_stdout { write(&mut io::stderr().lock()) } else { write(&mut io::stdout().lock()) };
+    match written {
+        // The reader has read enough. The output is written.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("the output is written, but the summary cannot be"),
     }
 }
 

@@ -23,6 +23,7 @@ mod collection_verb;
 mod commit_window;
 mod config;
 mod connections;
+mod contain;
 mod contrib;
 mod copies;
 mod crash;

@@ -35,6 +35,7 @@ pub use located::{TokenLocator, TokenPlace};
 pub use mix::{SplitMix64, fmix64};
 pub use normalise::{IllFormed, NotUtf8};
 pub use pipeline::{Collect, Collected, Pipeline, SignScratch, Signed, Signer};
+pub use shingle::{window_hash, window_hashes};
 pub use shingle_set::ShingleSet;
 pub use simd::{Simd, prefetch};
 pub use sketch::Ranks;

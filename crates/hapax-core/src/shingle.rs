@@ -41,13 +41,28 @@ impl Shingler {
         if self.windows > 0 || hashes.is_empty() {
             return self.windows;
         }
-        out.push(fmix64(horner(hashes).wrapping_add(LENGTH.wrapping_mul(hashes.len() as u64))));
+        out.push(window_hash(hashes));
         1
     }
 }
 
-fn horner(hashes: &[u64]) -> u64 {
-    hashes.iter().fold(0, |sum: u64, &h| sum.wrapping_mul(BASE).wrapping_add(h))
+/// Replaces the content of `out` by the hash of each window of `window` token hashes, in order. There is none if there are
+/// fewer hashes. These are the hashes of the shingles of a text, but for any number of tokens.
+///
+/// # Panics
+/// If `window` is 0.
+pub fn window_hashes(token_hashes: &[u64], window: usize, out: &mut Vec<u64>) {
+    assert!(window > 0, "a window has a token");
+    out.clear();
+    let Some(complete) = (token_hashes.len() + 1).checked_sub(window).filter(|&n| n > 0) else { return };
+    out.resize(complete, 0);
+    lanes::mix_windows(Simd::best(), token_hashes, window, BASE, LENGTH.wrapping_mul(window as u64), out);
+}
+
+/// Returns the hash of the window of all these token hashes, as [`window_hashes`] computes it.
+pub fn window_hash(token_hashes: &[u64]) -> u64 {
+    let sum = lanes::horner(token_hashes, BASE);
+    fmix64(sum.wrapping_add(LENGTH.wrapping_mul(token_hashes.len() as u64)))
 }
 
 #[cfg(test)]
@@ -86,6 +101,20 @@ mod tests {
                 assert_eq!(shingles(window, &blocks).0, expected, "window {window}, blocks of {block}");
             }
         }
+    }
+
+    #[test]
+    fn windows_of_any_length_are_hashed_like_shingles() {
+        let mut generator = SplitMix64::new(2);
+        let hashes: Vec<u64> = (0..90).map(|_| generator.next_u64()).collect();
+        let mut out = vec![1];
+        for window in 1..=100 {
+            window_hashes(&hashes, window, &mut out);
+            assert_eq!(out, hashes.windows(window).map(definition).collect::<Vec<_>>(), "{window}");
+            assert!(hashes.windows(window).zip(&out).all(|(hashes, hash)| window_hash(hashes) == *hash));
+        }
+        window_hashes(&[], 1, &mut out);
+        assert!(out.is_empty());
     }
 
     #[test]

@@ -12,13 +12,42 @@ use anyhow::{Context, Result, bail};
 use super::signing::{INTERRUPTED, original};
 use crate::cli::files::{read_all, target, unreadable};
 use crate::cli::line_file::LineFile;
-use crate::input::{RowCopier, Wanted};
+use crate::input::{RowCopier, Wanted, is_parquet};
+
+/// The argument that names the output.
+pub(in crate::cli) const OUTPUT: &str = "--output";
 
 /// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Format {
     Lines,
     Parquet,
+}
+
+/// Returns the format of the output: that of the input.
+pub(in crate::cli) fn format(files: &[PathBuf]) -> Result<Format> {
+    let parquet = |path: &PathBuf| is_parquet(path).with_context(|| format!("cannot read {}", path.display()));
+    let are = files.iter().map(parquet).collect::<Result<Vec<_>>>()?;
+    if !are.contains(&true) {
+        return Ok(Format::Lines);
+    }
+    match files.iter().zip(are).find(|(_, is_parquet)| !is_parquet) {
+        None => Ok(Format::Parquet),
+        Some((other, _)) => bail!(
+            "{}: this is not Parquet, but other files are; the output has the format of the input, so give them separately",
+            other.display()
+        ),
+    }
+}
+
+/// Checks that the name of the output fits its format.
+pub(in crate::cli) fn check_name(output: &Path, format: Format) -> Result<()> {
+    let extension = output.extension().and_then(|extension| extension.to_str());
+    if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
+        let output = output.display();
+        bail!("{OUTPUT} {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
+    }
+    Ok(())
 }
 
 /// A file that is being written: first under another name, which begins with a dot.

@@ -10,7 +10,7 @@ mod settings;
 mod star;
 mod tally;
 
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,14 +19,15 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use super::corpus::order::Order;
-use super::corpus::output::{Format, OutputFile, Snapshot, write_kept};
+use super::corpus::output::{Format, OUTPUT, OutputFile, Snapshot, check_name, format, write_kept};
 use super::corpus::signing::{each_signed, original};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
 use super::signals::interruption;
+use super::summary::summarise;
 use crate::corpus::{Components, Deduplicator, SearchLimits};
-use crate::input::{Wanted, input_bytes, is_parquet};
+use crate::input::{Wanted, input_bytes};
 use deciding::{Clusters, Deciding};
 use joining::Joining;
 use report_file::ReportFile;
@@ -35,7 +36,6 @@ use settings::{ClusterKind, DedupArgs};
 use star::Star;
 use tally::Tally;
 
-const OUTPUT: &str = "--output";
 const REPORT: &str = "--report";
 
 /// Deduplicate files: keep one document of each group of duplicates.
@@ -131,18 +131,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 fn write_summary(tally: &Tally, job: &Job, is_output_on_stdout: bool) -> Result<()> {
-    let elapsed = job.begun.elapsed();
-    // The summary must not follow the documents into the pipe.
-    let written = if is_output_on_stdout {
-        tally.write_summary(elapsed, &mut std::io::stderr().lock())
-    } else {
-        tally.write_summary(elapsed, &mut std::io::stdout().lock())
-    };
-    match written {
-        // The reader has read enough. The output is written.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("the output is written, but the summary cannot be"),
-    }
+    summarise(is_output_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))
 }
 
 impl Job {
@@ -200,28 +189,9 @@ fn write_report(deciding: &mut Deciding, report: Option<&mut ReportFile>) -> Res
     deciding.take_report().try_for_each(|line| report.line(&line))
 }
 
-/// Returns the format of the output: that of the input.
-fn format(files: &[PathBuf]) -> Result<Format> {
-    let parquet = |path: &PathBuf| is_parquet(path).with_context(|| format!("cannot read {}", path.display()));
-    let are = files.iter().map(parquet).collect::<Result<Vec<_>>>()?;
-    if !are.contains(&true) {
-        return Ok(Format::Lines);
-    }
-    match files.iter().zip(are).find(|(_, is_parquet)| !is_parquet) {
-        None => Ok(Format::Parquet),
-        Some((other, _)) => bail!(
-            "{}: this is not Parquet, but other files are; the output has the format of the input, so give them separately",
-            other.display()
-        ),
-    }
-}
-
 /// Checks that the output can have the format of the input, and that files are read again only if this is possible.
 fn check_format(args: &Args, output: &Path, format: Format) -> Result<()> {
-    let extension = output.extension().and_then(|extension| extension.to_str());
-    if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
-        bail!("--output {}: Parquet is not compressed as a whole; name a file that ends in .parquet", output.display());
-    }
+    check_name(output, format)?;
     // A path that does not exist is a pattern.
     let is_read_once = |path: &&PathBuf| *path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
     let Some(path) = args.files.iter().find(is_read_once) else { return Ok(()) };

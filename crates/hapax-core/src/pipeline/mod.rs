@@ -4,11 +4,14 @@
 mod blocks;
 mod collect;
 mod hashing;
+mod places;
 mod scratch;
 mod signed;
 mod signer;
 mod stream;
 mod tools;
+
+use std::ops::Range;
 
 use crate::hash::{SecretKey, content_of_set};
 use crate::normalise::Normaliser;
@@ -184,6 +187,19 @@ impl Pipeline {
             Shingling::Word(_) => self.tools.hasher().token(token.as_bytes()),
             Shingling::Char(_) => self.tools.hasher().scalar(token.chars().next().unwrap_or_default().into()),
         }
+    }
+
+    /// Appends the hash of each token of a text, in order, repeats included.
+    pub fn token_hashes(&self, scratch: &mut SignScratch, text: &str, hashes: &mut Vec<u64>) {
+        let (stream, ..) = scratch.begin(&self.tools);
+        blocks(text).for_each(|block| stream.push_tokens(&self.tools, block, hashes));
+        stream.finish_tokens(&self.tools, hashes);
+    }
+
+    /// Returns the place of each word in the text as it was given, in bytes. These are the places of the tokens, except for
+    /// `char` shingles. If one character stands for parts of two words, both places contain it.
+    pub fn word_places(&self, text: &str) -> Vec<Range<usize>> {
+        places::word_places(&self.tools, text)
     }
 
     pub(crate) fn tools(&self) -> &Tools {

@@ -63,6 +63,21 @@ impl Stream {
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
     }
 
+    /// Takes the next piece, and appends the hashes of the tokens that end in it. Makes no shingles.
+    pub(super) fn push_tokens(&mut self, tools: &Tools, piece: &str, hashes: &mut Vec<u64>) {
+        self.normaliser.push(piece, &mut self.canonical);
+        self.hashing.push(tools, &self.canonical, hashes);
+        self.canonical.clear();
+    }
+
+    /// Ends the text that [`Self::push_tokens`] has got, and appends the hashes of its last tokens.
+    pub(super) fn finish_tokens(&mut self, tools: &Tools, hashes: &mut Vec<u64>) {
+        self.normaliser.finish(&mut self.canonical);
+        self.hashing.push(tools, &self.canonical, hashes);
+        self.hashing.finish(tools, hashes);
+        self.canonical.clear();
+    }
+
     /// Ends a text given as bytes. [`Stream::finish`] must be called next.
     pub(super) fn finish_bytes(&mut self, tools: &Tools, ill_formed: IllFormed) -> Result<(), NotUtf8> {
         let from = self.canonical.len();

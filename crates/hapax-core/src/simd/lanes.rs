@@ -58,10 +58,15 @@ for_each_level! {
                 *mixed = fmix64(halves.wrapping_add(values[4].wrapping_add(added)));
             }
         } else {
-            for (mixed, values) in mixed.iter_mut().zip(values.windows(window)) {
-                let sum = values.iter().fold(0, |sum: u64, value| sum.wrapping_mul(base).wrapping_add(*value));
+            // Each window has all values of the one before, except its first, and one more.
+            let Some((last, mixed)) = mixed.split_last_mut() else { return };
+            let (first, mut sum) = (base.wrapping_pow(window as u32), horner(&values[..window], base));
+            for (mixed, values) in mixed.iter_mut().zip(values.windows(window + 1)) {
                 *mixed = fmix64(sum.wrapping_add(added));
+                let change = values[window].wrapping_sub(values[0].wrapping_mul(first));
+                sum = sum.wrapping_mul(base).wrapping_add(change);
             }
+            *last = fmix64(sum.wrapping_add(added));
         }
     }
 
@@ -112,6 +117,12 @@ for_each_level! {
             }
         }
     }
+}
+
+/// Computes the sum of `value[i] * base^(n-1-i)` of n values.
+#[inline(always)]
+pub(crate) fn horner(values: &[u64], base: u64) -> u64 {
+    values.iter().fold(0, |sum: u64, value| sum.wrapping_mul(base).wrapping_add(*value))
 }
 
 /// XXH3_len_1to3_64b (xxHash specification, 3.5.2), seed 0.

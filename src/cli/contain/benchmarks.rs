@@ -1,0 +1,183 @@
+//! Files of benchmarks -> the index of their items. Everything is in memory.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use indicatif::HumanCount;
+
+use super::Args;
+use super::words::{Words, id};
+use crate::cli::files::unreadable;
+use crate::cli::summary::Failures;
+use crate::grams::{GramIndex, ITEM_TOKENS_MIN, ItemGrams, TooShort};
+use crate::input::{Chunk, InputError, LineForm, Origin, Reason, Wanted, read_chunks};
+
+/// The number of items without enough words that are named in the terminal.
+const NAMED_MAX: usize = 10;
+
+/// The items of all benchmarks. The number of an item in the index is its place in the list.
+pub(super) struct Benchmarks {
+    words: Words,
+    index: GramIndex,
+    items: Vec<Item>,
+    files: Vec<PathBuf>,
+    failures: Failures,
+}
+
+/// An item of a benchmark.
+pub(super) struct Item {
+    /// The number of its file.
+    pub file: usize,
+    pub origin: Origin,
+    pub id: String,
+    /// The reason why it is not in the index.
+    pub too_short: Option<TooShort>,
+}
+
+/// The texts of a file, by the number of the line, row or record, and the number of the field.
+#[derive(Default)]
+struct FileItems {
+    items: BTreeMap<(u64, usize), (Origin, String, Result<ItemGrams, TooShort>)>,
+    /// The lines that cannot be used, each with the reason.
+    failed: BTreeMap<u64, String>,
+    /// The lines that lack a field. It is no failure if they have another one.
+    lacking: BTreeMap<u64, String>,
+}
+
+impl Benchmarks {
+    pub(super) fn read(files: &[PathBuf], args: &Args) -> Result<Self> {
+        let words = args.words();
+        let index = GramIndex::new(words.size(), args.items_per_gram);
+        let mut all = Self { words, index, items: Vec::new(), files: files.to_vec(), failures: Failures::default() };
+        let mut fields = args.benchmark_text_field.clone();
+        if fields.is_empty() {
+            fields.push(args.fields.text_field.clone());
+        }
+        let id_field = args.benchmark_id_field.as_ref().unwrap_or(&args.fields.id_field);
+        for (at, file) in files.iter().enumerate() {
+            let found = FileItems::read(file, id_field, &fields, &all.words)?;
+            all.add(at, found);
+        }
+        if all.findable() == 0 {
+            all.write_warnings(&mut io::stderr().lock())?;
+            bail!("the benchmarks have no item of at least {ITEM_TOKENS_MIN} words, so there is nothing to look for");
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, file: usize, found: FileItems) {
+        for (origin, id, grams) in found.items.into_values() {
+            let too_short = match grams {
+                Ok(grams) => {
+                    self.index.insert(u32::try_from(self.items.len()).expect("items are in memory"), grams);
+                    None
+                }
+                Err(too_short) => Some(too_short),
+            };
+            self.items.push(Item { file, origin, id, too_short });
+        }
+        found.failed.into_values().for_each(|shown| self.failures.add(|| shown));
+    }
+
+    pub(super) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    pub(super) fn index(&self) -> &GramIndex {
+        &self.index
+    }
+
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The number of lines of which no item was made.
+    pub(super) fn failed(&self) -> u64 {
+        self.failures.count()
+    }
+
+    /// The number of items that are in the index.
+    pub(super) fn findable(&self) -> usize {
+        self.items.iter().filter(|item| item.too_short.is_none()).count()
+    }
+
+    /// Returns how much memory the items take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let ids: usize = self.items.iter().map(|item| item.id.capacity()).sum();
+        self.index.bytes() + ids + self.items.capacity() * size_of::<Item>()
+    }
+
+    /// Writes which items cannot be found, for people.
+    pub(super) fn write_warnings(&self, words: &mut impl Write) -> io::Result<()> {
+        self.failures.write(words)?;
+        let short = || self.items.iter().filter_map(|item| Some((item, item.too_short?)));
+        for (item, too_short) in short().take(NAMED_MAX) {
+            writeln!(words, "not looked for: {} ({}): {too_short}", item.origin, item.id)?;
+        }
+        match short().count().saturating_sub(NAMED_MAX) {
+            0 => Ok(()),
+            more => writeln!(words, "not looked for: {} more; --items FILE lists them all", HumanCount(more as u64)),
+        }
+    }
+}
+
+impl FileItems {
+    /// Reads a file once for each field.
+    fn read(file: &Path, id_field: &str, fields: &[String], words: &Words) -> Result<Self> {
+        if fields.len() > 1 && !file.is_file() {
+            let file = file.display();
+            bail!("--benchmarks {file}: several fields are read one after another, so it must be a regular file");
+        }
+        let (mut all, mut missing) = (Self::default(), None);
+        for (number, field) in fields.iter().enumerate() {
+            let form = LineForm { id_field: id_field.to_owned(), text_field: field.clone(), id_required: false };
+            let wanted = Wanted { form, originals: false, also: None };
+            let name = (fields.len() > 1).then_some(&**field);
+            match read_chunks(file, &wanted, |chunk| all.take(&chunk, number, name, words)) {
+                Ok(()) => {}
+                // Other benchmarks may have this field.
+                Err(InputError::NoField(field)) => missing = Some(field),
+                Err(error) => return Err(unreadable(error, file)),
+            }
+        }
+        if let Some(field) = missing.filter(|_| all.items.is_empty()) {
+            let error = anyhow!("{field}: use --benchmark-text-field");
+            return Err(error).with_context(|| format!("cannot read {}", file.display()));
+        }
+        let Self { items, failed, lacking } = &mut all;
+        lacking.retain(|line, _| items.range((*line, 0)..=(*line, usize::MAX)).next().is_none());
+        failed.append(lacking);
+        Ok(all)
+    }
+
+    /// Takes the texts of one field. `name`: its name, if there are other fields.
+    fn take(&mut self, chunk: &Chunk, field: usize, name: Option<&str>, words: &Words) -> bool {
+        let mut hashes = Vec::new();
+        for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
+            match words.text(line) {
+                Ok(text) => {
+                    words.hash(&text, &mut hashes);
+                    let id = id(line).map_or_else(|| origin.made_id(), |id| id.to_string());
+                    let id = name.map_or_else(|| id.clone(), |name| format!("{id}#{name}"));
+                    let grams = ItemGrams::new(words.size(), &hashes);
+                    self.items.insert((origin.number(), field), (origin.clone(), id, grams));
+                }
+                Err(reason) => {
+                    self.failed.insert(origin.number(), format!("{origin}: {}", reason.detail()));
+                }
+            }
+        }
+        for (origin, reason) in &chunk.failures {
+            let is_lacking = matches!(reason, Reason::NoField(_));
+            let failed = if is_lacking { &mut self.lacking } else { &mut self.failed };
+            failed.insert(origin.number(), format!("{origin}: {reason}"));
+        }
+        true
+    }
+}

@@ -1,0 +1,81 @@
+//! The result of a lookup: the items that a text contains, the best first.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::item::ItemGrams;
+
+/// An item of which a text has some n-grams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    pub item: u32,
+    /// The number of distinct n-grams of the item that the text has.
+    pub shared: usize,
+    /// The number of distinct n-grams of the item.
+    pub grams: usize,
+}
+
+impl Overlap {
+    /// The share of the item's distinct n-grams that the text has.
+    pub fn containment(&self) -> f64 {
+        self.shared as f64 / self.grams as f64
+    }
+
+    /// The order of a result: by containment, and by the number of the item if it is equal.
+    pub(super) fn rank(&self, other: &Self) -> Ordering {
+        // Fractions are compared without rounding.
+        let [own, others] = [self.shared * other.grams, other.shared * self.grams];
+        others.cmp(&own).then(self.item.cmp(&other.item))
+    }
+}
+
+/// The items that a text contains.
+#[derive(Debug, Default)]
+pub struct Overlaps {
+    pub(super) found: Vec<Overlap>,
+    /// The n-grams of the text that are in the index, by their places.
+    pub(super) hits: Vec<Hit>,
+    pub(super) capped: usize,
+}
+
+/// An n-gram of a text that is in the index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    pub gram: u64,
+    /// The number of its first token in the text.
+    pub at: u32,
+    /// The number of its tokens.
+    pub tokens: u32,
+}
+
+impl Overlaps {
+    /// The items, the best first.
+    pub fn found(&self) -> &[Overlap] {
+        &self.found
+    }
+
+    /// The number of distinct n-grams of the text whose items were not all read, because there are too many. All values of
+    /// the items that were found are exact all the same. An item may be missing only if every n-gram that it shares with the
+    /// text is one of these.
+    pub fn capped(&self) -> usize {
+        self.capped
+    }
+
+    /// Whether no item is missing.
+    pub fn is_complete(&self) -> bool {
+        self.capped == 0
+    }
+
+    /// Returns the longest runs of tokens that are covered by n-grams of this item, in order.
+    pub(super) fn runs(&self, item: &ItemGrams) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for hit in self.hits.iter().filter(|hit| hit.tokens as usize == item.tokens() && item.has(hit.gram)) {
+            let (from, to) = (hit.at as usize, (hit.at + hit.tokens) as usize);
+            match runs.last_mut() {
+                Some(last) if from <= last.end => last.end = to,
+                _ => runs.push(from..to),
+            }
+        }
+        runs
+    }
+}
