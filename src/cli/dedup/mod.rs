@@ -30,7 +30,7 @@ use crate::verdicts::Settings;
 use deciding::Deciding;
 use order::Order;
 use output::{Format, OutputFile, Snapshot, write_kept};
-use signing::{each_signed, original};
+use signing::each_signed;
 use tally::Tally;
 
 const OUTPUT: &str = "--output";
@@ -153,7 +153,7 @@ impl Job {
             if self.order == Order::First {
                 let kept = deciding.take(&mut chunk)?;
                 if self.streams() {
-                    kept.iter().try_for_each(|&at| output.line(original(chunk.chunk(), at)))?;
+                    output.originals(chunk.chunk(), kept)?;
                 }
                 write_report(&mut deciding, report.as_deref_mut())?;
             } else {
