@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::bulk::{self, Order};
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, unreadable};
+use super::files::{DocumentArgs, FieldArgs, unreadable};
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use super::plural::plural;
@@ -81,6 +81,8 @@ pub struct Args {
     limit: u32,
     #[command(flatten)]
     fields: FieldArgs,
+    #[command(flatten)]
+    documents: DocumentArgs,
     /// Read FILE as one plain text instead of documents
     #[arg(long)]
     text: bool,
@@ -193,7 +195,9 @@ fn each_chunk(
             give(chunk);
         })
     } else {
-        read_chunks(&args.file, &args.fields.wanted(false), give).map_err(|error| unreadable(error, &args.file))
+        let mut wanted = args.fields.wanted(false);
+        args.documents.add_to(&mut wanted);
+        read_chunks(&args.file, &wanted, give).map_err(|error| unreadable(error, &args.file))
     };
     read?;
     outcome

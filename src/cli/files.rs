@@ -8,26 +8,68 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use glob::{MatchOptions, glob_with};
 
-use crate::input::{Chunk, InputError, LineForm, NoField, Wanted, look_at, read_chunks};
+use crate::input::{Chunk, Ids, InputError, LabelField, LineForm, NoField, Wanted, look_at, read_chunks};
 use crate::plain_file::are_of_one_file;
+use crate::types::Label;
 
-/// The names of the fields with the id and the text.
+/// The names of the fields with the id and the content.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct FieldArgs {
-    /// Field with the id of the document, in JSON Lines
+    /// Field or column with the id of the document
     #[arg(long, value_name = "FIELD", default_value = "id")]
     pub(super) id_field: String,
-    /// Field with the text of the document, in JSON Lines
+    /// Field or column with the text of the document
     #[arg(long, value_name = "FIELD", default_value = "text")]
     pub(super) text_field: String,
+    /// Field or column with the page of HTML. It is used if the document has no text
+    #[arg(long, value_name = "FIELD", default_value = "html")]
+    pub(super) html_field: String,
 }
 
 impl FieldArgs {
-    /// Returns the form that lines must have: the names of the two fields, and whether an id is required.
+    /// Returns the form that lines must have: the names of the fields, and whether an id is required.
     pub(super) fn wanted(&self, id_required: bool) -> Wanted {
-        let form = LineForm { id_field: self.id_field.clone(), text_field: self.text_field.clone(), id_required };
-        Wanted { form, originals: false, also: None }
+        let form = LineForm {
+            id_field: self.id_field.clone(),
+            text_field: self.text_field.clone(),
+            html_field: self.html_field.clone(),
+            ids: if id_required { Ids::Required } else { Ids::Optional },
+            ..LineForm::default()
+        };
+        Wanted { form, ..Wanted::default() }
     }
+}
+
+/// The fields that become labels, and documents without an id, for the verbs that pass on both.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct DocumentArgs {
+    /// Field or column that becomes a label of this name: a string, a number, or a list of one string. With LABEL=FIELD,
+    /// the label has another name than the field. Can be repeated
+    #[arg(long, value_name = "FIELD", value_parser = label_field)]
+    label_field: Vec<LabelField>,
+    /// Give each document without an id the id FILE:NUMBER, from its file and its line, row or record
+    #[arg(long)]
+    made_ids: bool,
+}
+
+impl DocumentArgs {
+    /// Adds what these arguments say.
+    pub(super) fn add_to(&self, wanted: &mut Wanted) {
+        wanted.form.label_fields.clone_from(&self.label_field);
+        if self.made_ids {
+            wanted.form.ids = Ids::Made;
+        }
+    }
+}
+
+fn label_field(text: &str) -> Result<LabelField, String> {
+    let (label, field) = text.split_once('=').unwrap_or((text, text));
+    if field.is_empty() {
+        return Err("must be FIELD or LABEL=FIELD".to_owned());
+    }
+    // The value of the label comes from the documents.
+    Label::new(label, "value").map_err(|error| format!("{error}; to give it another name, write LABEL=FIELD"))?;
+    Ok(LabelField { label: label.to_owned(), field: field.to_owned() })
 }
 
 /// Replaces each pattern such as `*.warc.gz` by the files that match it, in the order of their names, and each folder by
@@ -172,7 +214,26 @@ pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
     if files.iter().filter(|file| *file == Path::new("-")).count() > 1 {
         bail!("- is given twice; stdin can be read only once");
     }
-    files.iter().try_for_each(|file| look_at(file, wanted).map_err(|error| unreadable(error, file)))
+    let headers = files.iter().map(|file| look_at(file, wanted).map_err(|error| unreadable(error, file)));
+    let headers = headers.collect::<Result<Vec<_>>>()?;
+    // If the records of a table are written unchanged, they need a header, and one file has only one.
+    let mut tables = files.iter().zip(&headers).filter(|(_, header)| wanted.originals && header.is_some());
+    let Some((first, header)) = tables.next() else { return Ok(()) };
+    // A file that was not looked at is compared when it is read.
+    let other = files.iter().zip(&headers).find(|(file, other)| *other != header && file.is_file());
+    match other {
+        Some((other, Some(_))) => bail!(
+            "{}: its columns differ from those of {}; all CSV files must have the same header",
+            other.display(),
+            first.display()
+        ),
+        Some((other, None)) => bail!(
+            "{}: this is not CSV, but {} is; the output has the format of the input, so give them separately",
+            other.display(),
+            first.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Adds to an error how many files were not read because of it.

@@ -1,11 +1,15 @@
-//! A file of lines that is written. It is compressed if its name ends in .gz or .zst.
+//! A file of lines that is written. It is compressed if its name ends in .gz or .zst. Records of a table follow its
+//! header.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use flate2::write::GzEncoder;
+
+use crate::input::{Chunk, TableHeader};
 
 /// The level at which zstd compresses. It is zstd's default.
 const ZSTD_LEVEL: i32 = 3;
@@ -15,6 +19,8 @@ pub(super) struct LineFile {
     /// The name for messages.
     name: String,
     file: Compressed,
+    /// The header of the chunks that were begun: `None` if there were none, and `Some(None)` if they were no tables.
+    header: Option<Option<Arc<TableHeader>>>,
 }
 
 enum Compressed {
@@ -35,7 +41,25 @@ impl LineFile {
             }
             _ => Compressed::Plain(file),
         };
-        Ok(Self { name, file })
+        Ok(Self { name, file, header: None })
+    }
+
+    /// Prepares for the original parts of a chunk: writes the header of a table, unless it is written.
+    pub(super) fn begin(&mut self, chunk: &Chunk) -> Result<()> {
+        match &self.header {
+            Some(header) if *header == chunk.header => return Ok(()),
+            // A chunk without documents may come from an empty file of any format.
+            Some(_) if chunk.lines.is_empty() => return Ok(()),
+            Some(_) => {
+                bail!("{}: one file cannot have records of CSV with different headers, or other lines too", self.name)
+            }
+            None => {}
+        }
+        if let Some(header) = &chunk.header {
+            self.line(header.line())?;
+        }
+        self.header = Some(chunk.header.clone());
+        Ok(())
     }
 
     pub(super) fn line(&mut self, line: &[u8]) -> Result<()> {

@@ -26,6 +26,7 @@ impl<'a> PlaceFields<'a> {
             Place::Line(number) => Self { line: Some(number), ..Self::default() },
             Place::Row(number) => Self { row: Some(number), ..Self::default() },
             Place::Record { number, offset } => Self { record: Some(number), offset: Some(offset), ..Self::default() },
+            Place::File => Self::default(),
         }
     }
 
@@ -38,11 +39,16 @@ impl<'a> PlaceFields<'a> {
 /// Replaces the field `line` by the place.
 pub(super) fn placed(fields: &Fields<'_>, place: &PlaceFields<'_>) -> String {
     let place = serde_json::to_string(place).expect("a place is JSON");
+    // Empty for a document that is a whole file, if the file is not named.
+    let place = &place[1..place.len() - 1];
     let mut text = String::new();
     for (name, value) in &fields.0 {
+        if name == "line" && place.is_empty() {
+            continue;
+        }
         text.push(if text.is_empty() { '{' } else { ',' });
         if name == "line" {
-            text.push_str(place.trim_matches(['{', '}']));
+            text.push_str(place);
             continue;
         }
         text.push_str(&serde_json::Value::from(&**name).to_string());

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::reason::Reason;
+use super::table_header::TableHeader;
 
 /// The largest number of documents in a chunk. It is well below the server's default limit of 20,000, because a chunk
 /// is sent again if its connection is lost.
@@ -26,26 +27,30 @@ pub enum Place {
     Line(u64),
     /// A row of a Parquet file. Rows begin with 0, as in the libraries that read such files.
     Row(u64),
-    /// A record of a WARC file.
+    /// A record of a WARC file or of a table.
     Record {
         number: u64,
-        /// The byte at which the record begins; in a compressed file, the byte at which its gzip member or zstd frame
-        /// begins.
+        /// The byte at which the record begins. In a compressed WARC file, it is the byte at which the gzip member or the
+        /// zstd frame of the record begins; in a compressed table, it is counted after decompression.
         offset: u64,
     },
+    /// The whole file.
+    File,
 }
 
 impl Origin {
-    /// The number of the line, the row or the record.
+    /// The number of the line, the row or the record; 1 for a whole file.
     pub fn number(&self) -> u64 {
         match self.place {
+            Place::File => 1,
             Place::Line(number) | Place::Row(number) | Place::Record { number, .. } => number,
         }
     }
 
-    /// The id of a document that has none: its file, and the number of its line, row or record.
+    /// The id of a document that has none: its file, and the number of its line, row or record. A document that is a
+    /// whole file has no number.
     pub fn made_id(&self) -> String {
-        format!("{}:{}", self.file, self.number())
+        if self.place == Place::File { self.file.to_string() } else { format!("{}:{}", self.file, self.number()) }
     }
 }
 
@@ -55,6 +60,7 @@ impl fmt::Display for Origin {
             Place::Line(number) => write!(f, "{}:{number}", self.file),
             Place::Row(number) => write!(f, "{}, row {number}", self.file),
             Place::Record { number, offset } => write!(f, "{}, record {number} at byte {offset}", self.file),
+            Place::File => f.write_str(&self.file),
         }
     }
 }
@@ -65,8 +71,12 @@ pub struct Chunk {
     /// The documents in the form of the API, one in each line.
     pub lines: Vec<Vec<u8>>,
     /// The lines of the file that the documents came from, if `Wanted::originals` is set. The original of a row of a
-    /// Parquet file is the row as JSON. WARC files have no originals.
+    /// Parquet file is the row as JSON. WARC files and text files have no originals.
     pub originals: Vec<Vec<u8>>,
+    /// The header of the table that the originals are records of. An output needs it before the first of them.
+    pub header: Option<Arc<TableHeader>>,
+    /// The field `Wanted::also` of each record of a table, in a line of JSON.
+    pub ranked: Vec<Vec<u8>>,
     /// The place that each document came from.
     pub origins: Vec<Origin>,
     /// The lines and records from which no document was made, with the reasons.
@@ -87,6 +97,21 @@ impl Chunk {
         let mut chunk = Self::default();
         chunk.push(origin, line, None);
         chunk
+    }
+
+    /// Returns an empty chunk, of a table if there is a header.
+    pub(super) fn of_table(header: Option<Arc<TableHeader>>) -> Self {
+        Self { header, ..Self::default() }
+    }
+
+    /// The part of the file that a document was made from, or the document itself if there is none.
+    pub fn original(&self, at: usize) -> &[u8] {
+        self.originals.get(at).unwrap_or(&self.lines[at])
+    }
+
+    /// A line of JSON with the field [`Wanted::also`](super::Wanted::also) of a document, if the document has this field.
+    pub fn ranked(&self, at: usize) -> &[u8] {
+        self.ranked.get(at).map_or_else(|| self.original(at), Vec::as_slice)
     }
 
     /// Returns whether the chunk has no room for a document of `next` bytes. If its original line is stored too, `next`

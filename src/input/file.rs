@@ -1,6 +1,6 @@
 //! A file -> chunks of documents. The first bytes show its compression and its format. The name of the file decides
-//! only if these bytes are damaged or do not show the format. The code here must never know how chunks are sent or
-//! answered.
+//! if these bytes are damaged or do not show the format, and for texts and pages, which may begin with any bytes. The
+//! code here must never know how chunks are sent or answered.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -8,18 +8,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Origin, Place};
-use super::format::{BEGIN_BYTES, FORMAT_BYTES, Format, is_certain, told_by};
+use super::format::{BEGIN_BYTES, FORMAT_BYTES, Format, HEADER_BYTES, Named, is_certain, told_by};
+use super::gather::{Gather, Part};
 use super::lines;
 use super::parquet;
 use super::reason::{InputError, Reason};
+use super::table;
+use super::table_header::TableHeader;
+use super::text;
 use super::units::{UnitError, Units};
 use super::wanted::Wanted;
 use super::warc::Records;
 
 /// The memory that a zstd frame may require, as a power of two: corpora are often compressed with `zstd --long=31`.
 const WINDOW_LOG_MAX: u32 = 31;
-/// Parts of names of WARC files, and of the text and metadata files that Common Crawl makes from them.
-const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
 
 /// Reads `path` (`-` is stdin) to its end and passes full chunks to `give`, in order. Stops if `give` returns false.
 pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> bool) -> Result<(), InputError> {
@@ -35,18 +37,21 @@ pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> 
     read_units(Units::of_file(file, WINDOW_LOG_MAX)?, &name, wanted, &mut give)
 }
 
-/// Opens `path` and determines its format, as [`read_chunks`] does before it reads the first line. It does not read
-/// from stdin, pipes and devices, because their bytes can be read only once.
-pub fn look_at(path: &Path, wanted: &Wanted) -> Result<(), InputError> {
+/// Opens `path` and determines its format, as [`read_chunks`] does before it reads the first line. Returns the header of
+/// a table. It does not read from stdin, pipes and devices, because their bytes can be read only once.
+pub fn look_at(path: &Path, wanted: &Wanted) -> Result<Option<Arc<TableHeader>>, InputError> {
     if path == Path::new("-") || !is_readable_twice(&path.metadata()?) {
-        return Ok(());
+        return Ok(None);
     }
     let mut file = File::open(path)?;
     if path.is_file() && parquet::is_parquet(&mut file)? {
-        return parquet::look_at(file, wanted);
+        return parquet::look_at(file, wanted).map(|()| None);
     }
     let mut units = Units::of_file(file, WINDOW_LOG_MAX)?;
-    format(&mut units, &path.to_string_lossy(), wanted).map(drop)
+    match format(&mut units, &path.to_string_lossy(), wanted)? {
+        Format::Table(separator) => table::header(units, separator, wanted),
+        Format::Lines | Format::Warc | Format::Text | Format::Page => Ok(None),
+    }
 }
 
 /// Whether a file begins like Parquet.
@@ -81,7 +86,10 @@ fn read_units(
     let file = name.into();
     match format(&mut units, name, wanted)? {
         Format::Lines => lines::read(units, &file, wanted, give),
-        Format::Warc => records(units, &file, give).map_err(Into::into),
+        Format::Warc => records(units, &file, give),
+        Format::Table(separator) => table::read(units, separator, &file, wanted, give),
+        Format::Text => text::read(units, &file, false, give),
+        Format::Page => text::read(units, &file, true, give),
     }
 }
 
@@ -91,48 +99,49 @@ pub fn input_bytes(paths: &[PathBuf]) -> Option<u64> {
 }
 
 fn format(units: &mut Units, name: &str, wanted: &Wanted) -> Result<Format, InputError> {
-    let by_name = WARC_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
+    let named = Named::of(name);
+    if let Named::Whole(format) = named {
+        return Ok(format);
+    }
     let is_enough = match units.peek(BEGIN_BYTES) {
-        Ok(begin) => by_name || is_certain(begin),
+        Ok(begin) => named == Named::Warc || is_certain(begin),
         // A damaged WARC file is still read: only its damaged records are lost.
-        Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
+        Err(UnitError::Damaged(_)) if named == Named::Warc => return Ok(Format::Warc),
         Err(error) => return Err(io::Error::from(error).into()),
     };
     // Damage that is found here is an error of the whole file: the lines and the records before the damage are lost.
     // For this reason, only `BEGIN_BYTES` are read here if they show one of the usual formats.
-    let begin = units.peek(if is_enough { BEGIN_BYTES } else { FORMAT_BYTES }).map_err(io::Error::from)?;
-    told_by(begin, by_name, &wanted.form.text_field)
+    let mut begin = units.peek(if is_enough { BEGIN_BYTES } else { FORMAT_BYTES }).map_err(io::Error::from)?;
+    if !is_enough && begin.len() >= FORMAT_BYTES && !begin.contains(&b'\n') {
+        begin = units.peek(HEADER_BYTES).map_err(io::Error::from)?;
+    }
+    told_by(begin, named, &[&wanted.form.text_field, &wanted.form.html_field])
 }
 
 /// Passes the pages of a WARC file to `give`, until it returns false.
-fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -> io::Result<()> {
-    let mut records = Records::new(units);
-    let (mut chunk, mut reported) = (Chunk::default(), 0);
+fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -> Result<(), InputError> {
+    let (mut records, mut gather) = (Records::new(units), Gather::new(give));
     // The records before an error are used like all other records.
     let read = loop {
         let record = match records.next() {
             Ok(Some(record)) => record,
             Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
+            Err(error) => break Err(error.into()),
         };
         let place = Place::Record { number: record.number, offset: record.offset };
         let origin = Origin { file: Arc::clone(file), place };
-        let length = record.document.as_ref().map_or(0, |line| line.as_ref().map_or(0, Vec::len));
-        if chunk.is_full(length) {
-            chunk.input_bytes = records.taken() - std::mem::replace(&mut reported, records.taken());
-            if !give(std::mem::take(&mut chunk)) {
-                return Ok(());
-            }
-        }
-        chunk.text_bytes += length as u64;
-        match record.document {
-            Ok(Some(line)) => chunk.push(origin, line, None),
-            Ok(None) => chunk.skipped += 1,
-            Err(reason) => chunk.failures.push((origin, Reason::other("unreadable_record", reason))),
+        let document = match record.document {
+            Ok(None) if gather.skip(records.taken())? => continue,
+            Ok(None) => return Ok(()),
+            Ok(Some(line)) => Ok(line),
+            Err(reason) => Err(Reason::other("unreadable_record", reason)),
+        };
+        let text_bytes = document.as_ref().map_or(0, Vec::len) as u64;
+        if !gather.add(Part { origin, document, original: None, ranked: None, text_bytes }, records.taken())? {
+            return Ok(());
         }
     };
-    chunk.input_bytes = records.taken() - reported;
-    give(chunk);
+    gather.finish(records.taken())?;
     read
 }
 
@@ -143,7 +152,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
-    use crate::input::wanted::LineForm;
+    use crate::input::wanted::{Ids, LineForm};
 
     const WARC: &[u8] = b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: u\r\nContent-Type: text/plain\r\n\
         Content-Length: 5\r\n\r\nwords\r\n\r\n";
@@ -154,9 +163,12 @@ mod tests {
         encoder.finish().expect("compress")
     }
 
+    fn form() -> LineForm {
+        LineForm { id_field: "url".into(), text_field: "body".into(), ids: Ids::Optional, ..LineForm::default() }
+    }
+
     fn chunks(name: &str, bytes: &[u8]) -> Result<Vec<Chunk>, InputError> {
-        let form = LineForm { id_field: "url".into(), text_field: "body".into(), id_required: false };
-        let wanted = Wanted { form, originals: true, also: None };
+        let wanted = Wanted { form: form(), originals: true, also: None };
         let mut chunks = Vec::new();
         read(Box::new(io::Cursor::new(bytes.to_vec())), name, 27, &wanted, &mut |chunk| {
             chunks.push(chunk);
@@ -234,8 +246,7 @@ mod tests {
     fn the_lines_before_damage_are_given_and_zeros_behind_a_member_are_none() {
         let lines: String = (0..3_000).map(|n| format!("{{\"url\":{n},\"body\":\"text {n}\"}}\n")).collect();
         let whole = gzip(lines.as_bytes());
-        let form = LineForm { id_field: "url".into(), text_field: "body".into(), id_required: false };
-        let (mut given, wanted) = (0, Wanted { form, originals: false, also: None });
+        let (mut given, wanted) = (0, Wanted { form: form(), originals: false, also: None });
         let cut = whole[..whole.len() * 99 / 100].to_vec();
         let result = read(Box::new(io::Cursor::new(cut)), "x", 27, &wanted, &mut |chunk| {
             given += chunk.lines.len();

@@ -1,9 +1,10 @@
-//! The first bytes of a file -> its format, or the reason why the file is not read. A file in a format that hapax
-//! cannot read is recognised here and refused as a whole. Otherwise, each of its lines would fail. Knows nothing of
+//! The first bytes of a file and its name -> its format, or the reason why the file is not read. A file in a format that
+//! hapax cannot read is recognised here and refused as a whole. Otherwise, each of its lines would fail. Knows nothing of
 //! compression.
 
 use super::lines::BYTE_ORDER_MARK;
 use super::reason::InputError;
+use super::table_header::{frequent_separator, separator_of};
 
 /// The number of first bytes that show whether a file has a format that hapax can read.
 pub(super) const BEGIN_BYTES: usize = 16;
@@ -12,10 +13,45 @@ pub(super) const FORMAT_BYTES: usize = 512;
 /// The place and the name of the format in the first header of a tar archive.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
-#[derive(Clone, Copy, Debug)]
+/// The number of first bytes that contain the header of a table. A longer header is recognised by the file's name only.
+pub(super) const HEADER_BYTES: usize = 64 << 10;
+/// Parts of names of WARC files, and of the text and metadata files that Common Crawl makes from them.
+const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Lines,
     Warc,
+    /// A table in CSV or TSV, with this separator.
+    Table(u8),
+    Text,
+    Page,
+}
+
+/// The format that the name of a file suggests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// The file is a text or a page, whatever its bytes are: any bytes may begin a text.
+    Whole(Format),
+    Warc,
+    Csv,
+    Tsv,
+    Unknown,
+}
+
+impl Named {
+    pub(super) fn of(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        let packed = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end));
+        match packed.unwrap_or(&name).rsplit_once('.').map(|(_, extension)| extension) {
+            Some("txt" | "text" | "md") => Self::Whole(Format::Text),
+            Some("html" | "htm") => Self::Whole(Format::Page),
+            Some("csv") => Self::Csv,
+            Some("tsv") => Self::Tsv,
+            _ if WARC_NAMES.iter().any(|part| name.contains(part)) => Self::Warc,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// Whether these bytes begin a file of a format that can be read.
@@ -28,18 +64,25 @@ fn text_of(begin: &[u8]) -> &[u8] {
     begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start()
 }
 
-/// Returns the format. `is_warc_by_name` decides if the bytes begin neither like a WARC record nor like a line of JSON.
-/// `text_field` is used to recognise the header of a table.
-pub(super) fn told_by(begin: &[u8], is_warc_by_name: bool, text_field: &str) -> Result<Format, InputError> {
+/// Returns the format. The name decides if the bytes begin neither like a WARC record nor like a line of JSON. `columns`:
+/// names of which one is in the header of a table.
+pub(super) fn told_by(begin: &[u8], named: Named, columns: &[&str]) -> Result<Format, InputError> {
     let text = text_of(begin);
+    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
     if let Some(error) = foreign(begin, text) {
         Err(error)
-    } else if text.starts_with(b"WARC/") || is_warc_by_name && !text.is_empty() && !text.starts_with(b"{") {
+    } else if text.starts_with(b"{") || text.is_empty() {
+        Ok(Format::Lines)
+    } else if text.starts_with(b"WARC/") || named == Named::Warc {
         Ok(Format::Warc)
     } else if text.starts_with(b"[") {
         Err(InputError::Array)
-    } else if is_header_of_table(text, text_field) {
-        Err(InputError::Csv)
+    } else if named == Named::Tsv {
+        Ok(Format::Table(b'\t'))
+    } else if let Some(separator) = separator_of(line, columns) {
+        Ok(Format::Table(separator))
+    } else if named == Named::Csv {
+        Ok(Format::Table(frequent_separator(line)))
     } else {
         Ok(Format::Lines)
     }
@@ -56,22 +99,12 @@ fn foreign(begin: &[u8], text: &[u8]) -> Option<InputError> {
         Some(InputError::Xz)
     } else if begin.starts_with(b"PK\x03\x04") {
         Some(InputError::Zip)
+    } else if begin.starts_with(b"\xFF\xFE") || begin.starts_with(b"\xFE\xFF") {
+        Some(InputError::Utf16)
     } else if begin.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1)) && begin[..TAR.0].contains(&0) {
         // A text has no byte 0.
         Some(InputError::Tar)
     } else {
         None
     }
-}
-
-/// Whether the first line is the header of a table with a column for the text. A line of JSON begins with a brace.
-fn is_header_of_table(text: &[u8], text_field: &str) -> bool {
-    let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let is_text = |cell: &[u8]| unquoted(cell.trim_ascii()) == text_field.as_bytes();
-    !line.starts_with(b"{")
-        && b",;\t".iter().any(|separator| line.contains(separator) && line.split(|byte| byte == separator).any(is_text))
-}
-
-fn unquoted(cell: &[u8]) -> &[u8] {
-    cell.strip_prefix(b"\"").and_then(|cell| cell.strip_suffix(b"\"")).unwrap_or(cell)
 }

@@ -1,11 +1,13 @@
 //! A line of JSON -> a document in the form of the API. The id and the text get the API's names, and fields that the
 //! API does not know are left out. Knows nothing of files.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::chunk::Origin;
 use super::fields::Fields;
 use super::reason::{NoField, Reason};
-use super::wanted::LineForm;
+use super::wanted::{Ids, LabelField, LineForm};
 use crate::types::{CaptureDate, DOCUMENT_FIELDS};
 
 /// The number of fields that a message lists, and the number of characters that it shows of each name.
@@ -13,7 +15,7 @@ const SHOWN_FIELDS: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
 /// Turns a line into a document of the API.
-pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> {
+pub(super) fn document(line: &[u8], form: &LineForm, origin: &Origin) -> Result<Vec<u8>, Reason> {
     let text = std::str::from_utf8(line)
         .map_err(|error| Reason::other("not_utf8", format!("not valid UTF-8 (column {})", error.valid_up_to() + 1)))?;
     // serde_json counts lines inside one record, so its "line 1" would contradict the line number in the file.
@@ -23,28 +25,22 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
         false => malformed(format!("not a JSON object (column {})", error.column().max(1))),
     })?;
     refuse_twice(&record, form)?;
-    let mut document = Vec::with_capacity(line.len() + 16);
-    let mut add = |name: &str, value: &str| {
-        document.extend_from_slice(if document.is_empty() { b"{\"" } else { b",\"" });
-        document.extend_from_slice(name.as_bytes());
-        document.extend_from_slice(b"\":");
-        document.extend_from_slice(value.as_bytes());
-    };
-    match record.get(&form.id_field).map(RawValue::get) {
+    let mut document = Document(Vec::with_capacity(line.len() + 16));
+    match (record.get(&form.id_field).map(RawValue::get), form.ids) {
         // Ids in data sets are often numbers, but the API accepts only strings.
-        Some(id) if id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') => add("id", &format!("\"{id}\"")),
-        Some(id) => add("id", id),
-        None if form.id_required => return Err(missing(&record, &form.id_field, true)),
-        None => {}
+        (Some(id), _) if is_number(id) => document.add("id", &format!("\"{id}\"")),
+        (Some(id), _) => document.add("id", id),
+        (None, Ids::Made) => document.add("id", &Value::from(origin.made_id()).to_string()),
+        (None, Ids::Required) => return Err(missing(&record, &form.id_field, true)),
+        (None, Ids::Optional) => {}
     }
-    let text = record.get(&form.text_field);
-    if let Some(text) = text {
-        add("text", text.get());
+    // A document has only one content. If a line has both a text and a page, as in some data sets, the page is not sent.
+    let text = record.get(&form.text_field).map(|text| ("text", text));
+    let text = text.or_else(|| record.get(&form.html_field).map(|html| ("html", html)));
+    if let Some((name, value)) = text {
+        document.add(name, value.get());
     }
-    // A document has only one content. If a line has both a text and the field `html`, as in some data sets, `html` is
-    // not sent.
-    let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text"].contains(name));
-    let others = others.filter(|name| text.is_none() || **name != "html");
+    let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text", "html"].contains(name));
     // Without a signature, `content_hash` and `shingles` are fields of the data set with another meaning. They are not
     // sent.
     let is_signed = record.get("signature").is_some();
@@ -54,15 +50,85 @@ pub(super) fn document(line: &[u8], form: &LineForm) -> Result<Vec<u8>, Reason> 
     let mut has_content = text.is_some();
     for name in others {
         if let Some(value) = record.get(name).filter(|value| !is_other_date(name, value)) {
-            has_content |= ["html", "set", "signature"].contains(name);
-            add(name, value.get());
+            has_content |= ["set", "signature"].contains(name);
+            if *name != "labels" || form.label_fields.is_empty() {
+                document.add(name, value.get());
+            }
         }
     }
     if !has_content {
         return Err(missing(&record, &form.text_field, false));
     }
-    document.push(b'}');
-    Ok(document)
+    if let Some(labels) = labels(&record, &form.label_fields)? {
+        document.add("labels", &labels);
+    }
+    document.0.push(b'}');
+    Ok(document.0)
+}
+
+/// A document as JSON, without its last brace.
+struct Document(Vec<u8>);
+
+impl Document {
+    fn add(&mut self, name: &str, value: &str) {
+        self.0.extend_from_slice(if self.0.is_empty() { b"{\"" } else { b",\"" });
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+        self.0.extend_from_slice(value.as_bytes());
+    }
+}
+
+fn is_number(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Returns the labels of a line: those of its field `labels`, and the values of the fields that become labels.
+fn labels(record: &Fields<'_>, label_fields: &[LabelField]) -> Result<Option<String>, Reason> {
+    let given = label_fields.iter().filter_map(|of| Some((of, record.get(&of.field)?)));
+    let given: Vec<_> = given.filter(|(_, value)| value.get() != "null").collect();
+    let own = record.get("labels").filter(|own| !label_fields.is_empty() && own.get() != "null");
+    let Some(own) = own.map_or(Some(Fields(Vec::new())), |own| serde_json::from_str(own.get()).ok()) else {
+        // The server refuses labels that are no object, and its error names the field.
+        return Ok(own.map(|own| own.get().to_owned()));
+    };
+    if given.is_empty() && own.0.is_empty() {
+        return Ok(None);
+    }
+    let mut labels = Document(Vec::new());
+    for (name, value) in &own.0 {
+        labels.add(&escaped(name), value.get());
+    }
+    for (LabelField { label, field }, value) in given {
+        if own.get(label).is_some() {
+            return Err(Reason::other(
+                "invalid_value",
+                format!("{field}: its label {label} is also in the field labels"),
+            ));
+        }
+        labels.add(&escaped(label), &label_value(field, value)?);
+    }
+    labels.0.push(b'}');
+    Ok(Some(String::from_utf8(labels.0).expect("it was made of strings")))
+}
+
+/// Returns the value of a label as JSON. A label has one value, so of a list only its one element can be used.
+fn label_value(field: &str, value: &RawValue) -> Result<String, Reason> {
+    match serde_json::from_str(value.get()) {
+        Ok(Value::String(text)) => Ok(Value::from(text).to_string()),
+        // Its digits as they were written.
+        Ok(Value::Number(_)) => Ok(format!("\"{}\"", value.get())),
+        Ok(Value::Array(list)) if list.len() == 1 && list[0].is_string() => Ok(list[0].to_string()),
+        _ => {
+            let detail = format!("{field}: a label is a string, a number or a list of one string");
+            Err(Reason::other("invalid_value", detail))
+        }
+    }
+}
+
+/// Returns a name as JSON without its quotes.
+fn escaped(name: &str) -> String {
+    let json = Value::from(name).to_string();
+    json[1..json.len() - 1].to_owned()
 }
 
 /// Refuses a line with two ids or two texts, as the API does, because programs differ in which of the two they read.
@@ -81,11 +147,16 @@ fn missing(record: &Fields<'_>, field: &str, is_id: bool) -> Reason {
     let is_string = |value: &RawValue| value.get().starts_with('"');
     let strings = !is_id && record.0.iter().any(|(_, value)| is_string(value));
     let names = record.0.iter().filter(|(_, value)| !strings || is_string(value));
-    let mut present: Vec<_> = names.clone().take(SHOWN_FIELDS).map(|(name, _)| shown(name)).collect();
-    if names.count() > SHOWN_FIELDS {
-        present.push("…".to_owned());
+    Reason::NoField(no_field(field, is_id, names.map(|(name, _)| &**name)))
+}
+
+/// Returns the absent field, with those that there are.
+pub(super) fn no_field<'a>(field: &str, is_id: bool, names: impl Iterator<Item = &'a str>) -> NoField {
+    let mut present: Vec<_> = names.take(SHOWN_FIELDS + 1).map(shown).collect();
+    if present.len() > SHOWN_FIELDS {
+        present[SHOWN_FIELDS] = "…".to_owned();
     }
-    Reason::NoField(NoField { field: field.to_owned(), is_id, present })
+    NoField { field: field.to_owned(), is_id, present }
 }
 
 fn shown(name: &str) -> String {
@@ -96,14 +167,20 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::chunk::Place;
 
-    fn form(id_required: bool) -> LineForm {
-        LineForm { id_field: "url".into(), text_field: "body".into(), id_required }
+    fn form(ids: Ids) -> LineForm {
+        LineForm { id_field: "url".into(), text_field: "body".into(), ids, ..LineForm::default() }
+    }
+
+    fn mapped_by(form: &LineForm, line: &[u8]) -> Result<String, String> {
+        let origin = Origin { file: "x".into(), place: Place::Line(7) };
+        let document = document(line, form, &origin).map_err(|reason| reason.to_string());
+        document.map(|line| String::from_utf8(line).expect("UTF-8"))
     }
 
     fn mapped(line: &str) -> Result<String, String> {
-        let document = document(line.as_bytes(), &form(false)).map_err(|reason| reason.to_string());
-        document.map(|line| String::from_utf8(line).expect("UTF-8"))
+        mapped_by(&form(Ids::Optional), line.as_bytes())
     }
 
     #[test]
@@ -136,7 +213,7 @@ mod tests {
         assert_eq!(mapped("[1]"), Err("not a JSON object (column 1)".into()));
         assert_eq!(mapped("nonsense"), Err("not a JSON object (column 2)".into()));
         assert_eq!(mapped("{\"url\":"), Err("not a complete JSON object: it ends too early (column 7)".into()));
-        let broken = document(b"{\"body\":\"\xFF\"}", &form(false)).map_err(|reason| reason.to_string());
+        let broken = mapped_by(&form(Ids::Optional), b"{\"body\":\"\xFF\"}");
         assert_eq!(broken, Err("not valid UTF-8 (column 10)".into()));
     }
 
@@ -150,7 +227,7 @@ mod tests {
         assert_eq!(mapped("{}"), Err(r#"no field "body""#.into()));
         let many: Vec<_> = (0..20).map(|n| format!("\"f{n}\":1")).collect();
         assert!(mapped(&format!("{{{}}}", many.join(","))).unwrap_err().ends_with("\"f7\", …"));
-        let error = document(br#"{"id":1,"body":"t"}"#, &form(true)).unwrap_err();
-        assert_eq!(error.to_string(), r#"no field "url"; there are "id", "body""#);
+        let error = mapped_by(&form(Ids::Required), br#"{"id":1,"body":"t"}"#).unwrap_err();
+        assert_eq!(error, r#"no field "url"; there are "id", "body""#);
     }
 }

@@ -4,13 +4,14 @@ use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Origin, Place};
+use super::gather::{Gather, Part};
 use super::line;
 use super::reason::{InputError, Reason};
 use super::units::Units;
 use super::wanted::{LineForm, Wanted};
 
 /// The longest line that is read, in bytes. A longer line fails.
-const LINE_BYTES_MAX: usize = 16 << 20;
+pub(super) const LINE_BYTES_MAX: usize = 16 << 20;
 /// The byte order mark of UTF-8. Some editors write it at the beginning of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -21,8 +22,7 @@ pub(super) fn read(
     wanted: &Wanted,
     give: &mut dyn FnMut(Chunk) -> bool,
 ) -> Result<(), InputError> {
-    let (mut chunk, mut number, mut reported, mut given) = (Chunk::default(), 0, 0, false);
-    let mut buffer = Vec::new();
+    let (mut gather, mut number, mut buffer) = (Gather::new(give), 0, Vec::new());
     // The lines before an error are used like all other lines.
     let read = loop {
         let length = match read_line(&mut units, &mut buffer) {
@@ -31,53 +31,28 @@ pub(super) fn read(
             Err(error) => break Err(InputError::Cut { line: number + 1, error }),
         };
         number += 1;
-        let origin = Origin { file: Arc::clone(file), place: Place::Line(number) };
         let line = buffer.strip_prefix(BYTE_ORDER_MARK).filter(|_| number == 1).unwrap_or(&buffer);
         if line.trim_ascii().is_empty() {
-            chunk.text_bytes += length;
+            gather.blank(length);
             continue;
         }
-        let document = document(line, length, &wanted.form);
-        let original = if wanted.originals { line.len() } else { 0 };
-        if chunk.is_full(document.as_ref().map_or(0, |document| document.len() + original)) {
-            chunk.input_bytes = units.taken() - std::mem::replace(&mut reported, units.taken());
-            if !std::mem::replace(&mut given, true) {
-                refuse_without_field(&chunk)?;
-            }
-            if !give(std::mem::take(&mut chunk)) {
-                return Ok(());
-            }
-        }
-        chunk.text_bytes += length;
-        match document {
-            Ok(document) => chunk.push(origin, document, wanted.originals.then(|| line.to_vec())),
-            Err(reason) => chunk.failures.push((origin, reason)),
+        let origin = Origin { file: Arc::clone(file), place: Place::Line(number) };
+        let document = document(line, length, &wanted.form, &origin);
+        let original = wanted.originals.then_some(line);
+        let part = Part { origin, document, original, ranked: None, text_bytes: length };
+        if !gather.add(part, units.taken())? {
+            return Ok(());
         }
     };
-    chunk.input_bytes = units.taken() - reported;
-    if !given {
-        refuse_without_field(&chunk)?;
-    }
-    give(chunk);
+    gather.finish(units.taken())?;
     read
 }
 
-/// Refuses a file if all lines of its first chunk lack a field, because the later lines will then lack this field, too.
-pub(super) fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
-    let lack_a_field = chunk.failures.iter().all(|(_, reason)| matches!(reason, Reason::NoField(_)));
-    match chunk.failures.first() {
-        Some((_, Reason::NoField(field))) if chunk.lines.is_empty() && lack_a_field => {
-            Err(InputError::NoField(field.clone()))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn document(line: &[u8], length: u64, form: &LineForm) -> Result<Vec<u8>, Reason> {
+fn document(line: &[u8], length: u64, form: &LineForm, origin: &Origin) -> Result<Vec<u8>, Reason> {
     if length > LINE_BYTES_MAX as u64 {
         return Err(Reason::other("too_large", format!("the line has {length} bytes; the limit is {LINE_BYTES_MAX}")));
     }
-    line::document(line, form)
+    line::document(line, form, origin)
 }
 
 /// Reads one line without its newline into `buffer`, and returns the number of bytes read; 0 at the end of the input.

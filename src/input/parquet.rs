@@ -18,12 +18,11 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Number, Value, json};
 
 use super::chunk::{Chunk, Origin, Place};
+use super::gather::{Gather, Part};
 use super::line;
-use super::lines::refuse_without_field;
 use super::reason::InputError;
 use super::wanted::Wanted;
 use crate::load::{FINGERPRINT, PageSource, catching, check_compression, integer, open_parquet, pairs};
-use crate::types::DOCUMENT_FIELDS;
 use crate::types::strict_json::compact_object;
 
 /// The first bytes of such a file.
@@ -47,7 +46,7 @@ pub(super) fn read(
     let bytes = file.metadata()?.len();
     let opened = open(file, wanted)?;
     let (total, fingerprint) = (opened.rows, opened.fingerprint.clone());
-    let mut rows = Rows { chunk: Chunk::default(), read: 0, reported: 0, given: false, total, bytes };
+    let mut rows = Rows { gather: Gather::new(give), read: 0, total, bytes };
     let mut batches = opened.batches()?;
     // The rows before an error are used like all other rows.
     let ended = loop {
@@ -58,12 +57,12 @@ pub(super) fn read(
         };
         for at in 0..batch.num_rows() {
             let object = object(&batch, at, fingerprint.as_deref());
-            if !rows.add(&object, name, wanted, give)? {
+            if !rows.add(&object, name, wanted)? {
                 return Ok(());
             }
         }
     };
-    rows.finish(give)?;
+    rows.gather.finish(bytes)?;
     ended
 }
 
@@ -80,9 +79,7 @@ struct Opened {
 }
 
 fn open(mut file: File, wanted: &Wanted) -> Result<Opened, InputError> {
-    let names = [&wanted.form.id_field, &wanted.form.text_field];
-    let names: Vec<&str> = names.into_iter().chain(&wanted.also).map(String::as_str).collect();
-    let is_read = |name: &str| names.contains(&name) || DOCUMENT_FIELDS.contains(&name);
+    let is_read = |name: &str| wanted.reads(name);
     let builder = open_parquet(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
     check_compression(builder.metadata(), is_read).map_err(InputError::ParquetCompression)?;
     let metadata = builder.metadata().file_metadata();
@@ -103,62 +100,28 @@ impl Opened {
 }
 
 /// The rows that are collected into chunks.
-struct Rows {
-    chunk: Chunk,
+struct Rows<'a> {
+    gather: Gather<'a>,
     read: u64,
-    /// The bytes of the file that were counted in earlier chunks.
-    reported: u64,
-    given: bool,
+    /// The number of rows of the file.
     total: u64,
+    /// The number of bytes of the file.
     bytes: u64,
 }
 
-impl Rows {
-    /// Adds a row. Returns false if `give` takes no further chunks.
-    fn add(
-        &mut self,
-        object: &str,
-        name: &Arc<str>,
-        wanted: &Wanted,
-        give: &mut dyn FnMut(Chunk) -> bool,
-    ) -> Result<bool, InputError> {
+impl Rows<'_> {
+    /// Adds a row. Returns false if no further chunks are taken.
+    fn add(&mut self, object: &str, name: &Arc<str>, wanted: &Wanted) -> Result<bool, InputError> {
         let origin = Origin { file: Arc::clone(name), place: Place::Row(self.read) };
-        let document = line::document(object.as_bytes(), &wanted.form);
-        let original = if wanted.originals { object.len() } else { 0 };
-        if self.chunk.is_full(document.as_ref().map_or(0, |document| document.len() + original)) {
-            let chunk = self.next_chunk()?;
-            if !give(chunk) {
-                return Ok(false);
-            }
-        }
-        self.read += 1;
-        self.chunk.text_bytes += object.len() as u64;
-        match document {
-            Ok(document) => self.chunk.push(origin, document, wanted.originals.then(|| object.as_bytes().to_vec())),
-            Err(reason) => self.chunk.failures.push((origin, reason)),
-        }
-        Ok(true)
-    }
-
-    fn finish(mut self, give: &mut dyn FnMut(Chunk) -> bool) -> Result<(), InputError> {
-        self.total = self.read;
-        let chunk = self.next_chunk()?;
-        give(chunk);
-        Ok(())
-    }
-
-    fn next_chunk(&mut self) -> Result<Chunk, InputError> {
-        let mut chunk = std::mem::take(&mut self.chunk);
-        if !std::mem::replace(&mut self.given, true) {
-            refuse_without_field(&chunk)?;
-        }
+        let document = line::document(object.as_bytes(), &wanted.form, &origin);
+        let original = wanted.originals.then_some(object.as_bytes());
         // The values of a row are spread over the file. So the progress in bytes is computed from the share of the rows
         // that were read.
         let share = self.read as f64 / self.total.max(1) as f64;
-        let reached = ((self.bytes as f64 * share) as u64).min(self.bytes).max(self.reported);
-        let reached = if self.read == self.total { self.bytes } else { reached };
-        chunk.input_bytes = reached - std::mem::replace(&mut self.reported, reached);
-        Ok(chunk)
+        let taken = ((self.bytes as f64 * share) as u64).min(self.bytes);
+        self.read += 1;
+        let text_bytes = object.len() as u64;
+        self.gather.add(Part { origin, document, original, ranked: None, text_bytes }, taken)
     }
 }
 

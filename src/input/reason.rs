@@ -64,6 +64,9 @@ pub enum InputError {
     /// The file is damaged, or the rest of it cannot be read. The lines before this place are used.
     #[error("{error}, in line {line}")]
     Cut { line: u64, error: io::Error },
+    /// Like [`Cut`](Self::Cut), for a table. The records before this place are used.
+    #[error("{error}, in record {number} at byte {offset}")]
+    CutRecord { number: u64, offset: u64, error: io::Error },
     /// A Parquet file is damaged, or the rest of it cannot be read. The rows before this one are used.
     #[error("{detail}, at row {row} or soon after it")]
     Row { row: u64, detail: String },
@@ -74,7 +77,7 @@ pub enum InputError {
     #[error("this is Parquet, which is read from its end: it cannot come from a pipe, or be compressed as a whole")]
     Parquet,
     #[error(
-        "this is ARC, the format before WARC; the formats are JSON Lines, WARC and Parquet. warcio converts it: \
+        "this is ARC, the format before WARC; the formats are JSON Lines, CSV, text, WARC and Parquet. warcio converts it: \
          warcio recompress file.arc.gz file.warc.gz"
     )]
     Arc,
@@ -83,23 +86,23 @@ pub enum InputError {
     #[error("this is xz; the compressions are gzip and zstd. Decompress it first: unxz file.xz")]
     Xz,
     #[error(
-        "this is a zip archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: unzip file.zip"
+        "this is a zip archive; the formats are JSON Lines, CSV, text, WARC and Parquet. Extract its files first: unzip file.zip"
     )]
     Zip,
     #[error(
-        "this is a tar archive; the formats are JSON Lines, WARC and Parquet. Extract its files first: tar -xf file.tar"
+        "this is a tar archive; the formats are JSON Lines, CSV, text, WARC and Parquet. Extract its files first: tar -xf file.tar"
     )]
     Tar,
     #[error(
-        "this is a JSON array; the formats are JSON Lines, WARC and Parquet. jq converts it: \
+        "this is a JSON array; the formats are JSON Lines, CSV, text, WARC and Parquet. jq converts it: \
          jq -c '.[]' file.json > file.jsonl"
     )]
     Array,
-    #[error(
-        "this is CSV; the formats are JSON Lines, WARC and Parquet. DuckDB converts it: \
-         COPY (SELECT id, text FROM 'file.csv') TO 'file.parquet'"
-    )]
-    Csv,
+    #[error("this is UTF-16; files must be UTF-8. Convert it first: iconv -f UTF-16 -t UTF-8 file > file.csv")]
+    Utf16,
+    /// A table without a usable header.
+    #[error("this is CSV, but its header cannot be used: {detail}")]
+    Header { detail: String },
     #[error("its columns differ from those of the first file; all Parquet files must have the same columns")]
     OtherColumns,
     /// A required field is missing in each line that was read at the beginning of the file.

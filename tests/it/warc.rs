@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use hapax::input::{InputError, LineForm, Wanted, read};
+use hapax::input::{InputError, Wanted, read};
 use serde_json::{Value, json};
 
 use crate::cli::{code, path, row, run_with_input, text, words};
@@ -28,8 +28,7 @@ struct Found {
 }
 
 fn found(file: &Path) -> Result<Found, InputError> {
-    let form = LineForm { id_field: "id".into(), text_field: "text".into(), id_required: true };
-    let wanted = Wanted { form, originals: false, also: None };
+    let wanted = Wanted::default();
     let mut found = Found { pages: Vec::new(), skipped: 0, failures: Vec::new() };
     let name = file.file_name().unwrap().to_str().unwrap();
     read(Box::new(File::open(file).unwrap()), name, 27, &wanted, &mut |chunk| {

@@ -12,7 +12,7 @@ use super::words::{Words, id};
 use crate::cli::files::unreadable;
 use crate::cli::summary::Failures;
 use crate::grams::{GramIndex, ITEM_TOKENS_MIN, ItemGrams, TooShort};
-use crate::input::{Chunk, InputError, LineForm, Origin, Reason, Wanted, read_chunks};
+use crate::input::{Chunk, Ids, InputError, LineForm, Origin, Reason, Wanted, read_chunks};
 
 /// The number of items without enough words that are named in the terminal.
 const NAMED_MAX: usize = 10;
@@ -136,8 +136,9 @@ impl FileItems {
         }
         let (mut all, mut missing) = (Self::default(), None);
         for (number, field) in fields.iter().enumerate() {
-            let form = LineForm { id_field: id_field.to_owned(), text_field: field.clone(), id_required: false };
-            let wanted = Wanted { form, originals: false, also: None };
+            let (id_field, text_field) = (id_field.to_owned(), field.clone());
+            let form = LineForm { id_field, text_field, ids: Ids::Optional, ..LineForm::default() };
+            let wanted = Wanted { form, ..Wanted::default() };
             let name = (fields.len() > 1).then_some(&**field);
             match read_chunks(file, &wanted, |chunk| all.take(&chunk, number, name, words)) {
                 Ok(()) => {}

@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 use clap::ArgGroup;
 
 use super::corpus::output::{Format, KeptRecords, OUTPUT, OutputFile, Snapshot, check_name, format, write_kept};
-use super::corpus::signing::{each_made, original};
+use super::corpus::signing::each_made;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
@@ -195,12 +195,11 @@ impl Job {
             move |file, chunk| Checked::new(file, chunk, &benchmarks, containment_min)
         };
         each_made(&self.files, &self.wanted, make, &self.stop, |checked: Checked| {
-            for at in checked.kept() {
-                if before.is_some() {
-                    kept.add(checked.file(), checked.chunk().origins[at].number());
-                } else if let Some(output) = &mut outputs.kept {
-                    output.line(original(checked.chunk(), at))?;
-                }
+            if before.is_some() {
+                let numbers = checked.kept().map(|at| checked.chunk().origins[at].number());
+                numbers.for_each(|number| kept.add(checked.file(), number));
+            } else if let Some(output) = &mut outputs.kept {
+                output.originals(checked.chunk(), checked.kept())?;
             }
             if let Some(dropped) = &mut outputs.dropped {
                 report::lines(&checked, benchmarks).try_for_each(|line| dropped.line(&line))?;

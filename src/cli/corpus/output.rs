@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
-use super::signing::{INTERRUPTED, original};
+use super::signing::INTERRUPTED;
 use crate::cli::files::{read_all, target, unreadable};
 use crate::cli::line_file::LineFile;
-use crate::input::{RowCopier, Wanted, is_parquet};
+use crate::input::{Chunk, RowCopier, Wanted, is_parquet};
 
 /// The argument that names the output.
 pub(in crate::cli) const OUTPUT: &str = "--output";
@@ -99,6 +99,13 @@ impl OutputFile {
         self.lines.as_mut().expect("it is open").line(line)
     }
 
+    /// Writes these documents of a chunk as they were read.
+    pub(in crate::cli) fn originals(&mut self, chunk: &Chunk, places: impl IntoIterator<Item = usize>) -> Result<()> {
+        let lines = self.lines.as_mut().expect("it is open");
+        lines.begin(chunk)?;
+        places.into_iter().try_for_each(|at| lines.line(chunk.original(at)))
+    }
+
     /// Takes the file itself, for a format without lines.
     pub(in crate::cli) fn take_file(&mut self) -> Result<File> {
         self.lines.take().expect("it is open").finish()
@@ -170,11 +177,8 @@ pub(in crate::cli) fn write_kept(
     }
     let mut written = Ok(());
     let read = read_all(files, wanted, |file, chunk| {
-        for (at, origin) in chunk.origins.iter().enumerate() {
-            if written.is_ok() && kept.has(file, origin.number()) {
-                written = output.line(original(&chunk, at));
-            }
-        }
+        let is_kept = |at: &usize| kept.has(file, chunk.origins[*at].number());
+        written = output.originals(&chunk, (0..chunk.lines.len()).filter(is_kept));
         written.is_ok() && !stop.load(Ordering::Relaxed)
     });
     written?;

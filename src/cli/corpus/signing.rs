@@ -58,7 +58,7 @@ impl SignedChunk {
                 .and_then(|document| signer.sign(document.content).map_err(Problem::from));
             match signed {
                 Ok(signed) => {
-                    let rank = order.rank(signed.bytes(), original(&chunk, at));
+                    let rank = order.rank(signed.bytes(), chunk.ranked(at));
                     Ok(Document { file, origin, id, rank, signed, at })
                 }
                 Err(problem) => Err((origin, Unreadable::new(problem.code.as_str(), problem.detail))),
@@ -109,11 +109,6 @@ pub(in crate::cli) fn comparable(line: &str) -> (Option<DocId>, String) {
     };
     let given = names.iter().filter_map(|name| Some(format!("\"{name}\":{}", fields.get(name)?.get())));
     (id.and_then(|id| DocId::new(id).ok()), format!("{{{}}}", given.collect::<Vec<_>>().join(",")))
-}
-
-/// Returns the line of the file that a document was made from, or the document itself if there is none.
-pub(in crate::cli) fn original(chunk: &Chunk, at: usize) -> &[u8] {
-    chunk.originals.get(at).unwrap_or(&chunk.lines[at])
 }
 
 /// Passes the documents of all files to `take`.

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::report::Original;
 use crate::cli::corpus::named::Named;
-use crate::cli::corpus::signing::{SignedChunk, original};
+use crate::cli::corpus::signing::SignedChunk;
 use crate::cli::placed::PlaceFields;
 use crate::types::{Similarity, VerdictKind, ratio};
 
@@ -58,7 +58,7 @@ impl Listing {
         let (file, chunk) = (chunk.file(), chunk.chunk());
         for (at, origin) in chunk.origins.iter().enumerate() {
             // An original that is no JSON is replaced by the document that was made from it.
-            let original = Some(original(chunk, at)).filter(|line| line.trim_ascii_start().starts_with(b"{"));
+            let original = Some(chunk.original(at)).filter(|line| line.trim_ascii_start().starts_with(b"{"));
             let text = original.unwrap_or(&chunk.lines[at]).to_vec();
             self.texts.insert((file, origin.number()), text);
         }

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use super::corpus::order::Order;
 use super::corpus::output::{Format, OUTPUT, OutputFile, Snapshot, check_name, format, write_kept};
-use super::corpus::signing::{each_signed, original};
+use super::corpus::signing::each_signed;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::progress;
@@ -148,7 +148,7 @@ impl Job {
         each_signed(&self.files, &self.wanted, (&signer, &self.order), &self.stop, |mut chunk| {
             let kept = deciding.take(&mut chunk, &self.order)?;
             if self.streams() {
-                kept.iter().try_for_each(|&at| output.line(original(chunk.chunk(), at)))?;
+                output.originals(chunk.chunk(), kept)?;
             }
             if self.decides_at_once() {
                 write_report(deciding, report.as_deref_mut())?;

@@ -19,7 +19,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, check_outputs, look_at_all, matching, read_all};
+use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching, read_all};
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
@@ -68,6 +68,8 @@ pub struct Args {
     decisions: DecisionArgs,
     #[command(flatten)]
     fields: FieldArgs,
+    #[command(flatten)]
+    documents: DocumentArgs,
     /// Write the verdict on each document to FILE, one per line, in the order of the input. FILE is compressed if its
     /// name ends in .gz or .zst
     #[arg(long, value_name = "FILE")]
@@ -188,7 +190,8 @@ struct Import<'a> {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
     check_outputs(&files, &[(VERDICTS, args.verdicts.as_deref()), (KEPT, args.kept.as_deref())])?;
-    let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
+    let mut wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
+    args.documents.add_to(&mut wanted);
     look_at_all(&files, &wanted)?;
     let client = Client::new(&args.server)?;
     client.reach()?;

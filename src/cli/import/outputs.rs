@@ -82,6 +82,9 @@ impl TurnOf<'_> {
     /// answer is left out.
     pub(super) fn write(&self, chunk: &Chunk, answers: &[Option<Answered>]) -> Result<()> {
         let mut turn = self.outputs.wait(self.number);
+        if let Some(kept) = &mut turn.kept {
+            kept.begin(chunk)?;
+        }
         let mut failures = chunk.failures.iter().peekable();
         for (at, (origin, answer)) in chunk.origins.iter().zip(answers).enumerate() {
             while let Some((failed, reason)) = failures.next_if(|(failed, _)| failed.number() < origin.number()) {
@@ -93,7 +96,7 @@ impl TurnOf<'_> {
                 Err(_) => turn.verdict(&unreadable(origin, Unreadable::answer()))?,
             }
             if answer.as_ref().is_some_and(|answer| answer.stored) {
-                turn.keep(chunk.originals.get(at).unwrap_or(&chunk.lines[at]))?;
+                turn.keep(chunk.original(at))?;
             }
         }
         for (failed, reason) in failures {

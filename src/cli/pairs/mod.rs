@@ -6,7 +6,6 @@ mod pair;
 mod table;
 mod tally;
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +23,7 @@ use super::output::is_broken_pipe;
 use super::plot::{self, Bars};
 use super::progress;
 use super::signals::interruption;
+use super::summary::summarise;
 use crate::corpus::PairFinder;
 use crate::input::{Wanted, input_bytes};
 use finding::Finding;
@@ -112,7 +112,7 @@ fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     if let Some((path, svg)) = plot {
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    write_summary(&tally, &job, is_on_stdout)?;
+    summarise(is_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
@@ -165,19 +165,4 @@ fn draw(finder: &PairFinder, tally: &Tally) -> Result<String> {
         counts: tally.similarities(),
     };
     plot::draw_bars(&bars).map_err(|error| anyhow!("cannot draw the plot: {error}"))
-}
-
-fn write_summary(tally: &Tally, job: &Job, is_output_on_stdout: bool) -> Result<()> {
-    let elapsed = job.begun.elapsed();
-    // The summary must not follow the pairs into the pipe.
-    let written = if is_output_on_stdout {
-        tally.write_summary(elapsed, &mut std::io::stderr().lock())
-    } else {
-        tally.write_summary(elapsed, &mut std::io::stdout().lock())
-    };
-    match written {
-        // The reader has read enough. The output is written.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("the output is written, but the summary cannot be"),
-    }
 }

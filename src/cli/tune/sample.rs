@@ -52,7 +52,8 @@ impl Sample {
         let spec = TextSpec { shingling: args.shingle, ..TextSpec::default() };
         let pipeline = Pipeline::new(&spec, None).context("--shingle")?;
         let mut scratch = SignScratch::default();
-        let fields = FieldArgs { id_field: "id".to_owned(), text_field: args.text_field.clone() };
+        let fields =
+            FieldArgs { id_field: "id".to_owned(), text_field: args.text_field.clone(), html_field: "html".to_owned() };
         let mut reservoir = Reservoir::new(args.seed, DOCUMENTS_MAX, SHINGLES_MAX);
         let (mut wrong, mut without_text) = (None, 0);
         let (bar, begun) = (progress::of_files(input_bytes(&[path.to_owned()])), Instant::now());

@@ -4,12 +4,11 @@
 
 use std::io::Cursor;
 
-use hapax::input::{Chunk, LineForm, Place, Wanted, read};
+use hapax::input::{Chunk, Place, Wanted, read};
 
 /// The documents of a file, and the number of records that failed.
 fn documents(file: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
-    let form = LineForm { id_field: "id".into(), text_field: "text".into(), id_required: true };
-    let wanted = Wanted { form, originals: false, also: None };
+    let wanted = Wanted::default();
     let (mut documents, mut failed, mut read_bytes, mut last) = (Vec::new(), 0, 0, 0);
     let result = read(Box::new(Cursor::new(file.to_vec())), "x.warc", 20, &wanted, &mut |chunk: Chunk| {
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
