@@ -2,7 +2,7 @@
 //! header.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,9 +18,20 @@ const ZSTD_LEVEL: i32 = 3;
 pub(super) struct LineFile {
     /// The name for messages.
     name: String,
-    file: Compressed,
+    /// `None` only while one compressed part ends and the next one begins.
+    file: Option<Compressed>,
+    compression: Compression,
     /// The header of the chunks that were begun: `None` if there were none, and `Some(None)` if they were no tables.
     header: Option<Option<Arc<TableHeader>>>,
+    /// Whether the file had a header when it was opened.
+    had_header: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Compression {
+    None,
+    Gzip,
+    Zstd,
 }
 
 enum Compressed {
@@ -29,19 +40,66 @@ enum Compressed {
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
 }
 
+impl Compressed {
+    fn new(file: BufWriter<File>, compression: Compression) -> io::Result<Self> {
+        Ok(match compression {
+            Compression::None => Self::Plain(file),
+            Compression::Gzip => Self::Gzip(GzEncoder::new(file, flate2::Compression::default())),
+            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?),
+        })
+    }
+
+    fn finish(self) -> io::Result<BufWriter<File>> {
+        match self {
+            Self::Plain(file) => Ok(file),
+            Self::Gzip(file) => file.finish(),
+            Self::Zstd(file) => file.finish(),
+        }
+    }
+}
+
 impl LineFile {
     /// Writes lines to a file that is open and empty. `path` is its name, which decides about the compression.
     pub(super) fn new(file: File, path: &Path) -> Result<Self> {
-        let (file, name) = (BufWriter::new(file), path.display().to_string());
-        let file = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gz") => Compressed::Gzip(GzEncoder::new(file, flate2::Compression::default())),
-            Some("zst") => {
-                let encoder = zstd::stream::write::Encoder::new(file, ZSTD_LEVEL);
-                Compressed::Zstd(encoder.with_context(|| format!("cannot write {name}"))?)
-            }
-            _ => Compressed::Plain(file),
+        let compression = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => Compression::Gzip,
+            Some("zst") => Compression::Zstd,
+            _ => Compression::None,
         };
-        Ok(Self { name, file, header: None })
+        let name = path.display().to_string();
+        let file = Compressed::new(BufWriter::new(file), compression);
+        let file = Some(file.with_context(|| format!("cannot write {name}"))?);
+        Ok(Self { name, file, compression, header: None, had_header: false })
+    }
+
+    /// Goes on with a file that is open. It is cut to the length that [`checkpoint`](Self::checkpoint) returned. `had_header`:
+    /// whether it has the header of a table.
+    pub(super) fn continued(mut file: File, path: &Path, bytes: u64, had_header: bool) -> Result<Self> {
+        let cannot = || format!("cannot write {}", path.display());
+        let found = file.metadata().with_context(cannot)?.len();
+        if found < bytes {
+            bail!("{} has {found} bytes, but had {bytes} when the import was interrupted", path.display());
+        }
+        file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).with_context(cannot)?;
+        Ok(Self { had_header, ..Self::new(file, path)? })
+    }
+
+    /// Writes everything to the disk, so that the file can be read as it is. Returns its length in bytes.
+    pub(super) fn checkpoint(&mut self) -> Result<u64> {
+        let file = self.file.take().expect("it is open").finish();
+        let written = file.and_then(|mut file| {
+            file.flush()?;
+            file.get_ref().sync_data()?;
+            let bytes = file.get_ref().metadata()?.len();
+            self.file = Some(Compressed::new(file, self.compression)?);
+            Ok(bytes)
+        });
+        written.with_context(|| format!("cannot write {}", self.name))
+    }
+
+    /// Whether the file has the header of a table.
+    pub(super) fn has_header(&self) -> bool {
+        self.had_header || self.header.as_ref().is_some_and(Option::is_some)
     }
 
     /// Prepares for the original parts of a chunk: writes the header of a table, unless it is written.
@@ -55,7 +113,7 @@ impl LineFile {
             }
             None => {}
         }
-        if let Some(header) = &chunk.header {
+        if let Some(header) = chunk.header.as_ref().filter(|_| !self.had_header) {
             self.line(header.line())?;
         }
         self.header = Some(chunk.header.clone());
@@ -63,7 +121,7 @@ impl LineFile {
     }
 
     pub(super) fn line(&mut self, line: &[u8]) -> Result<()> {
-        let file: &mut dyn Write = match &mut self.file {
+        let file: &mut dyn Write = match self.file.as_mut().expect("it is open") {
             Compressed::Plain(file) => file,
             Compressed::Gzip(file) => file,
             Compressed::Zstd(file) => file,
@@ -74,11 +132,7 @@ impl LineFile {
 
     /// Writes the end of the file, and returns it.
     pub(super) fn finish(self) -> Result<File> {
-        let file = match self.file {
-            Compressed::Plain(file) => Ok(file),
-            Compressed::Gzip(file) => file.finish(),
-            Compressed::Zstd(file) => file.finish(),
-        };
+        let file = self.file.expect("it is open").finish();
         let finished = file.and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error));
         finished.with_context(|| format!("cannot write {}", self.name))
     }

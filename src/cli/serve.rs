@@ -24,7 +24,7 @@ use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, HttpLimits, Server, Sources};
 use crate::corpus::SearchLimits;
 use crate::cpu::{self, CpuPool, run_promptly};
-use crate::http::{Access, AppState, Boot, Wiring};
+use crate::http::{Access, AppState, Boot, Defaults, Wiring};
 use crate::keys::{self, KeyRing, KeysFile};
 use crate::telemetry::{logs, names, recorder::Metrics};
 
@@ -171,9 +171,11 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         cpu: cpu.clone(),
         memory: Arc::clone(&collections_config.memory.process),
         stream_threads: server.worker_threads,
-        default_settings: collections_config.default_settings.clone(),
-        secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
-        search_limits: SearchLimits::from(&collections_config.limits),
+        defaults: Defaults {
+            settings: collections_config.default_settings.clone(),
+            secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
+            search_limits: SearchLimits::from(&collections_config.limits),
+        },
         audit: audit.clone(),
     });
     // Probes and /metrics are answered while the collections are being opened.

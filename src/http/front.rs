@@ -228,7 +228,7 @@ pub(super) mod tests {
     use crate::http::boot::Boot;
     use crate::http::foreign::Access;
     use crate::http::required_scopes::Requires;
-    use crate::http::state::Wiring;
+    use crate::http::state::{Defaults, Wiring};
     use crate::keys::KeyRing;
 
     static ROUTE: Route = Route {
@@ -257,9 +257,11 @@ pub(super) mod tests {
             memory: Arc::default(),
             cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),
             stream_threads: Some(1),
-            default_settings: Settings::new(spec, banding, 0.8),
-            secret_fingerprint: None,
-            search_limits: SearchLimits { bucket_read_max: 1, candidates_max: 1 },
+            defaults: Defaults {
+                settings: Settings::new(spec, banding, 0.8),
+                secret_fingerprint: None,
+                search_limits: SearchLimits { bucket_read_max: 1, candidates_max: 1 },
+            },
             audit: None,
         });
         let front = Front::new(&state, Served::new([&ROUTE].into_iter()), false);

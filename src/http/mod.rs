@@ -66,4 +66,4 @@ pub use required_scopes::Requires;
 pub use router::router;
 pub use routes::{ROUTES, Route};
 pub use serve::{PROBE_CONNECTIONS_MAX, serve, serve_probes};
-pub use state::{AppState, Wiring};
+pub use state::{AppState, Defaults, Wiring};

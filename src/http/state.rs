@@ -43,14 +43,19 @@ pub struct Wiring {
     pub memory: Arc<Bound>,
     /// The number of threads for the documents of bulk and batch requests; one per core if `None`.
     pub stream_threads: Option<usize>,
+    pub defaults: Defaults,
+    /// The log of decisions; `None` if they are not logged.
+    pub audit: Option<Arc<AuditLog>>,
+}
+
+/// The settings and the limits of requests that name none.
+pub struct Defaults {
     /// The settings that `PUT` uses for absent fields.
-    pub default_settings: Settings,
+    pub settings: Settings,
     /// The fingerprint of the secret to which `"key": "configured"` refers.
     pub secret_fingerprint: Option<u64>,
     /// The limits on the comparing of the documents of one list.
     pub search_limits: SearchLimits,
-    /// The log of decisions; `None` if they are not logged.
-    pub audit: Option<Arc<AuditLog>>,
 }
 
 /// The state that all handlers share. Cheap to clone.
@@ -142,15 +147,15 @@ impl AppState {
     }
 
     pub fn default_settings(&self) -> &Settings {
-        &self.0.wiring.default_settings
+        &self.0.wiring.defaults.settings
     }
 
     pub fn search_limits(&self) -> SearchLimits {
-        self.0.wiring.search_limits
+        self.0.wiring.defaults.search_limits
     }
 
     pub fn secret_fingerprint(&self) -> Option<u64> {
-        self.0.wiring.secret_fingerprint
+        self.0.wiring.defaults.secret_fingerprint
     }
 
     pub(super) fn audit(&self) -> Option<&Arc<AuditLog>> {

@@ -12,7 +12,7 @@ fn kept(answer: &Value) -> Vec<(u64, Vec<u64>)> {
     let index = |document: &Value| document["index"].as_u64().expect("a number");
     let all = answer["kept"].as_array().expect("a list");
     all.iter()
-        .map(|one| (index(one), one["stands_for"].as_array().expect("a list").iter().map(index).collect()))
+        .map(|one| (index(one), one["duplicates"].as_array().expect("a list").iter().map(index).collect()))
         .collect()
 }
 
@@ -48,7 +48,7 @@ fn a_list_keeps_what_a_new_collection_stores() {
         for one in answer["kept"].as_array().expect("a list") {
             let index = one["index"].as_u64().expect("a number") as usize;
             assert!(one["id"] == results[index]["id"] && results[index]["stored"] == true, "{one}");
-            for repeat in one["stands_for"].as_array().expect("a list") {
+            for repeat in one["duplicates"].as_array().expect("a list") {
                 let result = &results[repeat["index"].as_u64().expect("a number") as usize];
                 assert_eq!((&repeat["id"], &one["id"]), (&result["id"], &result["duplicate_of"]));
                 assert_eq!(repeat["verdict"], result["verdict"]);
@@ -84,7 +84,7 @@ fn the_longest_is_kept_and_faulty_documents_are_listed() {
     assert_eq!(answer["summary"], json!({"documents": 7, "kept": 1, "near": 2, "exact": 0, "empty": 1, "failed": 3}));
     let first = client.post("/v1/dedup", &json!({"documents": documents})).ok();
     assert_eq!(kept(&first), [(0, vec![3, 6])]);
-    assert_eq!(first["kept"][0]["stands_for"][1]["verdict"], "exact_duplicate");
+    assert_eq!(first["kept"][0]["duplicates"][1]["verdict"], "exact_duplicate");
     let nothing = client.post("/v1/dedup", &json!({"documents": []})).ok();
     assert_eq!((&nothing["kept"], &nothing["summary"]["documents"]), (&json!([]), &json!(0)));
 }

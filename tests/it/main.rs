@@ -86,6 +86,7 @@ mod reference_pages;
 mod reference_tokens;
 mod request_schemas;
 mod restarts;
+mod resuming;
 mod revisit_hint;
 mod routes;
 mod service_manager;

@@ -189,6 +189,7 @@ pub(super) fn good(route: &Route) -> (String, Option<Value>) {
         Some("") if route.method == "DELETE" => (format!("{path}?confirm={COLLECTION}"), None),
         Some("/load") => (path.replace(COLLECTION, "loaded"), Some(Value::Null)),
         Some("/merge") => (path, Some(json!({"from": "default"}))),
+        None if route.path == "/v1/dedup" => (path, Some(json!({"documents": [{"text": words(1)}]}))),
         None if route.path == "/v1/jobs" => (format!("{path}?collection={COLLECTION}"), None),
         _ if route.method == "POST" => (path, Some(json!({}))),
         _ => (path, None),

@@ -1,4 +1,4 @@
-//! Decisions -> the documents that are kept, in the order of the input, each with the documents that it stands for. All are
+//! Decisions -> the documents that are kept, in the order of the input, each with its duplicates. All are
 //! in memory until the end.
 
 use std::collections::{BTreeMap, HashMap};
@@ -95,7 +95,7 @@ impl Listing {
     pub(super) fn lines(&self) -> impl Iterator<Item = Vec<u8>> {
         self.kept.values().map(|Kept { head, repeats }| {
             let repeats = repeats.values().map(Vec::as_slice).collect::<Vec<_>>().join(&b","[..]);
-            [&head[..head.len() - 1], b",\"stands_for\":[", &repeats, b"]}"].concat()
+            [&head[..head.len() - 1], b",\"duplicates\":[", &repeats, b"]}"].concat()
         })
     }
 }

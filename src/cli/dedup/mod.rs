@@ -53,7 +53,7 @@ const REPORT: &str = "--report";
   hapax dedup crawl/ -o kept.jsonl --report dropped.jsonl --threshold 0.9
   hapax dedup part-*.parquet -o kept.parquet --keep max:score
   zcat corpus.jsonl.gz | hapax dedup - -o - --shingle char5
-  hapax dedup results.jsonl                          list the kept documents with those that they stand for
+  hapax dedup results.jsonl                          list the kept documents with their duplicates
 
 Exit status: 0 done, 1 some lines could not be used, 2 it failed and there is no output.")]
 pub struct Args {
@@ -63,7 +63,7 @@ pub struct Args {
     files: Vec<PathBuf>,
     /// Write the kept documents to FILE; - is stdout. Lines are compressed if the name of FILE ends in .gz or .zst. FILE
     /// appears when it is complete. Without this option, the kept documents are listed on stdout: a line of JSON for each,
-    /// with the documents that it stands for. They are in memory until the end
+    /// with its duplicates. They are in memory until the end
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write a line of JSON to FILE for each document that is not kept: its place, the kept document that it repeats, and
@@ -87,7 +87,7 @@ struct Job {
     order: Order,
     clusters: ClusterKind,
     format: Format,
-    /// Whether the kept documents are listed with those that they stand for.
+    /// Whether the kept documents are listed with their duplicates.
     lists: bool,
     stop: Arc<AtomicBool>,
     begun: Instant,

@@ -2,6 +2,7 @@
 
 mod answer;
 mod outputs;
+mod resume;
 mod tally;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use super::usual::usual;
 use crate::input::{Chunk, Wanted, input_bytes};
 use crate::types::Label;
 use outputs::{Answered, KEPT, Outputs, VERDICTS};
+use resume::{Job, Progress, StateFile};
 use tally::Tally;
 
 /// Import documents into a running server.
@@ -78,6 +80,10 @@ pub struct Args {
     /// compressed if its name ends in .gz or .zst. Pages of WARC files are written as lines of JSON
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
+    /// Go on with an import that was interrupted, with the same files and options. The file FILE.resume beside the verdicts
+    /// says how far it has come. An import that was not begun begins
+    #[arg(long)]
+    resume: bool,
     /// Number of requests to send at once, 1 to 64. With more than 1, documents may be stored in a different order
     /// than in the file [default: 4, or 1 with --on-existing replace]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -138,6 +144,19 @@ impl Args {
         self.connections.unwrap_or(usual)
     }
 
+    /// Returns the file with the state of the import, if it can be resumed, and how far the import has come.
+    fn state(&self, files: &[PathBuf], wanted: &Wanted) -> Result<(Option<StateFile>, Option<Progress>)> {
+        let outputs = [self.verdicts.as_deref(), self.kept.as_deref()];
+        let Some(verdicts) = self.verdicts.as_deref() else { return Ok((None, None)) };
+        if resume::check(files, outputs[0], outputs[1]).is_err() {
+            return Ok((None, None));
+        }
+        let job = Job::new(files, &self.path(), format!("{wanted:?}"), outputs[1]).context("cannot read the files")?;
+        let state = StateFile::new(verdicts, job);
+        let progress = if self.resume { state.read(verdicts)? } else { None };
+        Ok((Some(state), progress))
+    }
+
     fn path(&self) -> String {
         let on_duplicate = match self.decisions.on_duplicate {
             OnDuplicate::Skip => "skip",
@@ -190,14 +209,18 @@ struct Import<'a> {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
     check_outputs(&files, &[(VERDICTS, args.verdicts.as_deref()), (KEPT, args.kept.as_deref())])?;
+    if args.resume {
+        resume::check(&files, args.verdicts.as_deref(), args.kept.as_deref())?;
+    }
     let mut wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
     args.documents.add_to(&mut wanted);
     look_at_all(&files, &wanted)?;
     let client = Client::new(&args.server)?;
     client.reach()?;
     ensure(&client, &args.collection, &args.create)?;
+    let state = args.state(&files, &wanted)?;
     let outputs = (args.verdicts.is_some() || args.kept.is_some())
-        .then(|| Outputs::create(args.verdicts.as_deref(), args.kept.as_deref()))
+        .then(|| Outputs::create(args.verdicts.as_deref(), args.kept.as_deref(), state))
         .transpose()?;
     let bar = progress::of_files(input_bytes(&files));
     let connections = args.connections();
@@ -224,7 +247,8 @@ impl Import<'_> {
         // The channel holds as many chunks as there are connections. So memory stays bounded, and connections need not
         // wait for the reader.
         let (give, take) = sync_channel(connections as usize);
-        let reader = read_beside(files.to_vec(), wanted.clone(), give);
+        let first = self.outputs.as_ref().map_or(0, Outputs::chunks);
+        let reader = read_beside(files.to_vec(), wanted.clone(), first, give);
         let take = Mutex::new(take);
         std::thread::scope(|scope| {
             for _ in 0..connections {
@@ -294,7 +318,8 @@ impl Import<'_> {
 
     /// Finishes the output files, and reports the results.
     fn finish(self) -> Result<ExitStatus> {
-        if let Some(Err(error)) = self.outputs.map(Outputs::finish) {
+        let is_complete = locked(&self.error).is_none();
+        if let Some(Err(error)) = self.outputs.map(|outputs| outputs.finish(is_complete)) {
             locked(&self.error).get_or_insert(error);
         }
         let tally = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -321,7 +346,8 @@ impl Import<'_> {
     /// finished.
     fn look_for_interruption(&self) {
         if self.interrupted.load(Ordering::Relaxed) && !self.has_failed() {
-            self.fail(anyhow!("interrupted; stored documents stay stored, so run the import again to continue"));
+            let with = if self.outputs.as_ref().is_some_and(Outputs::has_state) { " with --resume" } else { "" };
+            self.fail(anyhow!("interrupted; stored documents stay stored, so run the import again{with} to continue"));
         }
     }
 
@@ -334,16 +360,20 @@ impl Import<'_> {
     }
 }
 
-/// Reads all files on a thread of its own, until the receiver of the chunks is dropped. Returns the error that ended
-/// the reading of a file.
+/// Reads all files on a thread of its own, until the receiver of the chunks is dropped. The chunks before `first` are left
+/// out. Returns the error that ended the reading of a file.
 fn read_beside(
     files: Vec<PathBuf>,
     wanted: Wanted,
+    first: u64,
     give: SyncSender<(u64, Chunk)>,
 ) -> JoinHandle<Option<anyhow::Error>> {
     std::thread::spawn(move || {
         let mut numbers = 0..;
-        read_all(&files, &wanted, |_, chunk| give.send((numbers.next().expect("they do not end"), chunk)).is_ok())
+        read_all(&files, &wanted, |_, chunk| {
+            let number = numbers.next().expect("they do not end");
+            number < first || give.send((number, chunk)).is_ok()
+        })
     })
 }
 

@@ -5,10 +5,12 @@
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use super::answer::Answer;
+use super::resume::{Progress, StateFile};
 use crate::cli::files::{are_one, one_file};
 use crate::cli::line_file::LineFile;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
@@ -16,6 +18,9 @@ use crate::input::{Chunk, Fields};
 
 pub(super) const VERDICTS: &str = "--verdicts";
 pub(super) const KEPT: &str = "--kept";
+
+/// How often the state of the import is written.
+const SAVED_EVERY: Duration = Duration::from_secs(1);
 
 /// The answer to one document: its line, and the fields of the line if it could be read.
 pub(super) type Answered = (String, Option<Answer>);
@@ -32,11 +37,21 @@ struct Turn {
     abandoned: bool,
     verdicts: Option<LineFile>,
     kept: Option<LineFile>,
+    state: Option<StateFile>,
+    /// Whether all chunks so far have all their lines.
+    is_whole: bool,
+    /// When the state was last written.
+    saved: Instant,
 }
 
 impl Outputs {
-    /// Creates the output files whose paths were given.
-    pub(super) fn create(verdicts: Option<&Path>, kept: Option<&Path>) -> Result<Self> {
+    /// Creates the output files whose paths were given. `state`: the file with the state of the import, and how far the
+    /// import has come if it is resumed.
+    pub(super) fn create(
+        verdicts: Option<&Path>,
+        kept: Option<&Path>,
+        (state, resumed): (Option<StateFile>, Option<Progress>),
+    ) -> Result<Self> {
         let open = |path: Option<&Path>| path.map(Opened::new).transpose();
         let (verdicts, kept) = (open(verdicts)?, open(kept)?);
         // Two paths may lead to the same file. This can be checked only when the file exists.
@@ -45,9 +60,26 @@ impl Outputs {
         {
             return Err(one_file(VERDICTS, (KEPT, &kept.path)));
         }
-        let sink = |opened: Option<Opened>| opened.map(Opened::emptied).transpose();
-        let turn = Turn { next: 0, abandoned: false, verdicts: sink(verdicts)?, kept: sink(kept)? };
+        let next = resumed.as_ref().map_or(0, |resumed| resumed.chunks);
+        let (verdicts, kept) = match resumed {
+            None => (verdicts.map(Opened::emptied).transpose()?, kept.map(Opened::emptied).transpose()?),
+            Some(Progress { verdicts_bytes, kept_bytes, has_header, .. }) => (
+                verdicts.map(|opened| opened.cut_to(verdicts_bytes, false)).transpose()?,
+                kept.zip(kept_bytes).map(|(opened, bytes)| opened.cut_to(bytes, has_header)).transpose()?,
+            ),
+        };
+        let turn = Turn { next, abandoned: false, verdicts, kept, state, is_whole: true, saved: Instant::now() };
         Ok(Self { turn: Mutex::new(turn), moved: Condvar::new() })
+    }
+
+    /// The number of chunks that are written.
+    pub(super) fn chunks(&self) -> u64 {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner).next
+    }
+
+    /// Whether the import can be resumed.
+    pub(super) fn has_state(&self) -> bool {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner).state.is_some()
     }
 
     /// Returns the turn of a chunk. The turn ends when the result is dropped.
@@ -55,9 +87,15 @@ impl Outputs {
         TurnOf { outputs: self, number }
     }
 
-    /// Finishes the files. Lines that were written before an error can still be read.
-    pub(super) fn finish(self) -> Result<()> {
-        let turn = self.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    /// Finishes the files. Lines that were written before an error can still be read. If the import is not complete, its
+    /// state stays.
+    pub(super) fn finish(self, is_complete: bool) -> Result<()> {
+        let mut turn = self.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(state) = turn.state.as_ref().filter(|_| is_complete) {
+            state.remove()?;
+        } else if turn.is_whole {
+            turn.save(turn.next)?;
+        }
         for sink in [turn.verdicts, turn.kept].into_iter().flatten() {
             sink.finish()?;
         }
@@ -82,6 +120,10 @@ impl TurnOf<'_> {
     /// answer is left out.
     pub(super) fn write(&self, chunk: &Chunk, answers: &[Option<Answered>]) -> Result<()> {
         let mut turn = self.outputs.wait(self.number);
+        if turn.is_whole && answers.iter().any(Option::is_none) {
+            turn.save(self.number)?;
+            turn.is_whole = false;
+        }
         if let Some(kept) = &mut turn.kept {
             kept.begin(chunk)?;
         }
@@ -102,6 +144,9 @@ impl TurnOf<'_> {
         for (failed, reason) in failures {
             turn.verdict(&unreadable(failed, reason.into()))?;
         }
+        if turn.is_whole && turn.saved.elapsed() >= SAVED_EVERY {
+            turn.save(self.number + 1)?;
+        }
         Ok(())
     }
 }
@@ -119,6 +164,16 @@ impl Drop for TurnOf<'_> {
 }
 
 impl Turn {
+    /// Writes to the state that the lines of the first `chunks` chunks are on disk.
+    fn save(&mut self, chunks: u64) -> Result<()> {
+        let (Some(state), Some(verdicts)) = (&self.state, &mut self.verdicts) else { return Ok(()) };
+        let has_header = self.kept.as_ref().is_some_and(LineFile::has_header);
+        let kept_bytes = self.kept.as_mut().map(LineFile::checkpoint).transpose()?;
+        state.write(Progress { chunks, verdicts_bytes: verdicts.checkpoint()?, kept_bytes, has_header })?;
+        self.saved = Instant::now();
+        Ok(())
+    }
+
     fn verdict(&mut self, line: &[u8]) -> Result<()> {
         self.verdicts.as_mut().map_or(Ok(()), |sink| sink.line(line))
     }
@@ -152,6 +207,11 @@ impl Opened {
         emptied.with_context(|| format!("cannot write {}", self.path.display()))?;
         LineFile::new(self.file, &self.path)
     }
+
+    /// Cuts the file to its length at an interruption.
+    fn cut_to(self, bytes: u64, has_header: bool) -> Result<LineFile> {
+        LineFile::continued(self.file, &self.path, bytes, has_header)
+    }
 }
 
 #[cfg(test)]
@@ -165,13 +225,13 @@ mod tests {
         let file = dir.path().join("new.jsonl");
         std::os::unix::fs::symlink("new.jsonl", dir.path().join("link.jsonl")).unwrap();
         for other in ["./new.jsonl", "link.jsonl"] {
-            let refused = Outputs::create(Some(&file), Some(&dir.path().join(other)));
+            let refused = Outputs::create(Some(&file), Some(&dir.path().join(other)), (None, None));
             assert!(refused.is_err_and(|error| error.to_string().ends_with("two different files")), "{other}");
             std::fs::remove_file(&file).unwrap();
         }
         std::fs::write(&file, "old").unwrap();
-        Outputs::create(Some(&file), Some(Path::new("/dev/null"))).unwrap().finish().unwrap();
+        Outputs::create(Some(&file), Some(Path::new("/dev/null")), (None, None)).unwrap().finish(true).unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"");
-        Outputs::create(Some(Path::new("/dev/null")), Some(Path::new("/dev/null"))).unwrap();
+        Outputs::create(Some(Path::new("/dev/null")), Some(Path::new("/dev/null")), (None, None)).unwrap();
     }
 }

@@ -93,7 +93,7 @@ pub struct KeptBody {
     /// False if it was not compared with all others because of a limit.
     pub complete: bool,
     /// The documents that repeat it, in the order of the list.
-    pub stands_for: Vec<RepeatBody>,
+    pub duplicates: Vec<RepeatBody>,
 }
 
 /// A document that is not kept.
@@ -144,7 +144,7 @@ impl ListBody {
     /// An upper bound on the size of a usual answer as JSON, in bytes, for a list of `documents` documents in `bytes` bytes.
     /// Ids are repeated as the client sent them. Only lists with very many faulty documents can have a longer one.
     pub fn bytes_max(documents: usize, bytes: usize) -> usize {
-        const EACH: usize = 256;
+        const EACH: usize = 1024;
         bytes + documents * EACH
     }
 }

@@ -38,8 +38,8 @@ pub async fn dedup(
     let signer = CorpusSigner::new(input.settings.clone(), None, state.cpu().clone())?;
     body_room.fit(body_room.bytes() + documents * signer.bytes_each() + signer.shingle_bytes(bytes))?;
     let mut room = state.answer_room(ListBody::bytes_max(documents, bytes))?;
-    let list =
-        List { input, signer, caller, invalid, limits: state.search_limits(), request_id: request_id.to_string() };
+    let sender = (caller, request_id.to_string());
+    let list = List::new(input, signer, sender, invalid, state.search_limits());
     let body = state.cpu().place(when_full).await?.run_uncut(bytes, move || list.deduplicate()).await??;
     let json_bytes = body.json_bytes();
     if json_bytes > room.json_bytes_max() {

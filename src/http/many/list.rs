@@ -11,13 +11,13 @@ use crate::types::DocId;
 
 /// A list whose documents have not been signed yet.
 pub(in crate::http) struct List {
-    pub input: ListInput,
-    pub signer: CorpusSigner,
-    pub caller: Caller,
-    pub invalid: Invalid,
-    pub limits: SearchLimits,
+    input: ListInput,
+    signer: CorpusSigner,
+    caller: Caller,
+    invalid: Invalid,
+    limits: SearchLimits,
     /// The id of the request, for problems.
-    pub request_id: String,
+    request_id: String,
 }
 
 /// A document of the list that was signed.
@@ -28,6 +28,16 @@ struct Listed {
 }
 
 impl List {
+    pub(in crate::http) fn new(
+        input: ListInput,
+        signer: CorpusSigner,
+        (caller, request_id): (Caller, String),
+        invalid: Invalid,
+        limits: SearchLimits,
+    ) -> Self {
+        Self { input, signer, caller, invalid, limits, request_id }
+    }
+
     /// Decides on all documents, on this thread.
     pub(in crate::http) fn deduplicate(self) -> Result<ListBody, Problem> {
         let mut body = ListBody::default();
@@ -41,18 +51,18 @@ impl List {
             let own = ListedBody::new(index, id.as_ref());
             let Decided { decision, unread } = deduplicator.decide(signed)?;
             match decision {
-                Decision::Kept => body.kept.push(KeptBody { own, complete: unread == 0, stands_for: Vec::new() }),
+                Decision::Kept => body.kept.push(KeptBody { own, complete: unread == 0, duplicates: Vec::new() }),
                 Decision::Empty => body.empty.push(own),
                 Decision::Duplicate(duplicate) => {
                     summary.exact += usize::from(duplicate.same_content);
                     summary.near += usize::from(!duplicate.same_content);
-                    body.kept[duplicate.of].stands_for.push(RepeatBody::new(own, &duplicate));
+                    body.kept[duplicate.of].duplicates.push(RepeatBody::new(own, &duplicate));
                 }
             }
         }
         // If the longest are kept, the decisions have another order than the list.
         body.kept.sort_by_key(|kept| kept.own.index);
-        body.kept.iter_mut().for_each(|kept| kept.stands_for.sort_by_key(|repeat| repeat.own.index));
+        body.kept.iter_mut().for_each(|kept| kept.duplicates.sort_by_key(|repeat| repeat.own.index));
         body.empty.sort_by_key(|own| own.index);
         let (kept, empty, failed) = (body.kept.len(), body.empty.len(), body.failed.len());
         body.summary = ListSummary { kept, empty, failed, ..summary };

@@ -10,7 +10,7 @@ use hapax::collections::{Collections, CollectionsConfig};
 use hapax::config::{self, Addresses, ApiKey, HttpLimits};
 use hapax::corpus::SearchLimits;
 use hapax::cpu::{CpuConfig, CpuPool};
-use hapax::http::{Access, AppState, Boot, Listener, Wiring, serve, serve_probes};
+use hapax::http::{Access, AppState, Boot, Defaults, Listener, Wiring, serve, serve_probes};
 use hapax::keys::{self, KeysFile};
 use hapax::tls::Acceptor;
 use hapax_core::SecretKey;
@@ -112,9 +112,11 @@ impl Setup {
             cpu: cpu.clone(),
             memory: Arc::clone(&self.collections.memory.process),
             stream_threads: self.workers,
-            default_settings: self.collections.default_settings.clone(),
-            secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
-            search_limits: SearchLimits::from(&self.collections.limits),
+            defaults: Defaults {
+                settings: self.collections.default_settings.clone(),
+                secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
+                search_limits: SearchLimits::from(&self.collections.limits),
+            },
             audit: None,
         });
         let collections = self.boots.then(|| Collections::open(self.collections, cpu, Arc::default()).unwrap());

@@ -1,0 +1,162 @@
+//! How far an import has come -> a file beside the verdicts, and back. After a crash, the import goes on from there: the
+//! output files are cut to the length that they had, and the chunks before are left out. Chunks depend only on the input
+//! files and on the arguments, so both must be the same.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::outputs::VERDICTS;
+
+/// The end of the name of the state file.
+const SUFFIX: &str = ".resume";
+const RESUME: &str = "--resume";
+
+/// An import, as far as its chunks depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Job {
+    /// The version of hapax, which decides about the size of chunks.
+    version: String,
+    /// The request that is sent.
+    request: String,
+    /// The form of the lines.
+    form: String,
+    kept: Option<PathBuf>,
+    /// The files, with their sizes and the times of their last changes.
+    files: Vec<(PathBuf, u64, i64, i64)>,
+}
+
+/// How far an import has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Progress {
+    /// The chunks whose documents all have their lines in the output files.
+    pub chunks: u64,
+    /// The lengths of the output files.
+    pub verdicts_bytes: u64,
+    pub kept_bytes: Option<u64>,
+    /// Whether the file of the kept lines has the header of a table.
+    pub has_header: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    job: Job,
+    progress: Progress,
+}
+
+/// The state file of an import.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    path: PathBuf,
+    job: Job,
+}
+
+impl Job {
+    pub(super) fn new(files: &[PathBuf], request: &str, form: String, kept: Option<&Path>) -> io::Result<Self> {
+        let state = |path: &PathBuf| {
+            let data: Metadata = path.metadata()?;
+            Ok((path.clone(), data.len(), data.mtime(), data.mtime_nsec()))
+        };
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            request: request.to_owned(),
+            form,
+            kept: kept.map(Path::to_owned),
+            files: files.iter().map(state).collect::<io::Result<_>>()?,
+        })
+    }
+}
+
+impl StateFile {
+    pub(super) fn new(verdicts: &Path, job: Job) -> Self {
+        let mut name = verdicts.as_os_str().to_owned();
+        name.push(SUFFIX);
+        Self { path: name.into(), job }
+    }
+
+    /// Returns how far the import has come. `None`: it has not begun.
+    pub(super) fn read(&self, verdicts: &Path) -> Result<Option<Progress>> {
+        let path = self.path.display();
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if verdicts.metadata().is_ok_and(|data| data.len() > 0) {
+                    bail!(
+                        "{RESUME}: there is nothing to resume: {path} does not exist, so the import of {} was complete",
+                        verdicts.display()
+                    );
+                }
+                return Ok(None);
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot read {path}")),
+        };
+        let State { job, progress } =
+            serde_json::from_slice(&text).with_context(|| format!("{path} is not the state of an import"))?;
+        if job != self.job {
+            bail!(
+                "{RESUME}: {path} belongs to an import with {}; give the same files and options, or import again \
+                 without {RESUME}",
+                self.difference(&job)
+            );
+        }
+        Ok(Some(progress))
+    }
+
+    /// Names the first part in which another import differs.
+    fn difference(&self, other: &Job) -> String {
+        let Job { version, request, form, kept, files } = &self.job;
+        match () {
+            () if *version != other.version => format!("hapax {}", other.version),
+            () if *files != other.files => {
+                let differs = other.files.iter().find(|file| !files.contains(file));
+                differs.map_or("fewer files".to_owned(), |(path, ..)| format!("another state of {}", path.display()))
+            }
+            () if *request != other.request => format!("other options: {}", other.request),
+            () if *form != other.form => format!("other fields: {}", other.form),
+            () => {
+                let kept = kept.as_ref().or(other.kept.as_ref()).expect("one has it");
+                format!("another --kept than {}", kept.display())
+            }
+        }
+    }
+
+    /// Writes how far the import has come. The output files must be on disk by then.
+    pub(super) fn write(&self, progress: Progress) -> Result<()> {
+        let state = State { job: self.job.clone(), progress };
+        let unfinished = self.path.with_extension("resume-new");
+        let cannot = || format!("cannot write {}", self.path.display());
+        let text = serde_json::to_vec(&state).expect("the state is JSON");
+        let written = fs::write(&unfinished, text).and_then(|()| File::open(&unfinished)?.sync_all());
+        written.and_then(|()| fs::rename(&unfinished, &self.path)).with_context(cannot)
+    }
+
+    /// Removes the file, because the import is complete.
+    pub(super) fn remove(&self) -> Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove {}", self.path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks that an import can be resumed: its files can be read again, and its outputs can be cut.
+pub(super) fn check(files: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
+    let Some(verdicts) = verdicts else {
+        bail!("{RESUME} needs {VERDICTS}: the file beside the verdicts says how far the import has come");
+    };
+    if let Some(file) = files.iter().find(|file| !file.is_file()) {
+        bail!("{RESUME}: {} cannot be read again from a place in it", file.display());
+    }
+    for output in [Some(verdicts), kept].into_iter().flatten() {
+        if output.metadata().is_ok_and(|data| !data.is_file()) {
+            bail!("{RESUME}: {} is not a regular file", output.display());
+        }
+    }
+    Ok(())
+}
