@@ -77,6 +77,7 @@ mod quality;
 mod quality_by_verify;
 mod races;
 mod ranks;
+mod readers;
 mod redis_script;
 mod redis_store;
 mod redis_table;
