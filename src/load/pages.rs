@@ -27,11 +27,7 @@ const VALUES: [[i16; 2]; 3] = [[5, 1], [7, 1], [8, 1]];
 
 /// Checks the pages of the columns of a row group that `is_read` names. Returns the length of the longest page of texts or
 /// bytes. No text or byte string in the group is longer than this. The file is at its beginning afterwards.
-pub(super) fn check(
-    file: &mut File,
-    group: &RowGroupMetaData,
-    is_read: impl Fn(&str) -> bool,
-) -> Result<i64, String> {
+pub(super) fn check(file: &mut File, group: &RowGroupMetaData, is_read: impl Fn(&str) -> bool) -> Result<i64, String> {
     let mut longest = 0;
     for column in columns_read(slice::from_ref(group), is_read) {
         let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());

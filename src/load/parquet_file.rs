@@ -41,8 +41,7 @@ impl ParquetFile {
         footer::check(file)?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let source = PageSource::new(file.try_clone().map_err(|error| error.to_string())?);
-        let metadata =
-            catching(|| ArrowReaderMetadata::load(&source, options).map_err(|error| error.to_string()))?;
+        let metadata = catching(|| ArrowReaderMetadata::load(&source, options).map_err(|error| error.to_string()))?;
         // Many files may be open before the first one is read, and metadata may be long. So the buffers that the metadata
         // was read into are not kept until then.
         source.free_buffers();

@@ -87,6 +87,7 @@ mod request_schemas;
 mod restarts;
 mod revisit_hint;
 mod routes;
+mod row_groups;
 mod service_manager;
 mod several;
 mod spec_page;

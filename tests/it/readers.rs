@@ -377,7 +377,7 @@ fn a_record_of_any_length_takes_little_memory() {
         (format!("id,text\n1,{}\n2,\"", words(1)), "-, record 2 at byte "),
     ] {
         // More than the memory that it may use.
-        let run = dedup_within(1_500_000, &out, &before, &block, 2_000);
+        let run = dedup_within(600_000, &out, &before, &block, 800);
         assert_eq!((code(&run), row(&run, "kept"), row(&run, "failed")), (1, 1, 1), "{run:?}");
         assert!(text(&run.stderr).contains(said), "{run:?}");
     }

@@ -19,7 +19,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
-use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching, read_all};
+use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching, read_all_joined};
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
@@ -345,7 +345,7 @@ fn read_beside(
 ) -> JoinHandle<Option<anyhow::Error>> {
     std::thread::spawn(move || {
         let mut numbers = 0..;
-        read_all(&files, &wanted, |_, chunk| give.send((numbers.next().expect("they do not end"), chunk)).is_ok())
+        read_all_joined(&files, &wanted, |chunk| give.send((numbers.next().expect("they do not end"), chunk)).is_ok())
     })
 }
 
