@@ -349,7 +349,7 @@ loom: ## test the arena under every order of loads and stores
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
-FUZZ_SERVER_TARGETS = lines bodies pages query config keys records warc load
+FUZZ_SERVER_TARGETS = lines bodies pages query config keys records warc load tables texts rows
 FUZZ_SECONDS ?= $(if $(CI),10,30)
 FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
@@ -364,7 +364,7 @@ fuzz-core: nightly $(FUZZ) ## compare each stage of signing with its portable fo
 # What a target finds new stays in tests/fuzz/corpus. No input may make the server allocate 256 MiB at once, or 2 GiB.
 # By default cargo-fuzz compiles each crate in one piece, on one core: the server took over eight minutes.
 FUZZ_SERVER = --fuzz-dir tests/fuzz --target-dir target/fuzz --codegen-units 16
-fuzz-server: nightly $(FUZZ) ## send the parsers everything: lines, bodies, pages, queries, settings, keys, records, WARC files and files of signatures
+fuzz-server: nightly $(FUZZ) ## send the parsers everything: lines, bodies, pages, queries, settings, keys, records, and files of tables, texts, WARC, Parquet and signatures
 	$(FUZZ_RUN) build $(FUZZ_SERVER)
 	python3 tests/fuzz/seeds.py target/fuzz-seeds
 	for target in $(FUZZ_SERVER_TARGETS); do \

@@ -24,8 +24,14 @@ mod pages;
 mod query;
 #[path = "fuzz/fuzz_targets/records.rs"]
 mod records;
+#[path = "fuzz/fuzz_targets/rows.rs"]
+mod rows;
 #[path = "fuzz/support.rs"]
 mod support;
+#[path = "fuzz/fuzz_targets/tables.rs"]
+mod tables;
+#[path = "fuzz/fuzz_targets/texts.rs"]
+mod texts;
 #[path = "fuzz/fuzz_targets/warc.rs"]
 mod warc;
 
@@ -38,7 +44,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-pub use support::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Service, comparable, pieces};
+pub use support::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Service, comparable, pieces, read_file};
 
 /// The longest input, as for the fuzzer.
 const INPUT_BYTES_MAX: usize = 6000;
@@ -177,4 +183,19 @@ fn pages_of_damaged_archives_are_documents() {
 #[test]
 fn files_of_signatures_make_a_sound_collection_or_none() {
     run("load", 300, load::run);
+}
+
+#[test]
+fn rows_of_damaged_files_are_documents_and_so_are_their_copies() {
+    run("rows", 400, rows::run);
+}
+
+#[test]
+fn kept_records_of_damaged_tables_are_the_same_documents() {
+    run("tables", 2000, tables::run);
+}
+
+#[test]
+fn texts_are_one_document_and_lines_are_the_same_with_other_ends() {
+    run("texts", 1500, texts::run);
 }

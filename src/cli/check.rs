@@ -33,8 +33,8 @@ use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
 ///
-/// FILE is JSON Lines, a WARC file or a Parquet file. Each line of JSON is an object with a `text`, an `html`, a `set`
-/// or a `signature`. A Parquet file has columns with these names. A page of a WARC file has its address as `id`. The
+/// FILE is JSON Lines, CSV or TSV with a header, a WARC file, a Parquet file, or a text or a page of HTML. Each line of
+/// JSON is an object with a `text`, an `html`, a `set` or a `signature`. A table has columns with these names. A page of a WARC file has its address as `id`. The
 /// output has one line of JSON for each document, in the same order: the verdict, with the number of the input line or
 /// record. If a document has an `id`, the stored document with that id does not count as its duplicate.
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ use crate::verdicts::check_threshold;
 
 Exit status: 0 no duplicate was found, 1 at least one was found, 2 something failed.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; - reads stdin
+    /// JSON Lines, CSV, TSV, WARC or a text, plain or compressed with gzip or zstd, or Parquet; - reads stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]

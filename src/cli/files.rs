@@ -208,6 +208,35 @@ pub(super) fn read_all(
     None
 }
 
+/// Like [`read_all`], but passes many texts in one chunk: each of them is a file.
+pub(super) fn read_all_joined(
+    files: &[PathBuf],
+    wanted: &Wanted,
+    mut give: impl FnMut(Chunk) -> bool,
+) -> Option<anyhow::Error> {
+    let mut waiting: Option<Chunk> = None;
+    let error = read_all(files, wanted, |_, chunk| {
+        let chunk = match &mut waiting {
+            None => chunk,
+            Some(before) => match before.join(chunk) {
+                Ok(()) => return true,
+                Err(chunk) => *chunk,
+            },
+        };
+        if waiting.take().is_some_and(|before| !give(before)) {
+            return false;
+        }
+        if chunk.is_of_whole_files() {
+            waiting = Some(chunk);
+            true
+        } else {
+            give(chunk)
+        }
+    });
+    waiting.map(give);
+    error
+}
+
 /// Opens each file and looks at its format, so that an unreadable file is reported before other files are read to their
 /// end.
 pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {

@@ -114,6 +114,25 @@ impl Chunk {
         self.ranked.get(at).map_or_else(|| self.original(at), Vec::as_slice)
     }
 
+    /// Adds the documents of another chunk if both have whole files, and if there is room. Otherwise returns the other
+    /// chunk.
+    pub fn join(&mut self, other: Self) -> Result<(), Box<Self>> {
+        if !self.is_of_whole_files() || !other.is_of_whole_files() || self.is_full(other.bytes) {
+            return Err(Box::new(other));
+        }
+        self.bytes += other.bytes;
+        self.lines.extend(other.lines);
+        self.origins.extend(other.origins);
+        self.input_bytes += other.input_bytes;
+        self.text_bytes += other.text_bytes;
+        Ok(())
+    }
+
+    /// Whether each document is a whole file, as texts are, and none of them has failed.
+    pub fn is_of_whole_files(&self) -> bool {
+        !self.lines.is_empty() && self.failures.is_empty() && self.origins.iter().all(|origin| origin.place == Place::File)
+    }
+
     /// Returns whether the chunk has no room for a document of `next` bytes. If its original line is stored too, `next`
     /// includes the bytes of that line.
     pub(super) fn is_full(&self, next: usize) -> bool {

@@ -14,6 +14,7 @@ mod parquet;
 mod parquet_rows;
 mod reason;
 mod rewinding;
+mod row_object;
 mod table;
 mod table_header;
 mod table_records;

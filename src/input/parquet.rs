@@ -1,32 +1,32 @@
 //! A Parquet file -> chunks of documents. Each row becomes a JSON object with the columns that have the name of a
 //! field. This object is then treated like a line of JSON Lines. The rows of a file of signatures become documents with
-//! signatures.
+//! signatures. Several row groups are read at the same time, each on a thread of its own. Memory is bounded: a row group
+//! with too large pages is left out, and few batches of rows wait.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, Scope};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde_json::{Number, Value, json};
 
 use super::chunk::{Chunk, Origin, Place};
 use super::gather::{Gather, Part};
 use super::line;
-use super::reason::InputError;
+use super::lines::LINE_BYTES_MAX;
+use super::reason::{InputError, Reason};
+use super::row_object::object;
 use super::wanted::Wanted;
-use crate::load::{FINGERPRINT, PageSource, catching, check_compression, integer, open_parquet, pairs};
-use crate::types::strict_json::compact_object;
+use crate::load::{FINGERPRINT, ParquetFile, catching, check_compression, pairs};
 
 /// The first bytes of such a file.
 pub(super) const BEGIN: &[u8] = b"PAR1";
+/// The most row groups that are read at the same time.
+const GROUPS_MAX: usize = 4;
+/// How many batches of a row group may wait. Another one is being made.
+const BATCHES_WAITING: usize = 2;
 
 /// Whether a file begins like Parquet. The file is at its beginning afterwards.
 pub(super) fn is_parquet(file: &mut File) -> io::Result<bool> {
@@ -44,58 +44,143 @@ pub(super) fn read(
     give: &mut dyn FnMut(Chunk) -> bool,
 ) -> Result<(), InputError> {
     let bytes = file.metadata()?.len();
-    let opened = open(file, wanted)?;
-    let (total, fingerprint) = (opened.rows, opened.fingerprint.clone());
-    let mut rows = Rows { gather: Gather::new(give), read: 0, total, bytes };
-    let mut batches = opened.batches()?;
-    // The rows before an error are used like all other rows.
-    let ended = loop {
-        let batch = match catching(|| batches.next().transpose().map_err(|error| error.to_string())) {
-            Ok(Some(batch)) => batch,
-            Ok(None) => break Ok(()),
-            Err(detail) => break Err(InputError::Row { row: rows.read, detail }),
-        };
-        for at in 0..batch.num_rows() {
-            let object = object(&batch, at, fingerprint.as_deref());
-            if !rows.add(&object, name, wanted)? {
-                return Ok(());
+    let opened = open(file, name, wanted)?;
+    let mut rows = Rows { gather: Gather::new(give), read: 0, total: opened.rows, bytes };
+    let last: Result<_, InputError> = thread::scope(|scope| {
+        let mut begun = VecDeque::new();
+        let mut groups = opened.groups.iter();
+        loop {
+            while begun.len() < opened.ahead
+                && let Some(group) = groups.next()
+            {
+                begun.push_back((group, group.begin_reading(&opened, scope)));
+            }
+            let Some((group, batches)) = begun.pop_front() else { return Ok(Next::Group) };
+            // If the rest is not wanted, the batches are dropped here, which ends the threads.
+            match rows.add_group(group, name, batches)? {
+                Next::Group => {}
+                last => return Ok(last),
             }
         }
-    };
-    rows.gather.finish(bytes)?;
-    ended
+    });
+    let row = rows.read;
+    match last? {
+        Next::Nothing => Ok(()),
+        Next::Group => rows.gather.finish(bytes),
+        // The rows before the damage are used like all other rows.
+        Next::Damage(detail) => rows.gather.finish(bytes).and(Err(InputError::Row { row, detail })),
+    }
 }
 
 /// Reads the metadata of a file, as [`read`] does before the first row.
 pub(super) fn look_at(file: File, wanted: &Wanted) -> Result<(), InputError> {
-    open(file, wanted).map(drop)
+    open(file, &"".into(), wanted).map(drop)
 }
 
-struct Opened {
-    builder: ParquetRecordBatchReaderBuilder<PageSource>,
+struct Opened<'a> {
+    file: ParquetFile,
+    name: Arc<str>,
+    wanted: &'a Wanted,
+    columns: ProjectionMask,
+    groups: Vec<Group>,
     rows: u64,
     /// The fingerprint of the spec of the signatures in the file.
     fingerprint: Option<String>,
+    /// The number of row groups that are read at the same time.
+    ahead: usize,
 }
 
-fn open(mut file: File, wanted: &Wanted) -> Result<Opened, InputError> {
+/// A row group.
+struct Group {
+    number: usize,
+    /// The number of its first row.
+    begin: u64,
+    rows: u64,
+}
+
+fn open<'a>(mut file: File, name: &Arc<str>, wanted: &'a Wanted) -> Result<Opened<'a>, InputError> {
     let is_read = |name: &str| wanted.reads(name);
-    let builder = open_parquet(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
-    check_compression(builder.metadata(), is_read).map_err(InputError::ParquetCompression)?;
-    let metadata = builder.metadata().file_metadata();
+    let file = ParquetFile::open(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
+    check_compression(file.metadata(), is_read).map_err(InputError::ParquetCompression)?;
+    let metadata = file.metadata().file_metadata();
     let fingerprint = pairs(metadata).remove(FINGERPRINT);
-    let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();
-    let columns: Vec<_> = builder.schema().fields().iter().enumerate().collect();
+    let columns: Vec<_> = file.schema().fields().iter().enumerate().collect();
     let columns = columns.into_iter().filter(|(_, field)| is_read(field.name()));
-    let columns = ProjectionMask::roots(builder.parquet_schema(), columns.map(|(at, _)| at));
-    let builder = builder.with_projection(columns);
-    Ok(Opened { builder, rows, fingerprint })
+    let columns = ProjectionMask::roots(metadata.schema_descr(), columns.map(|(at, _)| at));
+    let mut end = 0;
+    let group = |(number, rows): (usize, i64)| {
+        let rows = u64::try_from(rows).unwrap_or_default();
+        let begin = end;
+        end += rows;
+        Group { number, begin, rows }
+    };
+    let groups = file.metadata().row_groups().iter().map(|group| group.num_rows()).enumerate().map(group).collect();
+    let ahead = thread::available_parallelism().map_or(1, usize::from).min(GROUPS_MAX);
+    Ok(Opened { name: Arc::clone(name), wanted, columns, groups, rows: end, fingerprint, ahead, file })
 }
 
-impl Opened {
-    fn batches(self) -> Result<impl Iterator<Item = Result<RecordBatch, arrow_schema::ArrowError>>, InputError> {
-        catching(|| self.builder.build().map_err(|error| error.to_string()))
-            .map_err(|detail| InputError::DamagedParquet { detail })
+/// A row of a batch.
+struct Row {
+    document: Result<Vec<u8>, Reason>,
+    /// The number of bytes of the row as JSON.
+    bytes: u64,
+    original: Option<Vec<u8>>,
+}
+
+/// A batch of rows, or the damage that ends the row group.
+type Batch = Result<Vec<Row>, String>;
+
+impl Group {
+    /// Begins to read the group on a thread, unless it cannot be read. Returns the reason then.
+    fn begin_reading<'scope>(
+        &'scope self,
+        opened: &'scope Opened<'_>,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<Receiver<Batch>, Reason> {
+        if let Some(Some(reason)) = opened.file.refused().get(self.number) {
+            let (rows, number) = (self.rows, self.number);
+            let detail = format!("the {rows} rows of row group {number} are left out: {reason}");
+            return Err(Reason::other("unreadable_rows", detail));
+        }
+        let (give, take) = sync_channel(BATCHES_WAITING);
+        scope.spawn(move || {
+            if let Err(detail) = self.read(opened, &give) {
+                // Nobody waits for the damage if the rest of the file is not wanted.
+                let _ = give.send(Err(detail));
+            }
+        });
+        Ok(take)
+    }
+
+    fn read(&self, opened: &Opened<'_>, give: &SyncSender<Batch>) -> Result<(), String> {
+        let builder = opened.file.builder().with_projection(opened.columns.clone());
+        let builder = builder.with_row_groups(vec![self.number]);
+        let mut batches = catching(|| builder.build().map_err(|error| error.to_string()))?;
+        let mut row = self.begin;
+        while let Some(batch) = catching(|| batches.next().transpose().map_err(|error| error.to_string()))? {
+            let rows = (0..batch.num_rows()).map(|at| {
+                let object = object(&batch, at, opened.fingerprint.as_deref());
+                let origin = Origin { file: Arc::clone(&opened.name), place: Place::Row(row) };
+                row += 1;
+                opened.row(object, &origin)
+            });
+            if give.send(Ok(rows.collect())).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Opened<'_> {
+    fn row(&self, object: Vec<u8>, origin: &Origin) -> Row {
+        let bytes = object.len();
+        let document = if bytes <= LINE_BYTES_MAX {
+            line::document(&object, &self.wanted.form, origin)
+        } else {
+            Err(Reason::other("too_large", format!("the row has {bytes} bytes; the limit is {LINE_BYTES_MAX}")))
+        };
+        Row { document, bytes: bytes as u64, original: self.wanted.originals.then_some(object) }
     }
 }
 
@@ -109,88 +194,57 @@ struct Rows<'a> {
     bytes: u64,
 }
 
+/// What follows a row group.
+enum Next {
+    Group,
+    /// No further chunks are taken.
+    Nothing,
+    /// The group is damaged, so the rest of the file is not read.
+    Damage(String),
+}
+
 impl Rows<'_> {
+    /// Adds the rows of a group, or the reason why it cannot be read.
+    fn add_group(
+        &mut self,
+        group: &Group,
+        name: &Arc<str>,
+        batches: Result<Receiver<Batch>, Reason>,
+    ) -> Result<Next, InputError> {
+        let batches = match batches {
+            Ok(batches) => batches,
+            Err(reason) => {
+                let refused = Row { document: Err(reason), bytes: 0, original: None };
+                let is_taken = self.add(refused, name)?;
+                self.read = group.begin + group.rows;
+                return Ok(if is_taken { Next::Group } else { Next::Nothing });
+            }
+        };
+        for batch in batches {
+            match batch {
+                Ok(batch) => {
+                    for row in batch {
+                        if !self.add(row, name)? {
+                            return Ok(Next::Nothing);
+                        }
+                        self.read += 1;
+                    }
+                }
+                Err(detail) => return Ok(Next::Damage(detail)),
+            }
+        }
+        Ok(Next::Group)
+    }
+
     /// Adds a row. Returns false if no further chunks are taken.
-    fn add(&mut self, object: &str, name: &Arc<str>, wanted: &Wanted) -> Result<bool, InputError> {
+    fn add(&mut self, row: Row, name: &Arc<str>) -> Result<bool, InputError> {
         let origin = Origin { file: Arc::clone(name), place: Place::Row(self.read) };
-        let document = line::document(object.as_bytes(), &wanted.form, &origin);
-        let original = wanted.originals.then_some(object.as_bytes());
         // The values of a row are spread over the file. So the progress in bytes is computed from the share of the rows
         // that were read.
         let share = self.read as f64 / self.total.max(1) as f64;
         let taken = ((self.bytes as f64 * share) as u64).min(self.bytes);
-        self.read += 1;
-        let text_bytes = object.len() as u64;
-        self.gather.add(Part { origin, document, original, ranked: None, text_bytes }, taken)
-    }
-}
-
-/// Returns a row as JSON. Values that JSON cannot express are left out.
-fn object(batch: &RecordBatch, at: usize, fingerprint: Option<&str>) -> String {
-    let schema = batch.schema();
-    let (mut object, mut is_signed) = (String::from("{"), false);
-    let mut add = |name: &str, value: &str| {
-        object.push_str(if object.len() == 1 { "" } else { "," });
-        object.push_str(&Value::from(name).to_string());
-        object.push(':');
-        object.push_str(value);
-    };
-    for (field, array) in schema.fields().iter().zip(batch.columns()).filter(|(_, array)| array.is_valid(at)) {
-        let name = field.name();
-        is_signed |= name == "signature";
-        // `metadata` is the text of a JSON object. Only its white space is changed, because a document is one line. If
-        // the text is not an object, it is sent as a string, and the server refuses `metadata`.
-        let object = (name == "metadata" && *array.data_type() == DataType::Utf8)
-            .then(|| compact_object(array.as_string::<i32>().value(at)).ok());
-        match object.flatten() {
-            Some(object) => add(name, &object),
-            None => {
-                if let Some(value) = value(name, array, at) {
-                    add(name, &value.to_string());
-                }
-            }
-        }
-    }
-    if let Some(fingerprint) = fingerprint.filter(|_| is_signed) {
-        add("fingerprint", &Value::from(fingerprint).to_string());
-    }
-    object + "}"
-}
-
-fn value(name: &str, array: &ArrayRef, at: usize) -> Option<Value> {
-    let number = |number: f64| Number::from_f64(number).map(Value::Number);
-    match array.data_type() {
-        DataType::Utf8 => Some(array.as_string::<i32>().value(at).into()),
-        DataType::Boolean => Some(array.as_boolean().value(at).into()),
-        DataType::Float32 => number(array.as_primitive::<Float32Type>().value(at).into()),
-        DataType::Float64 => number(array.as_primitive::<Float64Type>().value(at)),
-        DataType::Binary => bytes(name, array.as_binary::<i32>().value(at)),
-        DataType::FixedSizeBinary(_) => bytes(name, array.as_fixed_size_binary().value(at)),
-        DataType::List(_) => Some(list(name, &array.as_list::<i32>().value(at))),
-        kind if kind.is_integer() => Number::from_i128(integer(array, at)).map(Value::Number),
-        _ => None,
-    }
-}
-
-/// Returns bytes as the API takes them: a signature in base64, and a hash in hexadecimal digits. Other bytes are read
-/// as text, because some files do not mark their columns of text as UTF-8.
-fn bytes(name: &str, bytes: &[u8]) -> Option<Value> {
-    match name {
-        "signature" => Some(STANDARD.encode(bytes).into()),
-        "content_hash" => Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()),
-        // The server refuses a null, and its error names the field.
-        _ => Some(std::str::from_utf8(bytes).map_or(Value::Null, Value::from)),
-    }
-}
-
-/// Returns labels of the form `name:value` as an object, and any other list as an array. Labels that cannot form such
-/// an object are sent as an array. The server refuses it, and its error names the field.
-fn list(name: &str, values: &ArrayRef) -> Value {
-    let elements = (0..values.len()).filter(|&at| values.is_valid(at)).filter_map(|at| value("", values, at));
-    let elements: Vec<Value> = elements.collect();
-    let labels = elements.iter().map(|label| label.as_str()?.split_once(':'));
-    match labels.collect::<Option<BTreeMap<&str, &str>>>() {
-        Some(labels) if name == "labels" && labels.len() == elements.len() => json!(labels),
-        _ => elements.into(),
+        let Row { document, bytes, original } = row;
+        let part = Part { origin, document, original: original.as_deref(), ranked: None, text_bytes: bytes };
+        self.gather.add(part, taken)
     }
 }

@@ -2,22 +2,24 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_schema::{ArrowError, SchemaRef};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::arrow::arrow_reader::RowSelector;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::reason::InputError;
-use crate::load::{catching, check_compression, of_output, open_parquet};
+use crate::load::{ParquetFile, catching, check_compression, of_output};
 
 /// The size of a row group, in bytes. A row group is in memory until it is written.
 const GROUP_BYTES: usize = 64 << 20;
+
 /// Copies rows of Parquet files to one file. All files must have the same columns.
 pub struct RowCopier<W: Write + Send> {
     /// `None` once the writer exists.
@@ -36,16 +38,28 @@ impl<W: Write + Send> RowCopier<W> {
     pub fn copy(&mut self, path: &Path, is_kept: impl Fn(u64) -> bool, stop: &AtomicBool) -> Result<(), InputError> {
         let damaged = |detail| InputError::DamagedParquet { detail };
         let mut file = File::open(path)?;
-        let builder = open_parquet(&mut file, |_| true).map_err(damaged)?;
-        check_compression(builder.metadata(), |_| true).map_err(InputError::ParquetCompression)?;
-        let schema = builder.schema().clone();
+        let opened = ParquetFile::open(&mut file, |_| true).map_err(damaged)?;
+        check_compression(opened.metadata(), |_| true).map_err(InputError::ParquetCompression)?;
+        let schema = opened.schema().clone();
         if self.schema.as_ref().is_some_and(|first| first.fields() != schema.fields()) {
             return Err(InputError::OtherColumns);
         }
-        let metadata = builder.metadata().file_metadata();
-        let rows = u64::try_from(metadata.num_rows()).unwrap_or_default();
-        self.begin(&schema, metadata.key_value_metadata())?;
-        let builder = builder.with_row_selection(selection(rows, is_kept));
+        self.begin(&schema, opened.metadata().file_metadata().key_value_metadata())?;
+        let (mut groups, mut selectors, mut end) = (Vec::new(), Vec::new(), 0);
+        for (number, group) in opened.metadata().row_groups().iter().enumerate() {
+            let rows = end..end + u64::try_from(group.num_rows()).unwrap_or_default();
+            end = rows.end;
+            // A group that is left out need not be readable.
+            if !rows.clone().any(&is_kept) {
+                continue;
+            }
+            if let Some(reason) = &opened.refused()[number] {
+                return Err(damaged(reason.clone()));
+            }
+            groups.push(number);
+            select(&mut selectors, rows, &is_kept);
+        }
+        let builder = opened.builder().with_row_groups(groups).with_row_selection(selectors.into());
         let mut batches = catching(|| builder.build().map_err(|error| error.to_string())).map_err(damaged)?;
         while let Some(batch) =
             catching(|| batches.next().transpose().map_err(|error: ArrowError| error.to_string())).map_err(damaged)?
@@ -83,15 +97,13 @@ impl<W: Write + Send> RowCopier<W> {
     }
 }
 
-/// Returns the selection of the rows that are kept.
-fn selection(rows: u64, is_kept: impl Fn(u64) -> bool) -> RowSelection {
-    let mut selectors: Vec<RowSelector> = Vec::new();
-    for row in 0..rows {
+/// Adds the selection of the rows that are kept.
+fn select(selectors: &mut Vec<RowSelector>, rows: Range<u64>, is_kept: impl Fn(u64) -> bool) {
+    for row in rows {
         let skip = !is_kept(row);
         match selectors.last_mut() {
             Some(last) if last.skip == skip => last.row_count += 1,
             _ => selectors.push(RowSelector { row_count: 1, skip }),
         }
     }
-    selectors.into()
 }

@@ -160,7 +160,7 @@ impl Columns {
                 format!("the record has {bytes} bytes; the limit is {LINE_BYTES_MAX}. Is a quote not closed?"),
             )),
             Form::Fields(fields) if fields != count => {
-                malformed(format!("the record has {fields} fields, but the header has {count}"))
+                malformed(format!("the number of its fields is {fields}; the header has {count}"))
             }
             Form::Fields(_) => str::from_utf8(records.line()).map(drop).map_err(|error| {
                 let at = error.valid_up_to() + 1;

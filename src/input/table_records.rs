@@ -91,9 +91,9 @@ impl Records {
     /// Reads the next record; `None` at the end of the file. Empty lines are no records.
     pub(super) fn next(&mut self) -> io::Result<Option<Found>> {
         self.line.clear();
-        let (mut filled, mut fields, mut bytes) = (0, 0, 0);
+        let (mut filled, mut fields, mut bytes) = (0, 0, 0_u64);
         let mut offset = self.position;
-        let is_unclosed = loop {
+        let end = loop {
             let mut input = self.units.fill_buf()?;
             let is_end = input.is_empty();
             // The last record may have no newline. Inside quotes, a newline does not end it.
@@ -121,34 +121,47 @@ impl Records {
             }
             filled = if bytes > STORED_BYTES_MAX { 0 } else { filled + written };
             match result {
-                ReadRecordResult::InputEmpty if is_end => break true,
+                ReadRecordResult::InputEmpty if is_end => break End::Unclosed,
                 ReadRecordResult::OutputFull if filled > 0 => self.fields.resize(2 * self.fields.len(), 0),
                 // The fields of a record that is too long are overwritten.
                 ReadRecordResult::InputEmpty | ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {}
-                ReadRecordResult::Record => break false,
+                ReadRecordResult::Record => break if is_end { End::File } else { End::Newline },
                 ReadRecordResult::End => return Ok(None),
             }
         };
-        let bytes = bytes - self.cut_newline()?;
-        let form = match () {
-            () if is_unclosed => {
+        if end == End::Newline {
+            bytes -= 1;
+            self.cut_newline()?;
+        }
+        let form = match end {
+            End::Unclosed => {
                 // Otherwise, the next call would return the rest of this record.
                 self.reader.reset();
                 Form::Unclosed
             }
-            () if bytes > LINE_BYTES_MAX as u64 => Form::TooLong,
-            () => Form::Fields(fields),
+            _ if bytes > LINE_BYTES_MAX as u64 => Form::TooLong,
+            End::Newline | End::File => Form::Fields(fields),
         };
         Ok(Some(Found { offset, bytes, form }))
     }
 
-    /// Cuts the newline at the end of the record, and returns its length. Of CRLF, the first half stays, as in a line of
-    /// JSON Lines.
-    fn cut_newline(&mut self) -> io::Result<u64> {
+    /// Cuts the newline at the end of the record. Of CRLF, the first half stays, as in a line of JSON Lines.
+    fn cut_newline(&mut self) -> io::Result<()> {
         let is_half = self.line.ends_with(b"\r") && self.units.fill_buf()?.starts_with(b"\n");
-        let is_whole = !is_half && self.line.pop_if(|last| matches!(last, b'\n' | b'\r')).is_some();
-        Ok(u64::from(is_half || is_whole))
+        if !is_half {
+            self.line.pop();
+        }
+        Ok(())
     }
+}
+
+/// The end of a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Newline,
+    File,
+    /// The file ends inside quotes.
+    Unclosed,
 }
 
 fn newlines(bytes: &[u8]) -> usize {

@@ -2,11 +2,12 @@
 //! encode a list of millions of values, each of which is a long text of the dictionary, and the library builds whole
 //! rows in memory. In: a file whose pages were checked. Out: a bound for each row.
 
+use std::slice;
 use std::sync::Arc;
 
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageReader};
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::page_source::PageSource;
@@ -17,15 +18,15 @@ const VALUE_BYTES: u64 = 16;
 
 const DAMAGED: &str = "the lengths of its lists are damaged";
 
-/// Returns the largest number of bytes that a list may have in memory. Looks at the columns that `is_read` names, if
-/// they are lists of texts. The library builds no other lists.
+/// Returns the largest number of bytes that a list of a row group may have in memory. Looks at the columns that `is_read`
+/// names, if they are lists of texts. The library builds no other lists.
 pub(super) fn longest_bytes(
     source: PageSource,
-    metadata: &ParquetMetaData,
+    group: &RowGroupMetaData,
     is_read: impl Fn(&str) -> bool,
 ) -> Result<u64, String> {
     let source = Arc::new(source);
-    let lists = columns_read(metadata, is_read).filter(|column| is_list_of_texts(column));
+    let lists = columns_read(slice::from_ref(group), is_read).filter(|column| is_list_of_texts(column));
     lists.map(|column| longest_of(&source, column)).try_fold(0, |longest, bytes| Ok(longest.max(bytes?)))
 }
 

@@ -3,8 +3,9 @@
 //! longer than reading the page.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read};
 use std::mem;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,26 +18,39 @@ const KEPT_MAX: usize = 8;
 /// A larger buffer is not kept. Libraries write pages of about one MiB.
 const KEPT_BYTES_MAX: usize = 2 << 20;
 
-/// A Parquet file.
+/// A Parquet file. Several threads may read from copies of it at the same time: the place in the file is never used.
+#[derive(Clone)]
 pub(crate) struct PageSource {
-    file: File,
+    file: Arc<File>,
     free: Buffers,
+}
+
+/// The bytes of a file from an offset on.
+pub(crate) struct FromOffset {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for FromOffset {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
 }
 
 /// Buffers that are not in use.
 #[derive(Clone, Default)]
-pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
-
-impl Buffers {
-    /// Frees the memory of all of them.
-    pub(super) fn free(&self) {
-        self.0.lock().clear();
-    }
-}
+struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl PageSource {
-    pub(super) fn new(file: File, free: Buffers) -> Self {
-        Self { file, free }
+    pub(super) fn new(file: File) -> Self {
+        Self { file: Arc::new(file), free: Buffers::default() }
+    }
+
+    /// Frees the memory of the buffers that are not in use.
+    pub(super) fn free_buffers(&self) {
+        self.free.0.lock().clear();
     }
 }
 
@@ -47,10 +61,10 @@ impl Length for PageSource {
 }
 
 impl ChunkReader for PageSource {
-    type T = BufReader<File>;
+    type T = BufReader<FromOffset>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        self.file.get_read(start)
+        Ok(BufReader::new(FromOffset { file: Arc::clone(&self.file), offset: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -62,8 +76,7 @@ impl ChunkReader for PageSource {
         let mut bytes = self.free.0.lock().pop().unwrap_or_default();
         bytes.clear();
         bytes.reserve_exact(length);
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(start))?;
+        let file = FromOffset { file: Arc::clone(&self.file), offset: start };
         let read = file.take(length as u64).read_to_end(&mut bytes)?;
         if read != length {
             return Err(ParquetError::EOF(format!("a page has {length} bytes, but only {read} could be read")));
@@ -102,7 +115,7 @@ mod tests {
     fn source(bytes: &[u8]) -> PageSource {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        PageSource::new(file, Buffers::default())
+        PageSource::new(file)
     }
 
     #[test]

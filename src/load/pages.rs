@@ -3,9 +3,10 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::slice;
 
 use parquet::basic::Type;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use super::thrift::{PAGE_HEADER, ThriftWalk};
 
@@ -24,15 +25,11 @@ const PACKED: [i16; 1] = [3];
 /// version 2.
 const VALUES: [[i16; 2]; 3] = [[5, 1], [7, 1], [8, 1]];
 
-/// Checks the pages of the columns that `is_read` names. Returns the length of the longest page of texts or bytes. No
-/// text or byte string in the file is longer than this. The file is at its beginning afterwards.
-pub(super) fn check(
-    file: &mut File,
-    metadata: &ParquetMetaData,
-    is_read: impl Fn(&str) -> bool,
-) -> Result<i64, String> {
+/// Checks the pages of the columns of a row group that `is_read` names. Returns the length of the longest page of texts or
+/// bytes. No text or byte string in the group is longer than this. The file is at its beginning afterwards.
+pub(super) fn check(file: &mut File, group: &RowGroupMetaData, is_read: impl Fn(&str) -> bool) -> Result<i64, String> {
     let mut longest = 0;
-    for column in columns_read(metadata, is_read) {
+    for column in columns_read(slice::from_ref(group), is_read) {
         let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
         let range = u64::try_from(first).ok().zip(u64::try_from(column.compressed_size()).ok());
         let wrong = || {
@@ -52,10 +49,10 @@ pub(super) fn check(
 
 /// Returns the columns that `is_read` names, of each row group.
 pub(super) fn columns_read(
-    metadata: &ParquetMetaData,
+    groups: &[RowGroupMetaData],
     is_read: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = &ColumnChunkMetaData> {
-    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let columns = groups.iter().flat_map(RowGroupMetaData::columns);
     columns.filter(move |column| column.column_path().parts().first().is_some_and(|name| is_read(name)))
 }
 

@@ -39,6 +39,9 @@ def main():
         + [b"----\nSERVER__LISTEN=0.0.0.0:80\nAUTH__API_KEY=0123456789abcdef\nSERVER__HOSTS=a,b\n"],
         "keys": [key.encode(), (key + rest + "[key.limits]\nrequests_per_second = 5\n").encode(), b"version = 1\n"],
         "warc": archives(),
+        "tables": [bytes([how]) + table for how in (0, 1, 2) for table in TABLES],
+        "texts": [bytes([how]) + text for how in (0, 1, 2) for text in (b"\n\n".join(documents), b"\xef\xbb\xbf# Pears\n\nMany pears.", PAGES[0])],
+        "rows": [path.read_bytes() for path in sorted((pathlib.Path(__file__).parent / "seeds").glob("*.parquet"))],
         "load": [path.read_bytes() for path in sorted((pathlib.Path(__file__).parent / "seeds").glob("*.parquet"))],
         "records": [bytes(range(256)) * 4 + verdict, b"\xff" * 600 + verdict],
     }
@@ -46,7 +49,7 @@ def main():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for at, seed in enumerate(seeds):
             (folder / target / f"seed-{at}").write_bytes(seed)
-        own = {"config": keys, "keys": KEY_WORDS, "pages": PAGE_WORDS, "query": keys_of_queries(description), "warc": WARC_WORDS, "load": LOAD_WORDS}
+        own = {"config": keys, "keys": KEY_WORDS, "pages": PAGE_WORDS, "query": keys_of_queries(description), "warc": WARC_WORDS, "load": LOAD_WORDS, "rows": LOAD_WORDS, "tables": TABLE_WORDS}
         words = own.get(target, fields)
         dictionary = "".join(f'"{word}"\n' for word in sorted(set(words)))
         (folder / f"{target}.dict").write_text(dictionary)
@@ -59,6 +62,16 @@ bytes_per_second documents_per_second requests_in_flight check read insert delet
 
 LOAD_WORDS = """PAR1 hapax.spec hapax.fingerprint id signature content_hash shingles representative labels metadata verdict
 first_seen""".split()
+
+
+TABLES = [
+    b'id,text,score,metadata\n1,"a ""b"", c\nd",2.5,"{""n"": [1]}"\r\n\n2,,+7,\n3,few\n,one,nan,none\n',
+    b"\xef\xbb\xbfid;html;text;labels\r\n1;<p>a;;\r\n2;;b;{}\r\n3;<p>;\xff;\r\n4;a;b;c;d\r\n",
+    b'text\tid\tset\n"open\t1\t\n\n"\ta\t"[1, ""x""]"\nlast\t"',
+    b"text\n" + b"a b\n" * 40,
+]
+
+TABLE_WORDS = """id text html score metadata labels set , ; {} [1] <p> 1.5 \\x09 \\x0D \\x22""".split()
 
 
 WARC_WORDS = """WARC/1.0 WARC-Type:response WARC-Type:resource WARC-Type:conversion WARC-Target-URI: Content-Length:

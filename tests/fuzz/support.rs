@@ -8,12 +8,14 @@ mod library;
 mod local;
 
 use std::convert::Infallible;
+use std::io::Cursor;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use hapax::input::{Chunk, Wanted, read};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -69,6 +71,21 @@ impl Service {
             tokio::time::timeout(Duration::from_secs(60), answer).await.expect("an answer")
         })
     }
+}
+
+/// Reads a file that is in memory, and passes its chunks to `take`. Returns whether the file was read to its end.
+pub fn read_file(name: &str, bytes: &[u8], wanted: &Wanted, mut take: impl FnMut(Chunk)) -> bool {
+    let read = read(Box::new(Cursor::new(bytes.to_vec())), name, 20, wanted, &mut |chunk| {
+        for (_, reason) in &chunk.failures {
+            assert!(reason.to_string().len() < 1000, "{reason}");
+        }
+        take(chunk);
+        true
+    });
+    if let Err(error) = &read {
+        assert!(error.to_string().len() < 4000, "{error}");
+    }
+    read.is_ok()
 }
 
 /// Cuts a body into pieces of about this length.

@@ -42,8 +42,8 @@ fn a_refused_file_ends_an_import_before_anything_is_stored() {
         ("tar.gz", gzip(&tar(&line)), "this is a tar archive", "tar -xf"),
         ("tar.zst", packed(&tar(&line)), "this is a tar archive", "tar -xf"),
         ("array", format!("\n [\n{line}]").into_bytes(), "this is a JSON array", "jq -c '.[]'"),
-        ("csv", b"id,\"text\",n\n1,a b,2\n".to_vec(), "this is CSV", "DuckDB"),
-        ("tsv", b"id\ttext\n1\ta b\n".to_vec(), "this is CSV", "DuckDB"),
+        ("csv", b"id,\"text\",n,text\n1,a b,2\n".to_vec(), "this is CSV", "twice"),
+        ("utf16", b"\xFF\xFEi\0d\0".to_vec(), "this is UTF-16", "iconv"),
         ("parquet", b"PAR1\x15\x04".to_vec(), "this is Parquet", "cut or damaged"),
     ];
     for (name, bytes, what, remedy) in cases {

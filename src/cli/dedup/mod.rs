@@ -44,8 +44,8 @@ const REPORT: &str = "--report";
 /// each with an id of its own: in the order of the files as they are given, and of the lines, rows or records in each
 /// file. The files of a folder are read in the order of their paths. The signatures of the kept documents are in memory.
 ///
-/// The output has the kept documents unchanged: the lines of JSON Lines, or the rows of Parquet with all columns. For each
-/// page of a WARC file, it has a JSON object. A document needs no id: without one, its file and the number of its line,
+/// The output has the kept documents unchanged: the lines of JSON Lines, the records of CSV after their header, or the rows
+/// of Parquet with all columns. For each page of a WARC file and each text file, it has a JSON object. A document needs no id: without one, its file and the number of its line,
 /// row or record are its id in the report.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -57,8 +57,8 @@ const REPORT: &str = "--report";
 
 Exit status: 0 done, 1 some lines could not be used, 2 it failed and there is no output.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
-    /// quoted pattern such as '*.warc.gz' names the files that match
+    /// JSON Lines, CSV, TSV, WARC or texts, plain or compressed with gzip or zstd, or Parquet; a folder with such files;
+    /// - reads stdin. A quoted pattern such as '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Write the kept documents to FILE; - is stdout. Lines are compressed if the name of FILE ends in .gz or .zst. FILE

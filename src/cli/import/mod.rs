@@ -20,7 +20,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
-use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching, read_all};
+use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching, read_all_joined};
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
@@ -33,11 +33,12 @@ use tally::Tally;
 
 /// Import documents into a running server.
 ///
-/// FILE is JSON Lines, a WARC file of web pages, or Parquet; its first bytes decide which. Each line of JSON is an
-/// object with an `id` and a `text`. Fields that the API does not know are left out, as in a bulk request with
-/// extra=ignore. A page of a WARC file has its address as `id`, and the date and the payload digest of its record.
-/// Records without a page, such as requests and images, are skipped. The columns of a Parquet file are the fields of
-/// its documents.
+/// FILE is JSON Lines, CSV or TSV with a header, a WARC file of web pages, Parquet, or a text or a page of HTML. Each line
+/// of JSON is an object with an `id` and a `text`. Fields that the API does not know are left out, as in a bulk request
+/// with extra=ignore. The columns of a table and of a Parquet file are the fields of its documents. A page of a WARC file
+/// has its address as `id`, and the date and the payload digest of its record. Records without a page, such as requests
+/// and images, are skipped. A file whose name ends in .txt, .text, .md, .html or .htm is one document with its path as
+/// `id`.
 ///
 /// By default, a document that has a near duplicate is not stored; see --on-duplicate. You can import the same file
 /// again: documents that are already stored do not change.
@@ -53,8 +54,8 @@ use tally::Tally;
 Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped
 early, 130 stopped by a second signal.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
-    /// quoted pattern such as '*.warc.gz' names the files that match
+    /// JSON Lines, CSV, TSV, WARC or texts, plain or compressed with gzip or zstd, or Parquet; a folder with such files;
+    /// - reads stdin. A quoted pattern such as '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -77,7 +78,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     verdicts: Option<PathBuf>,
     /// Write to FILE the unchanged input line of each document that this import stores or finds already stored. FILE is
-    /// compressed if its name ends in .gz or .zst. Pages of WARC files are written as lines of JSON
+    /// compressed if its name ends in .gz or .zst. Pages of WARC files and texts are written as lines of JSON,
+    /// and records of CSV after their header
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
     /// Go on with an import that was interrupted, with the same files and options. The file FILE.resume beside the verdicts
@@ -370,7 +372,7 @@ fn read_beside(
 ) -> JoinHandle<Option<anyhow::Error>> {
     std::thread::spawn(move || {
         let mut numbers = 0..;
-        read_all(&files, &wanted, |_, chunk| {
+        read_all_joined(&files, &wanted, |chunk| {
             let number = numbers.next().expect("they do not end");
             number < first || give.send((number, chunk)).is_ok()
         })

@@ -11,6 +11,9 @@ mod load;
 mod pages;
 mod query;
 mod records;
+mod rows;
+mod tables;
+mod texts;
 mod warc;
 
 use std::sync::LazyLock;
@@ -28,6 +31,9 @@ static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
         "pages" => pages::run,
         "query" => query::run,
         "records" => records::run,
+        "rows" => rows::run,
+        "tables" => tables::run,
+        "texts" => texts::run,
         "warc" => warc::run,
         _ => panic!("HAPAX_FUZZ_TARGET={name}: there is no such target"),
     }
