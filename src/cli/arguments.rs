@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use super::exit::ExitStatus;
 use super::{
     audit, backup, check, collection, copy, dedup, export, health, import, keys, load, pairs, reconcile, restore,
-    serve, signals, tune, verify,
+    serve, signals, spans, tune, verify,
 };
 
 /// The exit status of a command that failed. clap uses the same status if the arguments are wrong.
@@ -31,6 +31,7 @@ const EXIT_INTERRUPTED: u8 = 130;
   hapax check new.jsonl                          look up which documents are duplicates
   hapax dedup corpus.jsonl -o kept.jsonl         write the documents without their duplicates, with no server
   hapax pairs corpus.jsonl -o pairs.jsonl        list all pairs of similar documents, with no server
+  hapax spans corpus.jsonl -o spans.jsonl        list the passages that earlier documents have, with no server
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
   hapax keys add crawler --scopes check,insert   make a key for a client; --keys-file names the file
@@ -52,6 +53,7 @@ enum Verb {
     Check(check::Args),
     Dedup(Box<dedup::Args>),
     Pairs(Box<pairs::Args>),
+    Spans(spans::Args),
     Collection(Box<collection::Args>),
     Export(export::Args),
     Backup(backup::Args),
@@ -75,6 +77,7 @@ pub fn run() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Dedup(args) => dedup::run(&args),
         Verb::Pairs(args) => pairs::run(&args),
+        Verb::Spans(args) => spans::run(&args),
         Verb::Collection(args) => collection::run(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Backup(args) => backup::run(&args),

@@ -89,6 +89,7 @@ mod routes;
 mod service_manager;
 mod several;
 mod similar_pairs;
+mod spans;
 mod spec_page;
 mod stalled_readers;
 mod statistics;

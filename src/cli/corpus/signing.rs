@@ -1,5 +1,5 @@
-//! Files -> signed documents, chunk by chunk, in the order of the files. One thread reads, and others sign, while the
-//! caller decides.
+//! Files -> signed documents, or whatever else is made of documents, chunk by chunk, in the order of the files. One thread
+//! reads, and others sign, while the caller decides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl SignedChunk {
 
 /// Returns the id of a document, and the fields with its content. All other fields are only copied, so they may have any
 /// values.
-fn comparable(line: &str) -> (Option<DocId>, String) {
+pub(in crate::cli) fn comparable(line: &str) -> (Option<DocId>, String) {
     let fields: Fields<'_> = serde_json::from_str(line).expect("a document is an object");
     let id = fields.get("id").and_then(|id| serde_json::from_str::<String>(id.get()).ok());
     let is_array = |value: &RawValue| value.get().starts_with('[');
@@ -122,31 +122,43 @@ pub(in crate::cli) fn each_signed(
     wanted: &Wanted,
     (signer, order): (&CorpusSigner, &Order),
     stop: &Arc<AtomicBool>,
-    mut take: impl FnMut(SignedChunk) -> Result<()>,
+    take: impl FnMut(SignedChunk) -> Result<()>,
+) -> Result<()> {
+    let (signer, order) = (signer.clone(), order.clone());
+    each_made(files, wanted, move |file, chunk| SignedChunk::new(file, chunk, &signer, &order), stop, take)
+}
+
+/// Passes what `make` makes of the chunks of all files to `take`, in the order of the files. `make` gets the number of the
+/// file, too. It runs in a thread of its own.
+pub(in crate::cli) fn each_made<M: Send + 'static>(
+    files: &[PathBuf],
+    wanted: &Wanted,
+    make: impl Fn(usize, Chunk) -> M + Send + 'static,
+    stop: &Arc<AtomicBool>,
+    mut take: impl FnMut(M) -> Result<()>,
 ) -> Result<()> {
     let (give_read, take_read) = sync_channel::<(usize, Chunk)>(CHUNKS_WAITING);
-    let (give_signed, take_signed) = sync_channel(CHUNKS_WAITING);
+    let (give_made, take_made) = sync_channel(CHUNKS_WAITING);
     let (files, wanted) = (files.to_vec(), wanted.clone());
     let reader =
         std::thread::spawn(move || read_all(&files, &wanted, |file, chunk| give_read.send((file, chunk)).is_ok()));
-    let (signer, order) = (signer.clone(), order.clone());
-    let signing = std::thread::spawn(move || {
+    let making = std::thread::spawn(move || {
         for (file, chunk) in take_read {
-            if give_signed.send(SignedChunk::new(file, chunk, &signer, &order)).is_err() {
+            if give_made.send(make(file, chunk)).is_err() {
                 break;
             }
         }
     });
     // After an error, the reader may still wait for input. Its thread is not joined, but ends with the process.
     loop {
-        match take_signed.recv_timeout(LOOK_EVERY) {
+        match take_made.recv_timeout(LOOK_EVERY) {
             _ if stop.load(Ordering::Relaxed) => bail!("{INTERRUPTED}"),
-            Ok(chunk) => take(chunk)?,
+            Ok(made) => take(made)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    signing.join().map_err(|_| anyhow!("a document could not be signed"))?;
+    making.join().map_err(|_| anyhow!("a document could not be signed"))?;
     match reader.join().expect("the reader does not panic") {
         Some(error) => Err(error),
         None => Ok(()),
