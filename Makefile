@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-load bench-pairs bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -145,6 +145,12 @@ PAIRS_OPTIONS ?=
 bench-pairs: ## list all pairs of 400,000 generated job ads, and compare a sample with the exact truth
 	cargo build --release --locked --bin hapax
 	python3 loadtest/corpus/pairs.py --binary target/release/hapax $(PAIRS_OPTIONS)
+
+# By hand: make bench-spans SPANS_OPTIONS='--documents 1000000 --memory 2GiB'
+SPANS_OPTIONS ?=
+bench-spans: ## find the passages of 100,000 generated documents that earlier ones have
+	cargo build --release --locked --bin hapax
+	python3 loadtest/corpus/spans.py --binary target/release/hapax $(SPANS_OPTIONS)
 
 DENY = target/tools/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies

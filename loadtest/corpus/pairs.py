@@ -19,7 +19,7 @@ from pathlib import Path
 
 BANDING = ["--bands", "42", "--rows", "3", "--shingle", "word3"]
 COMPANIES, COMPANY_WORDS = 2_000, 40
-ROLE_WORDS, ROLE_ADS_MAX = 80, 1_000
+ROLE_WORDS, ROLE_ADS_MAX = 80, 200
 CHANGED = [0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15]
 EDGES = [0.5, 0.6, 0.7, 0.8, 0.9, 1.01]
 PAIR = re.compile(rb'^\{"a":"(\d+)-(\d+)","b":"(\d+)-(\d+)","similarity":([0-9.]+)')
@@ -48,15 +48,15 @@ def ads(count, seed):
 
 
 def run(binary, arguments):
-    """Runs hapax. Returns the seconds, the peak of its memory in KiB, and its summary."""
+    """Runs hapax. Returns the seconds, those of its processors, the peak of its memory in KiB, and its summary."""
     with tempfile.TemporaryFile() as summary:
         begun = time.monotonic()
-        process = subprocess.Popen([binary, "pairs", *arguments], stdout=summary)
+        process = subprocess.Popen([binary, "pairs", *arguments], stdout=summary, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.monotonic() - begun
         assert status == 0, status
         summary.seek(0)
-        return seconds, usage.ru_maxrss, summary.read().decode()
+        return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, summary.read().decode()
 
 
 def truth(made, sampled, threshold):
@@ -121,11 +121,10 @@ def main():
         for verify in args.verify:
             arguments = [str(corpus), *BANDING, "--threshold", str(args.threshold), "--verify", verify]
             plot = ["--plot", str(folder / f"{verify}.svg")]
-            for output in ["pairs.parquet", "pairs.jsonl"]:
-                seconds, peak, summary = run(args.binary, [*arguments, *plot, "-o", str(folder / output)])
-                size = (folder / output).stat().st_size
-                print(f"\n{verify}, {output}: {seconds:.1f} s, peak {peak / 1024:.0f} MiB, {size / 1e6:.0f} MB")
-                (folder / output).unlink()
+            output = folder / "pairs.parquet"
+            seconds, processor, peak, summary = run(args.binary, [*arguments, *plot, "-o", str(output)])
+            size = output.stat().st_size / 1e6
+            print(f"\n{verify}: {seconds:.1f} s, {processor:.1f} s of processors, peak {peak / 1024:.0f} MiB, {size:.0f} MB")
             print(summary, flush=True)
             compare(args.binary, arguments, made, sampled, args.threshold)
 

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use super::exit::ExitStatus;
 use super::{
     audit, backup, check, collection, contain, copy, dedup, export, health, import, keys, load, pairs, reconcile,
-    restore, serve, signals, tune, verify,
+    restore, serve, signals, spans, tune, verify,
 };
 
 /// The exit status of a command that failed. clap uses the same status if the arguments are wrong.
@@ -32,6 +32,7 @@ const EXIT_INTERRUPTED: u8 = 130;
   hapax dedup corpus.jsonl -o kept.jsonl         write the documents without their duplicates, with no server
   hapax pairs corpus.jsonl -o pairs.jsonl        list all pairs of similar documents, with no server
   hapax contain corpus.jsonl --benchmarks b.jsonl --dropped d.jsonl   find test items in a corpus, with no server
+  hapax spans corpus.jsonl -o spans.jsonl        list the passages that earlier documents have, with no server
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
   hapax keys add crawler --scopes check,insert   make a key for a client; --keys-file names the file
@@ -54,6 +55,7 @@ enum Verb {
     Dedup(Box<dedup::Args>),
     Pairs(Box<pairs::Args>),
     Contain(Box<contain::Args>),
+    Spans(spans::Args),
     Collection(Box<collection::Args>),
     Export(export::Args),
     Backup(backup::Args),
@@ -78,6 +80,7 @@ pub fn run() -> ExitCode {
         Verb::Dedup(args) => dedup::run(&args),
         Verb::Pairs(args) => pairs::run(&args),
         Verb::Contain(args) => contain::run(&args),
+        Verb::Spans(args) => spans::run(&args),
         Verb::Collection(args) => collection::run(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Backup(args) => backup::run(&args),

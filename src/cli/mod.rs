@@ -42,6 +42,7 @@ mod service;
 mod signals;
 mod socket_activation;
 mod sockets;
+pub mod spans;
 mod summary;
 mod trust;
 pub mod tune;

@@ -1,18 +1,24 @@
 //! The documents of a corpus, one after another -> which of them are kept, and of which kept document each of the others
-//! is a duplicate (`dedup.rs`); or the connected components of a corpus (`components.rs`); or all pairs of similar
-//! documents (`pairs.rs`). The decisions are those of a collection that gets the same documents in the same order with
-//! `on_duplicate=skip`. Everything is in memory, and nothing is stored. Knows nothing of files and ids, and not how the
-//! results are used.
+//! is a duplicate (`dedup.rs`); the connected components of a corpus (`components.rs`); all pairs of similar documents
+//! (`pairs.rs`); or the passages that earlier documents have (`windows.rs`, `first_places.rs`, `spans.rs`). Which documents
+//! are similar is decided as in a collection that gets the same documents in the same order with `on_duplicate=skip`.
+//! Everything is in memory, and nothing is stored. Knows nothing of files and ids, and not how the results are used.
 
 mod components;
 mod dedup;
 mod entered;
+mod first_places;
 mod known;
 mod pairs;
 mod signer;
+mod spans;
+mod windows;
 
 pub use components::{Components, Link};
 pub use dedup::{Decided, Decision, Deduplicator, Duplicate};
+pub use first_places::{FirstPlace, FirstPlaces, found_by};
 pub use known::{Matching, SearchLimits};
 pub use pairs::{PairFinder, Similar, SimilarTo, Sought};
 pub use signer::{CorpusSigner, SignedDocument};
+pub use spans::{Span, spans, without};
+pub use windows::{Windower, Windows};

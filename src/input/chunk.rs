@@ -130,7 +130,9 @@ impl Chunk {
 
     /// Whether each document is a whole file, as texts are, and none of them has failed.
     pub fn is_of_whole_files(&self) -> bool {
-        !self.lines.is_empty() && self.failures.is_empty() && self.origins.iter().all(|origin| origin.place == Place::File)
+        !self.lines.is_empty()
+            && self.failures.is_empty()
+            && self.origins.iter().all(|origin| origin.place == Place::File)
     }
 
     /// Returns whether the chunk has no room for a document of `next` bytes. If its original line is stored too, `next`

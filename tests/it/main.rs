@@ -94,6 +94,7 @@ mod row_groups;
 mod service_manager;
 mod several;
 mod similar_pairs;
+mod spans;
 mod spec_page;
 mod stalled_readers;
 mod statistics;

@@ -1,5 +1,5 @@
-//! Files -> signed documents, chunk by chunk, in the order of the files. One thread reads, and others sign, while the
-//! caller decides.
+//! Files -> signed documents, or whatever else is made of documents, chunk by chunk, in the order of the files. One thread
+//! reads, and others sign, while the caller decides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ pub(in crate::cli) fn each_made<T: Send + 'static>(
     loop {
         match take_made.recv_timeout(LOOK_EVERY) {
             _ if stop.load(Ordering::Relaxed) => bail!("{INTERRUPTED}"),
-            Ok(chunk) => take(chunk)?,
+            Ok(made) => take(made)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }

@@ -108,6 +108,7 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("cli/corpus/histogram.rs", "to", "0.85"),
     ("cli/corpus/histogram.rs", "HumanCount(count).to_string()", "1,024"),
     ("cli/corpus/histogram.rs", "bar", "████"),
+    ("cli/spans/finding.rs", "self.folder.display()", "corpus"),
     ("cli/pairs/tally.rs", "missed_share", "0.02 %"),
     ("cli/pairs/tally.rs", "saved_share", "99.76 %"),
     ("cli/pairs/tally.rs", "false_share", "44.55 %"),
