@@ -169,14 +169,15 @@ impl FileItems {
                     self.items.insert((origin.number(), field), (origin.clone(), id, grams));
                 }
                 Err(reason) => {
-                    self.failed.insert(origin.number(), format!("{origin}: {}", reason.detail()));
+                    let field = name.map_or_else(String::new, |name| format!(" ({name})"));
+                    self.failed.insert(origin.number(), format!("{origin}{field}: {}", reason.detail()));
                 }
             }
         }
         for (origin, reason) in &chunk.failures {
             let is_lacking = matches!(reason, Reason::NoField(_));
             let failed = if is_lacking { &mut self.lacking } else { &mut self.failed };
-            failed.insert(origin.number(), format!("{origin}: {reason}"));
+            failed.entry(origin.number()).or_insert_with(|| format!("{origin}: {reason}"));
         }
         true
     }
