@@ -31,16 +31,24 @@ impl Filter {
 
     /// Appends the places of the hashes that are in the set, and of a few others.
     pub(super) fn places(&self, hashes: &[u64], places: &mut Vec<u32>) {
-        let from = places.len();
-        places.resize(from + hashes.len(), 0);
-        let (mut count, room) = (0, &mut places[from..]);
-        for (at, &hash) in hashes.iter().enumerate() {
-            // Written without a branch: the processor could not predict it.
-            room[count] = at as u32;
-            let bits = bits(hash);
-            count += usize::from(self.words[self.word(hash)] & bits == bits);
+        const BLOCK: usize = 64;
+        for (block, hashes) in hashes.chunks(BLOCK).enumerate() {
+            // Most blocks have few places, so the bits of a block are first collected without a branch.
+            let mut found = 0u64;
+            for (at, &hash) in hashes.iter().enumerate() {
+                found |= u64::from(self.has(hash)) << at;
+            }
+            while found != 0 {
+                places.push(block as u32 * BLOCK as u32 + found.trailing_zeros());
+                found &= found - 1;
+            }
         }
-        places.truncate(from + count);
+    }
+
+    #[inline(always)]
+    fn has(&self, hash: u64) -> bool {
+        let word = self.words[self.word(hash)];
+        word >> (hash & 63) & word >> (hash >> 6 & 63) & word >> (hash >> 12 & 63) & 1 == 1
     }
 
     pub(super) fn bytes(&self) -> usize {

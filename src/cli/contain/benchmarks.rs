@@ -36,10 +36,18 @@ pub(super) struct Item {
     pub too_short: Option<TooShort>,
 }
 
-/// The texts of a file, by the number of the line, row or record, and the number of the field.
+/// A text of a file.
+struct Found {
+    origin: Origin,
+    id: String,
+    grams: Result<ItemGrams, TooShort>,
+}
+
+/// The texts of a file.
 #[derive(Default)]
 struct FileItems {
-    items: BTreeMap<(u64, usize), (Origin, String, Result<ItemGrams, TooShort>)>,
+    /// By the number of the line, row or record, and the number of the field.
+    items: BTreeMap<(u64, usize), Found>,
     /// The lines that cannot be used, each with the reason.
     failed: BTreeMap<u64, String>,
     /// The lines that lack a field. It is no failure if they have another one.
@@ -68,7 +76,7 @@ impl Benchmarks {
     }
 
     fn add(&mut self, file: usize, found: FileItems) {
-        for (origin, id, grams) in found.items.into_values() {
+        for Found { origin, id, grams } in found.items.into_values() {
             let too_short = match grams {
                 Ok(grams) => {
                     self.index.insert(u32::try_from(self.items.len()).expect("items are in memory"), grams);
@@ -167,17 +175,18 @@ impl FileItems {
                     let id = id(line).map_or_else(|| origin.made_id(), |id| id.to_string());
                     let id = name.map_or_else(|| id.clone(), |name| format!("{id}#{name}"));
                     let grams = ItemGrams::new(words.size(), &hashes);
-                    self.items.insert((origin.number(), field), (origin.clone(), id, grams));
+                    self.items.insert((origin.number(), field), Found { origin: origin.clone(), id, grams });
                 }
                 Err(reason) => {
-                    self.failed.insert(origin.number(), format!("{origin}: {}", reason.detail()));
+                    let field = name.map_or_else(String::new, |name| format!(" ({name})"));
+                    self.failed.insert(origin.number(), format!("{origin}{field}: {}", reason.detail()));
                 }
             }
         }
         for (origin, reason) in &chunk.failures {
             let is_lacking = matches!(reason, Reason::NoField(_));
             let failed = if is_lacking { &mut self.lacking } else { &mut self.failed };
-            failed.insert(origin.number(), format!("{origin}: {reason}"));
+            failed.entry(origin.number()).or_insert_with(|| format!("{origin}: {reason}"));
         }
         true
     }

@@ -141,17 +141,20 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let (files, benchmarks) = (matching(&args.files)?, matching(&args.benchmarks)?);
     let inputs = [files.clone(), benchmarks.clone()].concat();
     check_outputs(&inputs, &args.outputs())?;
-    let wanted = Wanted { originals: args.output.is_some(), ..args.fields.wanted(false) };
+    let mut wanted = args.fields.wanted(false);
     look_at_all(&inputs, &wanted)?;
     let format = args.output.as_ref().map(|output| {
         let format = format(&files)?;
         check_name(output, format).map(|()| format)
     });
+    let format = format.transpose()?;
+    // Rows of Parquet are copied from the file.
+    wanted.originals = format == Some(Format::Lines);
     let stop = interruption()?;
     let benchmarks = Arc::new(Benchmarks::read(&benchmarks, args)?);
     benchmarks.write_warnings(&mut io::stderr().lock())?;
     let mut outputs = Outputs::create(args)?;
-    let job = Job { files, wanted, format: format.transpose()?, containment_min: args.min_containment, stop, begun };
+    let job = Job { files, wanted, format, containment_min: args.min_containment, stop, begun };
     let tally = job.check(&benchmarks, &mut outputs)?;
     tally.write_failures(&mut io::stderr().lock())?;
     if tally.has_only_failures() {

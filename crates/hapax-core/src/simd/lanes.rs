@@ -58,15 +58,8 @@ for_each_level! {
                 *mixed = fmix64(halves.wrapping_add(values[4].wrapping_add(added)));
             }
         } else {
-            // Each window has all values of the one before, except its first, and one more.
-            let Some((last, mixed)) = mixed.split_last_mut() else { return };
-            let (first, mut sum) = (base.wrapping_pow(window as u32), horner(&values[..window], base));
-            for (mixed, values) in mixed.iter_mut().zip(values.windows(window + 1)) {
-                *mixed = fmix64(sum.wrapping_add(added));
-                let change = values[window].wrapping_sub(values[0].wrapping_mul(first));
-                sum = sum.wrapping_mul(base).wrapping_add(change);
-            }
-            *last = fmix64(sum.wrapping_add(added));
+            roll(values, window, base, mixed);
+            mixed.iter_mut().for_each(|sum| *sum = fmix64(sum.wrapping_add(added)));
         }
     }
 
@@ -123,6 +116,31 @@ for_each_level! {
 #[inline(always)]
 pub(crate) fn horner(values: &[u64], base: u64) -> u64 {
     values.iter().fold(0, |sum: u64, value| sum.wrapping_mul(base).wrapping_add(*value))
+}
+
+/// Computes the sum of each window that `sums` has room for. Each window has all values of the one before, except its
+/// first, and one more. Each half of the windows is a chain of multiplications, and the two do not wait for each other.
+#[inline(always)]
+fn roll(values: &[u64], window: usize, base: u64, sums: &mut [u64]) {
+    let of = |at: usize| horner(&values[at..at + window], base);
+    let Some(last) = sums.len().checked_sub(1) else { return };
+    (sums[0], sums[last]) = (of(0), of(last));
+    let half = sums.len() / 2;
+    let (front, back) = sums.split_at_mut(half);
+    if front.is_empty() {
+        return;
+    }
+    let (mut a, mut b) = (of(0), of(half));
+    back[0] = b;
+    let gone = base.wrapping_pow(window as u32);
+    let next = |sum: u64, values: &[u64]| {
+        sum.wrapping_mul(base).wrapping_add(values[window].wrapping_sub(values[0].wrapping_mul(gone)))
+    };
+    let windows = values.windows(window + 1).zip(values[half..].windows(window + 1));
+    for ((front, back), (of_front, of_back)) in front[1..].iter_mut().zip(&mut back[1..]).zip(windows) {
+        (a, b) = (next(a, of_front), next(b, of_back));
+        (*front, *back) = (a, b);
+    }
 }
 
 /// XXH3_len_1to3_64b (xxHash specification, 3.5.2), seed 0.
