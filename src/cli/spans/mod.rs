@@ -7,13 +7,12 @@ mod output;
 mod records;
 mod tally;
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::corpus::output::Snapshot;
 use super::corpus::signing::each_made;
@@ -22,13 +21,13 @@ use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::output::is_broken_pipe;
 use super::progress;
 use super::signals::interruption;
+use super::summary::summarise;
 use crate::input::{Wanted, input_bytes};
 use crate::types::Extract;
 use documents::{Documents, TextChunk};
 use finding::{Finding, Reading};
 use memory::Memory;
 use output::SpanFile;
-use tally::Tally;
 
 const OUTPUT: &str = "--output";
 
@@ -96,7 +95,8 @@ fn find(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let wanted = Wanted { originals: args.cut, ..args.fields.wanted(false) };
     look_at_all(&files, &wanted)?;
     let stop = interruption()?;
-    let output = SpanFile::create(&args.output, OUTPUT, args.cut.then_some(&*args.fields.text_field))?;
+    let FieldArgs { text_field, html_field, .. } = &args.fields;
+    let output = SpanFile::create(&args.output, OUTPUT, args.cut.then_some((text_field, html_field)))?;
     let documents = Documents::new(usize::from(args.ngram), args.extract);
     let job = Job { files, wanted, documents, stop, begun: Instant::now() };
     let mut finding = Finding::new(args.memory.bytes(), output, args.output.parent());
@@ -107,7 +107,7 @@ fn find(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
         bail!("no line is a document; there is no output");
     }
     output.publish()?;
-    write_summary(&tally, &job, is_on_stdout)?;
+    summarise(is_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 
@@ -149,20 +149,5 @@ impl Job {
         })?;
         bar.finish_and_clear();
         Ok(())
-    }
-}
-
-fn write_summary(tally: &Tally, job: &Job, is_output_on_stdout: bool) -> Result<()> {
-    let elapsed = job.begun.elapsed();
-    // The summary must not follow the output into the pipe.
-    let written = if is_output_on_stdout {
-        tally.write_summary(elapsed, &mut std::io::stderr().lock())
-    } else {
-        tally.write_summary(elapsed, &mut std::io::stdout().lock())
-    };
-    match written {
-        // The reader has read enough. The output is written.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("the output is written, but the summary cannot be"),
     }
 }

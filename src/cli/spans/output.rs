@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::documents::TextDocument;
 use crate::cli::corpus::named::Named;
 use crate::cli::corpus::output::OutputFile;
-use crate::cli::corpus::signing::original;
 use crate::cli::placed::PlaceFields;
 use crate::corpus::{Span, without};
 use crate::input::{Chunk, Fields};
@@ -17,8 +16,8 @@ use crate::input::{Chunk, Fields};
 /// The file of a run.
 pub(super) struct SpanFile {
     file: OutputFile,
-    /// If documents are cut: the field with the text.
-    text_field: Option<String>,
+    /// If documents are cut: the fields with the text and with the page.
+    fields: Option<(String, String)>,
 }
 
 #[derive(Serialize)]
@@ -48,9 +47,11 @@ struct FirstFields<'a> {
 }
 
 impl SpanFile {
-    /// `flag`: the argument that has given the path. `text_field`: the field with the text, if documents are cut.
-    pub(super) fn create(path: &Path, flag: &str, text_field: Option<&str>) -> Result<Self> {
-        Ok(Self { file: OutputFile::create(path, flag)?, text_field: text_field.map(str::to_owned) })
+    /// `flag`: the argument that has given the path. `fields`: the fields with the text and with the page, if documents are
+    /// cut.
+    pub(super) fn create(path: &Path, flag: &str, fields: Option<(&str, &str)>) -> Result<Self> {
+        let fields = fields.map(|(text, html)| (text.to_owned(), html.to_owned()));
+        Ok(Self { file: OutputFile::create(path, flag)?, fields })
     }
 
     /// Writes a document. `names`: the names of all documents before it.
@@ -61,19 +62,21 @@ impl SpanFile {
         spans: &[Span],
         names: &[Named],
     ) -> Result<()> {
-        match &self.text_field {
+        let at = document.at;
+        // Records of tables and pages of WARC files are written as lines of JSON.
+        let is_line = chunk.header.is_none() && !chunk.originals.is_empty();
+        let own = if is_line { chunk.original(at) } else { &chunk.lines[at] };
+        match &self.fields {
             None if spans.is_empty() => Ok(()),
             None => {
                 let line = serde_json::to_vec(&line(document, spans, names)).expect("the report is JSON");
                 self.file.line(&line)
             }
-            Some(_) if spans.is_empty() => self.file.line(original(chunk, document.at)),
-            Some(field) => {
-                // Pages of WARC files have no lines of their own.
-                let field = if chunk.originals.is_empty() { "text" } else { field };
-                let line =
-                    cut(original(chunk, document.at), (field, document.is_extracted), &without(&document.text, spans));
-                self.file.line(line.as_bytes())
+            Some(_) if spans.is_empty() => self.file.line(own),
+            Some((text, html)) => {
+                let (text, html) = if is_line { (text.as_str(), html.as_str()) } else { ("text", "html") };
+                let replaced = if document.is_extracted { html } else { text };
+                self.file.line(cut(own, (replaced, text), &without(&document.text, spans)).as_bytes())
             }
         }
     }
@@ -107,10 +110,10 @@ fn line<'a>(document: &'a TextDocument, spans: &[Span], names: &'a [Named]) -> L
     }
 }
 
-/// Replaces the text of a line. If the text was extracted from HTML, it takes the place of the page.
-fn cut(line: &[u8], (field, is_extracted): (&str, bool), text: &str) -> String {
+/// Replaces the field `replaced` of a line by the field `field` with this text. If the text was extracted from HTML, it takes
+/// the place of the page.
+fn cut(line: &[u8], (replaced, field): (&str, &str), text: &str) -> String {
     let fields: Fields<'_> = serde_json::from_slice(line).expect("a document is an object");
-    let replaced = if is_extracted { "html" } else { field };
     let mut cut = String::with_capacity(line.len());
     for (name, value) in &fields.0 {
         cut.push(if cut.is_empty() { '{' } else { ',' });
@@ -133,8 +136,8 @@ mod tests {
     #[test]
     fn only_the_text_of_a_line_changes() {
         let line = br#"{"n": 1.50, "body": "a b", "x\"y": [1, 2]}"#;
-        assert_eq!(cut(line, ("body", false), "a \"q\""), r#"{"n":1.50,"body":"a \"q\"","x\"y":[1, 2]}"#);
+        assert_eq!(cut(line, ("body", "body"), "a \"q\""), r#"{"n":1.50,"body":"a \"q\"","x\"y":[1, 2]}"#);
         let page = br#"{"id": "p", "html": "<p>a b", "z": null}"#;
-        assert_eq!(cut(page, ("body", true), "a"), r#"{"id":"p","body":"a","z":null}"#);
+        assert_eq!(cut(page, ("html", "body"), "a"), r#"{"id":"p","body":"a","z":null}"#);
     }
 }
