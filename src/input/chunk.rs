@@ -111,7 +111,12 @@ impl Chunk {
 
     /// A line of JSON with the field [`Wanted::also`](super::Wanted::also) of a document, if the document has this field.
     pub fn ranked(&self, at: usize) -> &[u8] {
-        self.ranked.get(at).map_or_else(|| self.original(at), Vec::as_slice)
+        match self.ranked.get(at) {
+            Some(line) => line,
+            // A record of a table is no JSON.
+            None if self.header.is_some() => &self.lines[at],
+            None => self.original(at),
+        }
     }
 
     /// Adds the documents of another chunk if both have whole files, and if there is room. Otherwise returns the other
@@ -130,7 +135,9 @@ impl Chunk {
 
     /// Whether each document is a whole file, as texts are, and none of them has failed.
     pub fn is_of_whole_files(&self) -> bool {
-        !self.lines.is_empty() && self.failures.is_empty() && self.origins.iter().all(|origin| origin.place == Place::File)
+        !self.lines.is_empty()
+            && self.failures.is_empty()
+            && self.origins.iter().all(|origin| origin.place == Place::File)
     }
 
     /// Returns whether the chunk has no room for a document of `next` bytes. If its original line is stored too, `next`
