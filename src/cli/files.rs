@@ -68,7 +68,7 @@ fn label_field(text: &str) -> Result<LabelField, String> {
         return Err("must be FIELD or LABEL=FIELD".to_owned());
     }
     // The value of the label comes from the documents.
-    Label::new(label, "value").map_err(|error| format!("{error}; to give it another name, write LABEL=FIELD"))?;
+    Label::new(label, "value").map_err(|wrong| format!("{wrong}; to give it another name, write LABEL=FIELD"))?;
     Ok(LabelField { label: label.to_owned(), field: field.to_owned() })
 }
 
@@ -247,19 +247,19 @@ pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
     let headers = headers.collect::<Result<Vec<_>>>()?;
     // If the records of a table are written unchanged, they need a header, and one file has only one.
     let mut tables = files.iter().zip(&headers).filter(|(_, header)| wanted.originals && header.is_some());
-    let Some((first, header)) = tables.next() else { return Ok(()) };
+    let Some((table, header)) = tables.next() else { return Ok(()) };
     // A file that was not looked at is compared when it is read.
     let other = files.iter().zip(&headers).find(|(file, other)| *other != header && file.is_file());
     match other {
         Some((other, Some(_))) => bail!(
             "{}: its columns differ from those of {}; all CSV files must have the same header",
             other.display(),
-            first.display()
+            table.display()
         ),
         Some((other, None)) => bail!(
             "{}: this is not CSV, but {} is; the output has the format of the input, so give them separately",
             other.display(),
-            first.display()
+            table.display()
         ),
         None => Ok(()),
     }

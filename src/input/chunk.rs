@@ -111,7 +111,12 @@ impl Chunk {
 
     /// A line of JSON with the field [`Wanted::also`](super::Wanted::also) of a document, if the document has this field.
     pub fn ranked(&self, at: usize) -> &[u8] {
-        self.ranked.get(at).map_or_else(|| self.original(at), Vec::as_slice)
+        match self.ranked.get(at) {
+            Some(line) => line,
+            // A record of a table is no JSON.
+            None if self.header.is_some() => &self.lines[at],
+            None => self.original(at),
+        }
     }
 
     /// Adds the documents of another chunk if both have whole files, and if there is room. Otherwise returns the other

@@ -5,20 +5,25 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 
+use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::RowSelector;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelector};
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use super::reason::InputError;
-use crate::load::{ParquetFile, catching, check_compression, of_output};
+use crate::load::{PageSource, ParquetFile, catching, check_compression, of_output};
 
 /// The size of a row group, in bytes. A row group is in memory until it is written.
 const GROUP_BYTES: usize = 64 << 20;
+/// How many batches of rows may wait to be written. They are read while earlier ones are compressed.
+const BATCHES_WAITING: usize = 2;
 
 /// Copies rows of Parquet files to one file. All files must have the same columns.
 pub struct RowCopier<W: Write + Send> {
@@ -60,20 +65,26 @@ impl<W: Write + Send> RowCopier<W> {
             select(&mut selectors, rows, &is_kept);
         }
         let builder = opened.builder().with_row_groups(groups).with_row_selection(selectors.into());
-        let mut batches = catching(|| builder.build().map_err(|error| error.to_string())).map_err(damaged)?;
-        while let Some(batch) =
-            catching(|| batches.next().transpose().map_err(|error: ArrowError| error.to_string())).map_err(damaged)?
-        {
+        let (give, take) = sync_channel(BATCHES_WAITING);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                if let Err(detail) = read_batches(builder, &give) {
+                    // Nobody waits for the damage after another error.
+                    let _ = give.send(Err(detail));
+                }
+            });
             let writer = self.writer.as_mut().expect("it was made");
-            writer.write(&batch).map_err(of_output)?;
-            if writer.in_progress_size() >= GROUP_BYTES {
-                writer.flush().map_err(of_output)?;
+            for batch in take {
+                writer.write(&batch.map_err(damaged)?).map_err(of_output)?;
+                if writer.in_progress_size() >= GROUP_BYTES {
+                    writer.flush().map_err(of_output)?;
+                }
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
             }
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Writes the end of the file.
@@ -95,6 +106,21 @@ impl<W: Write + Send> RowCopier<W> {
         self.schema = Some(schema.clone());
         Ok(())
     }
+}
+
+/// Reads rows and passes them on, until they are not taken any more.
+fn read_batches(
+    builder: ParquetRecordBatchReaderBuilder<PageSource>,
+    give: &SyncSender<Result<RecordBatch, String>>,
+) -> Result<(), String> {
+    let text = |error: ArrowError| error.to_string();
+    let mut batches = catching(|| builder.build().map_err(|error| error.to_string()))?;
+    while let Some(batch) = catching(|| batches.next().transpose().map_err(text))? {
+        if give.send(Ok(batch)).is_err() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Adds the selection of the rows that are kept.

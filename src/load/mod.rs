@@ -24,6 +24,7 @@ pub use builder::{LoadProgress, Loaded, Made, Target, build, check_same, read_in
 pub use columns::{COLUMNS, Column, ColumnDoc};
 pub use error::LoadError;
 pub(crate) use integer::integer;
+pub(crate) use page_source::PageSource;
 pub use parquet_file::OtherCompression;
 pub(crate) use parquet_file::{ParquetFile, catching, check_compression, pairs};
 pub use reader::{FileSource, LoadFile};
