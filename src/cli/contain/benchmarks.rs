@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::HumanCount;
 
-use super::Args;
 use super::words::{Words, id};
 use crate::cli::files::unreadable;
 use crate::cli::summary::Failures;
@@ -55,17 +54,17 @@ struct FileItems {
 }
 
 impl Benchmarks {
-    pub(super) fn read(files: &[PathBuf], args: &Args) -> Result<Self> {
-        let words = args.words();
-        let index = GramIndex::new(words.size(), args.items_per_gram);
+    /// `id_field`, `fields`: the fields with the id of an item, and with its texts.
+    pub(super) fn read(
+        files: &[PathBuf],
+        (id_field, fields): (&str, &[String]),
+        words: Words,
+        items_per_gram_max: usize,
+    ) -> Result<Self> {
+        let index = GramIndex::new(words.size(), items_per_gram_max);
         let mut all = Self { words, index, items: Vec::new(), files: files.to_vec(), failures: Failures::default() };
-        let mut fields = args.benchmark_text_field.clone();
-        if fields.is_empty() {
-            fields.push(args.fields.text_field.clone());
-        }
-        let id_field = args.benchmark_id_field.as_ref().unwrap_or(&args.fields.id_field);
         for (at, file) in files.iter().enumerate() {
-            let found = FileItems::read(file, id_field, &fields, &all.words)?;
+            let found = FileItems::read(file, id_field, fields, &all.words)?;
             all.add(at, found);
         }
         if all.findable() == 0 {

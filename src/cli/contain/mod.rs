@@ -108,8 +108,14 @@ fn extract(text: &str) -> Result<Extract, String> {
 }
 
 impl Args {
-    fn words(&self) -> Words {
-        Words::new(GramSize::new(self.ngram).expect("it was checked"), self.extract)
+    fn read(&self, benchmarks: &[PathBuf]) -> Result<Benchmarks> {
+        let words = Words::new(GramSize::new(self.ngram).expect("it was checked"), self.extract);
+        let id_field = self.benchmark_id_field.as_ref().unwrap_or(&self.fields.id_field);
+        let fields = match &self.benchmark_text_field[..] {
+            [] => std::slice::from_ref(&self.fields.text_field),
+            fields => fields,
+        };
+        Benchmarks::read(benchmarks, (id_field, fields), words, self.items_per_gram)
     }
 
     /// The outputs with their flags.
@@ -151,7 +157,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     // Rows of Parquet are copied from the file.
     wanted.originals = format == Some(Format::Lines);
     let stop = interruption()?;
-    let benchmarks = Arc::new(Benchmarks::read(&benchmarks, args)?);
+    let benchmarks = Arc::new(args.read(&benchmarks)?);
     benchmarks.write_warnings(&mut io::stderr().lock())?;
     let mut outputs = Outputs::create(args)?;
     let job = Job { files, wanted, format, containment_min: args.min_containment, stop, begun };

@@ -101,7 +101,7 @@ impl Tally {
 
     /// Writes how many items of each benchmark were found.
     fn write_items(&self, benchmarks: &Benchmarks, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "\n{:>12}{:>12}{:>12}  benchmark", "items", "found", "too short")?;
+        writeln!(out, "\n       items       found   too short  benchmark")?;
         for (file, path) in benchmarks.files().iter().enumerate() {
             let items = || benchmarks.items().iter().zip(&self.found).filter(|(item, _)| item.file == file);
             let count = |is: fn(&(&Item, &u64)) -> bool| HumanCount(items().filter(is).count() as u64).to_string();
