@@ -1,17 +1,17 @@
 """Compares `hapax dedup` with text-dedup, datatrove and datasketch: time and memory on generated documents, and the kept
 documents on real corpora with exact truth.
 
-Usage: bench.py --hapax BINARY --text-dedup PYTHON --datatrove PYTHON [--documents N] [--corpora DIR] [--only NAME]
+Usage: dedup.py --hapax BINARY --text-dedup PYTHON --datatrove PYTHON [--documents N] [--corpora DIR] [--only NAME]
 
 Each tool runs alone, with two processes or threads, and reads and writes JSON Lines. The times include the start of the
 tool. Nothing is sent over a network.
 """
 
 import argparse
+import io
 import json
 import os
 import random
-import resource
 import subprocess
 import tempfile
 import time
@@ -42,7 +42,7 @@ def parsed():
     parser.add_argument("--text-dedup", help="a Python with text-dedup and datasketch")
     parser.add_argument("--datatrove", help="a Python with datatrove")
     parser.add_argument("--documents", type=int, default=100_000, help="generated documents; 0: none")
-    parser.add_argument("--corpora", type=Path, help="the folder with the corpora and their exact truth")
+    parser.add_argument("--corpora", type=Path, nargs="?", help="the folder with the corpora and their exact truth")
     parser.add_argument("--only", action="append", help="the name of a tool; may be given several times")
     return parser.parse_args()
 
@@ -75,7 +75,6 @@ def made(options):
 def run(tool, path, out, words):
     """Runs a tool. Returns the seconds, the largest resident memory of one process in MB, and the ids of the kept
     documents."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     begin = time.monotonic()
     process = subprocess.Popen(
         [str(argument) for argument in tool(path, out, words)],
@@ -91,7 +90,7 @@ def run(tool, path, out, words):
     if status != 0:
         raise SystemExit(f"{process.args} failed:\n{output.decode()[-3000:]}")
     kept = [json.loads(line)["id"] for line in open(out, encoding="utf-8")]
-    return seconds, max(before * 0, usage.ru_maxrss) / 1024, kept
+    return seconds, usage.ru_maxrss / 1024, kept
 
 
 def speed(folder, tools, count):
@@ -135,8 +134,6 @@ def generate(path, count):
 
 
 def quality(folder, tools, corpora, name):
-    import io
-
     documents = uncompressed(corpora / f"{name}.jsonl.zst").splitlines()
     path = folder / "corpus.jsonl"
     path.write_bytes(b"\n".join(documents) + b"\n")
