@@ -192,10 +192,10 @@ fn rows_of_damaged_files_are_documents_and_so_are_their_copies() {
 
 #[test]
 fn kept_records_of_damaged_tables_are_the_same_documents() {
-    run("tables", 2000, tables::run);
+    run("tables", 500, tables::run);
 }
 
 #[test]
 fn texts_are_one_document_and_lines_are_the_same_with_other_ends() {
-    run("texts", 1500, texts::run);
+    run("texts", 500, texts::run);
 }

@@ -7,8 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 use hapax::input::{Chunk, Ids, LineForm, Place, RowCopier, Wanted, read_chunks};
 
-/// The documents of a file, with the numbers of their rows, and whether the file was read without failures.
-fn documents(path: &Path) -> Option<(Vec<(u64, Vec<u8>)>, bool)> {
+/// A document with the number of its row.
+type Row = (u64, Vec<u8>);
+
+/// The documents of a file, and whether the file was read without failures.
+fn documents(path: &Path) -> Option<(Vec<Row>, bool)> {
     let form = LineForm { ids: Ids::Optional, ..LineForm::default() };
     let wanted = Wanted { form, originals: true, also: None };
     let (mut documents, mut is_whole) = (Vec::new(), true);
