@@ -153,6 +153,14 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     runtime.enable_all().thread_name("hapax-serve").on_thread_start(run_promptly).build()
 }
 
+fn defaults(collections: &CollectionsConfig) -> Defaults {
+    Defaults {
+        settings: collections.default_settings.clone(),
+        secret_fingerprint: collections.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
+        search_limits: SearchLimits::from(&collections.limits),
+    }
+}
+
 async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     watch_memory(&config.server, &config.collections)?;
     let mut signals = Signals::new()?;
@@ -171,11 +179,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         cpu: cpu.clone(),
         memory: Arc::clone(&collections_config.memory.process),
         stream_threads: server.worker_threads,
-        defaults: Defaults {
-            settings: collections_config.default_settings.clone(),
-            secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
-            search_limits: SearchLimits::from(&collections_config.limits),
-        },
+        defaults: defaults(&collections_config),
         audit: audit.clone(),
     });
     // Probes and /metrics are answered while the collections are being opened.

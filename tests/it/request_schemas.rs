@@ -55,10 +55,11 @@ fn around(target: &str, field: &Field, value: &Value) -> Value {
         "tune" if matches!(last, "s_lo" | "s_bg") => json!({ "s_hi": 1 }),
         _ => json!({}),
     };
-    if let [outer, _] = &field.path[..]
-        && outer == "banding"
-    {
-        body["banding"] = json!({ "bands": 20, "rows": 4 });
+    let banding = json!({ "bands": 20, "rows": 4 });
+    match &field.path[..] {
+        [outer, _] if outer == "banding" => body["banding"] = banding,
+        [outer, inner, _] if inner == "banding" => body[outer] = json!({ "banding": banding }),
+        _ => {}
     }
     let mut at = &mut body;
     for name in &field.path[..field.path.len() - 1] {

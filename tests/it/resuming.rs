@@ -32,6 +32,12 @@ fn import(dir: &Path, server: &Server, arguments: &[&str]) -> Child {
     command.current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
 }
 
+/// The number of documents that are stored.
+fn documents(server: &Server) -> u64 {
+    let collection = Client::new(server.url("")).get("/v1/collections/default").ok();
+    collection["documents"].as_u64().expect("a number")
+}
+
 fn read(path: &Path) -> Vec<Value> {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let bytes =
@@ -76,7 +82,8 @@ fn killed_until_complete(seed: u64, end: &str) {
         |lines: &[Value]| lines.iter().map(|line| line["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>();
     let stored: Vec<_> = verdicts.iter().filter(|verdict| verdict["stored"] == true).cloned().collect();
     assert_eq!(ids(&read(&dir.path().join(&kept))), ids(&stored), "seed {seed}, {kills} kills");
-    assert_eq!(server.documents(), ids(&stored).into_iter().collect::<BTreeSet<_>>().len() as u64, "seed {seed}");
+    let different = ids(&stored).into_iter().collect::<BTreeSet<_>>().len();
+    assert_eq!(documents(&server), different as u64, "seed {seed}");
 }
 
 #[test]
@@ -105,7 +112,7 @@ fn only_the_same_import_goes_on() {
     // An interruption leaves the state.
     let mut child = import(dir.path(), &server, &["--verdicts", "verdicts.jsonl"]);
     let begun = std::time::Instant::now();
-    while server.documents() == 0 && begun.elapsed() < Duration::from_secs(60) {
+    while documents(&server) == 0 && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(5));
     }
     let pid = child.id().to_string();
@@ -117,8 +124,9 @@ fn only_the_same_import_goes_on() {
             .contains("other options: /v1/")
     );
     assert!(refused(&["--resume", "--verdicts", "verdicts.jsonl", "--id-field", "text"]).contains("other fields: "));
+    // The interrupted import may have sent all documents. Then no broken line is left.
     let done = run(&["--resume", "--verdicts", "verdicts.jsonl"]);
-    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{done:?}");
     assert_eq!(read(&dir.path().join("verdicts.jsonl")).len(), 6000);
     assert!(refused(&["--resume", "--verdicts", "verdicts.jsonl"]).contains("was complete"));
     assert_eq!(Client::new(server.url("")).get("/readyz").status, 200);

@@ -45,7 +45,7 @@ pub(in crate::cli) fn check_name(output: &Path, format: Format) -> Result<()> {
     let extension = output.extension().and_then(|extension| extension.to_str());
     if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
         let output = output.display();
-        bail!("{OUTPUT} {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
+        bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
     }
     Ok(())
 }

@@ -27,8 +27,8 @@ use super::signals::interruption;
 use super::usual::usual;
 use crate::input::{Chunk, Wanted, input_bytes};
 use crate::types::Label;
-use outputs::{Answered, KEPT, Outputs, VERDICTS};
-use resume::{Job, Progress, StateFile};
+use outputs::{Answered, KEPT, Outputs};
+use resume::{Job, Progress, StateFile, VERDICTS};
 use tally::Tally;
 
 /// Import documents into a running server.
@@ -82,8 +82,8 @@ pub struct Args {
     /// and records of CSV after their header
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
-    /// Go on with an import that was interrupted, with the same files and options. The file FILE.resume beside the verdicts
-    /// says how far it has come. An import that was not begun begins
+    /// Go on with an import that was interrupted, with the same files and options. The file FILE.resume next to the
+    /// verdicts says how far it has come. An import that was not begun begins
     #[arg(long)]
     resume: bool,
     /// Number of requests to send at once, 1 to 64. With more than 1, documents may be stored in a different order
@@ -348,8 +348,10 @@ impl Import<'_> {
     /// finished.
     fn look_for_interruption(&self) {
         if self.interrupted.load(Ordering::Relaxed) && !self.has_failed() {
-            let with = if self.outputs.as_ref().is_some_and(Outputs::has_state) { " with --resume" } else { "" };
-            self.fail(anyhow!("interrupted; stored documents stay stored, so run the import again{with} to continue"));
+            self.fail(match self.outputs.as_ref().is_some_and(Outputs::has_state) {
+                true => anyhow!("interrupted; run the import again with --resume to continue"),
+                false => anyhow!("interrupted; stored documents stay stored, so run the import again to continue"),
+            });
         }
     }
 

@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::answer::Answer;
-use super::resume::{Progress, StateFile};
+use super::resume::{Progress, StateFile, VERDICTS};
 use crate::cli::files::{are_one, one_file};
 use crate::cli::line_file::LineFile;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use crate::input::{Chunk, Fields};
 
-pub(super) const VERDICTS: &str = "--verdicts";
 pub(super) const KEPT: &str = "--kept";
 
 /// How often the state of the import is written.

@@ -1,4 +1,4 @@
-//! How far an import has come -> a file beside the verdicts, and back. After a crash, the import goes on from there: the
+//! How far an import has come -> a file next to the verdicts, and back. After a crash, the import goes on from there: the
 //! output files are cut to the length that they had, and the chunks before are left out. Chunks depend only on the input
 //! files and on the arguments, so both must be the same.
 
@@ -10,11 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::outputs::VERDICTS;
-
 /// The end of the name of the state file.
 const SUFFIX: &str = ".resume";
-const RESUME: &str = "--resume";
+pub(super) const VERDICTS: &str = "--verdicts";
 
 /// An import, as far as its chunks depend on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +84,7 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if verdicts.metadata().is_ok_and(|data| data.len() > 0) {
                     bail!(
-                        "{RESUME}: there is nothing to resume: {path} does not exist, so the import of {} was complete",
+                        "--resume: there is nothing to resume: {path} does not exist, so the import of {} was complete",
                         verdicts.display()
                     );
                 }
@@ -98,8 +96,8 @@ impl StateFile {
             serde_json::from_slice(&text).with_context(|| format!("{path} is not the state of an import"))?;
         if job != self.job {
             bail!(
-                "{RESUME}: {path} belongs to an import with {}; give the same files and options, or import again \
-                 without {RESUME}",
+                "--resume: {path} belongs to an import with {}; give the same files and options, or import again \
+                 without --resume",
                 self.difference(&job)
             );
         }
@@ -148,14 +146,14 @@ impl StateFile {
 /// Checks that an import can be resumed: its files can be read again, and its outputs can be cut.
 pub(super) fn check(files: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
     let Some(verdicts) = verdicts else {
-        bail!("{RESUME} needs {VERDICTS}: the file beside the verdicts says how far the import has come");
+        bail!("--resume needs --verdicts: the file next to the verdicts says how far the import has come");
     };
     if let Some(file) = files.iter().find(|file| !file.is_file()) {
-        bail!("{RESUME}: {} cannot be read again from a place in it", file.display());
+        bail!("--resume: {} cannot be read again from a place in it", file.display());
     }
     for output in [Some(verdicts), kept].into_iter().flatten() {
         if output.metadata().is_ok_and(|data| !data.is_file()) {
-            bail!("{RESUME}: {} is not a regular file", output.display());
+            bail!("--resume: {} is not a regular file", output.display());
         }
     }
     Ok(())

@@ -144,7 +144,8 @@ impl ListBody {
     /// An upper bound on the size of a usual answer as JSON, in bytes, for a list of `documents` documents in `bytes` bytes.
     /// Ids are repeated as the client sent them. Only lists with very many faulty documents can have a longer one.
     pub fn bytes_max(documents: usize, bytes: usize) -> usize {
+        const SUMMARY: usize = 256;
         const EACH: usize = 1024;
-        bytes + documents * EACH
+        SUMMARY + bytes + documents * EACH
     }
 }

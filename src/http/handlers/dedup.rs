@@ -35,7 +35,8 @@ pub async fn dedup(
     let input = parse(state.cpu(), when_full, bytes, read).await?;
     let documents = input.documents.len();
     quota.take_documents(documents)?;
-    let signer = CorpusSigner::new(input.settings.clone(), None, state.cpu().clone())?;
+    let signer = CorpusSigner::new(input.settings.clone(), None, state.cpu().clone());
+    let signer = signer.map_err(|error| Problem::from(error).within("settings"))?;
     body_room.fit(body_room.bytes() + documents * signer.bytes_each() + signer.shingle_bytes(bytes))?;
     let mut room = state.answer_room(ListBody::bytes_max(documents, bytes))?;
     let sender = (caller, request_id.to_string());

@@ -329,4 +329,11 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("redis/cluster/judge.rs", "format!(\"{value:?}\")", "okay"),
     ("NotInThisStore", "what", "labels"),
     ("cli/serve.rs", "redis.nodes.join(\",\")", "127.0.0.1:7000, 127.0.0.1:7001"),
+    ("dedup/tally.rs", "HumanCount(self.largest)", "12,345"),
+    ("dedup/tally.rs", "share", "2.3"),
+    ("import/resume.rs", "verdicts.display()", "verdicts.jsonl"),
+    ("import/resume.rs", "self.difference(&job)", "another state of corpus.jsonl"),
+    ("import/resume.rs", "other.request", "/v1/collections/default/bulk?op=insert"),
+    ("import/resume.rs", "other.form", "Wanted { id_field: \"url\" }"),
+    ("import/resume.rs", "kept.display()", "kept.jsonl"),
 ];
