@@ -75,7 +75,7 @@ pub(super) fn judged_early(version: Version) -> bool {
 /// Whether this is the path of a route of [`Class::Single`].
 fn is_single(path: &str) -> bool {
     let below = path.strip_prefix("/v1/collections/").and_then(|rest| rest.split_once('/'));
-    path == "/v1/tune" || below.is_some_and(|(_, rest)| !["bulk", "load"].contains(&rest))
+    ["/v1/dedup", "/v1/tune"].contains(&path) || below.is_some_and(|(_, rest)| !["bulk", "load"].contains(&rest))
 }
 
 #[cfg(test)]
