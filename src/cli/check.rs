@@ -34,9 +34,10 @@ use crate::verdicts::check_threshold;
 /// Look documents up, without storing anything.
 ///
 /// FILE is JSON Lines, CSV or TSV with a header, a WARC file, a Parquet file, or a text or a page of HTML. Each line of
-/// JSON is an object with a `text`, an `html`, a `set` or a `signature`. A table has columns with these names. A page of a WARC file has its address as `id`. The
-/// output has one line of JSON for each document, in the same order: the verdict, with the number of the input line or
-/// record. If a document has an `id`, the stored document with that id does not count as its duplicate.
+/// JSON is an object with a `text`, an `html`, a `set` or a `signature`. A table has columns with these names. A page of a
+/// WARC file has its address as `id`. The output has one line of JSON for each document, in the same order: the verdict,
+/// with the number of the input line or record. If a document has an `id`, the stored document with that id does not count
+/// as its duplicate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax check new.jsonl.gz > verdicts.jsonl

@@ -87,11 +87,6 @@ impl PairFinder {
         (self.index.banding(), self.signer.settings().spec.shape())
     }
 
-    /// The least similarity of a pair.
-    pub fn threshold(&self) -> f64 {
-        self.terms.threshold
-    }
-
     /// Adds a document, and returns it so that the earlier ones can be looked for. Returns `None` for a document without
     /// tokens, which is not added. Fails if there are too many documents.
     pub fn add(&mut self, document: SignedDocument) -> Result<Option<Sought>> {

@@ -1,6 +1,6 @@
 //! Files -> documents in the form of the API, in chunks that fit into one bulk request. In: files or stdin of JSON
-//! Lines, CSV, TSV or WARC, and files of text, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s. Some rows of Parquet files -> a
-//! file with these rows. This module must never know how chunks are sent or answered.
+//! Lines, CSV, TSV or WARC, and files of text, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s.
+//! Some rows of Parquet files -> a file with these rows. This module must never know how chunks are sent or answered.
 
 mod chunk;
 mod fields;

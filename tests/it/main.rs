@@ -104,5 +104,6 @@ mod texts;
 mod tls;
 mod tune;
 mod upgrade;
+mod verdict_table;
 mod verify;
 mod warc;

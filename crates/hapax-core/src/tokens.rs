@@ -108,11 +108,6 @@ impl Tokeniser {
         self.held.clear();
     }
 
-    /// Returns how many bytes of the running token were in earlier pieces.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.held.len()
-    }
-
     /// Finds the tokens that end in this piece of well-formed UTF-8. The piece must be short enough for 32-bit
     /// positions. If the first token began in an earlier piece, it is passed to `carried` and is not in the spans.
     pub(crate) fn push(&mut self, simd: Simd, text: &[u8], spans: &mut Spans, carried: impl FnOnce(&[u8])) {

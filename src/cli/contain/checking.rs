@@ -1,5 +1,6 @@
 //! The documents of a chunk -> the items that each of them contains, with the places in its text.
 
+use hapax_core::TokenPlace;
 use rayon::prelude::*;
 
 use super::benchmarks::Benchmarks;
@@ -36,7 +37,7 @@ pub(super) struct Contamination {
     /// All items.
     pub found: Vec<Overlap>,
     /// The places of the first [`LISTED_MAX`] items in the text, in bytes.
-    pub spans: Vec<Vec<(usize, usize)>>,
+    pub spans: Vec<Vec<TokenPlace>>,
     /// Whether no item is missing.
     pub is_complete: bool,
 }
@@ -102,11 +103,11 @@ fn outcome(line: &[u8], benchmarks: &Benchmarks, containment_min: f64, scratch: 
 }
 
 /// Returns where the text has the items.
-fn spans(overlaps: &Overlaps, benchmarks: &Benchmarks, words: &Words, text: &str) -> Vec<Vec<(usize, usize)>> {
+fn spans(overlaps: &Overlaps, benchmarks: &Benchmarks, words: &Words, text: &str) -> Vec<Vec<TokenPlace>> {
     let places = words.places(text);
     let of_item = |overlap: &Overlap| {
         let runs = benchmarks.index().runs(overlaps, overlap.item);
-        runs.into_iter().map(|run| (places[run.start].start, places[run.end - 1].end)).collect()
+        runs.into_iter().map(|run| (places[run.start].0, places[run.end - 1].1)).collect()
     };
     overlaps.found().iter().take(LISTED_MAX).map(of_item).collect()
 }

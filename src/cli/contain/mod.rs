@@ -48,8 +48,8 @@ const ITEMS: &str = "--items";
 
 Exit status: 0 done, 1 some lines could not be used, 2 it failed and there is no output.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
-    /// quoted pattern such as '*.warc.gz' names the files that match
+    /// JSON Lines, CSV, TSV, WARC or texts, plain or compressed with gzip or zstd, or Parquet; a folder with such files;
+    /// - reads stdin. A quoted pattern such as '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Files with the items to look for, one in each line, row or record

@@ -1,5 +1,6 @@
 //! Outcomes -> lines of the files of contaminated documents and of items.
 
+use hapax_core::TokenPlace;
 use serde::Serialize;
 
 use super::benchmarks::{Benchmarks, Item};
@@ -30,7 +31,7 @@ struct OverlapLine<'a> {
     place: PlaceFields<'a>,
     containment: f64,
     shared: usize,
-    spans: &'a [(usize, usize)],
+    spans: &'a [TokenPlace],
 }
 
 /// An item of a benchmark.

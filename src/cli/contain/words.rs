@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
-use std::ops::Range;
 
-use hapax_core::{Pipeline, Shingling, SignScratch, TextSpec};
+use hapax_core::{Pipeline, Shingling, SignScratch, TextSpec, TokenLocator, TokenPlace};
 use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 
@@ -92,9 +91,11 @@ impl Words {
         SCRATCH.with_borrow_mut(|scratch| self.pipeline.token_hashes(scratch, text, hashes));
     }
 
-    /// Returns the place of each word in a text, in bytes.
-    pub(super) fn places(&self, text: &str) -> Vec<Range<usize>> {
-        self.pipeline.word_places(text)
+    /// Returns the place of each word in a text.
+    pub(super) fn places(&self, text: &str) -> Vec<TokenPlace> {
+        let mut locator = TokenLocator::new(&self.pipeline);
+        locator.locate(text);
+        locator.places().to_vec()
     }
 }
 

@@ -1,10 +1,12 @@
 //! The files of a corpus on this machine: read and signed chunk by chunk, and written when the result is complete. Verbs
 //! that need no server use this.
 
+pub(super) mod columns;
 pub(super) mod histogram;
 pub(super) mod named;
 pub(super) mod order;
 pub(super) mod output;
+pub(super) mod picture;
 pub(super) mod settings;
 pub(super) mod signing;
 pub(super) mod table;

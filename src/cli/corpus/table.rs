@@ -1,6 +1,7 @@
 //! Lines of JSON -> the rows of a Parquet file, whose columns are known before. A line may lack any column.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -15,6 +16,11 @@ use crate::load::of_output;
 
 /// The number of lines that are converted at once.
 const LINES_AT_ONCE: usize = 1024;
+
+/// Whether a file of this name is a Parquet file.
+pub(in crate::cli) fn is_table(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "parquet")
+}
 
 /// A Parquet file that is being written.
 pub(in crate::cli) struct Table {

@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use super::corpus::order::Order;
 use super::corpus::output::{Format, OUTPUT, OutputFile, Snapshot, check_name, format, write_kept};
+use super::corpus::picture::{PLOT, draw};
 use super::corpus::signing::each_signed;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
@@ -45,8 +46,8 @@ const REPORT: &str = "--report";
 /// file. The files of a folder are read in the order of their paths. The signatures of the kept documents are in memory.
 ///
 /// The output has the kept documents unchanged: the lines of JSON Lines, the records of CSV after their header, or the rows
-/// of Parquet with all columns. For each page of a WARC file and each text file, it has a JSON object. A document needs no id: without one, its file and the number of its line,
-/// row or record are its id in the report.
+/// of Parquet with all columns. For each page of a WARC file and each text file, it has a JSON object. A document needs no
+/// id: without one, its file and the number of its line, row or record are its id in the report.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax dedup corpus.jsonl.zst -o kept.jsonl.zst
@@ -70,6 +71,9 @@ pub struct Args {
     /// their similarity
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Draw how many near duplicates have which similarity, over the S-curve of the bands, to an SVG file
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Document to keep of each group of duplicates: first, longest, or max:FIELD for the largest number in a field or a
     /// column. With the last two, the files are read twice, and the signatures of all documents are in memory
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = Order::parse)]
@@ -95,7 +99,8 @@ struct Job {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
-    check_outputs(&files, &[(OUTPUT, args.output.as_deref()), (REPORT, args.report.as_deref())])?;
+    let plot = args.plot.as_deref();
+    check_outputs(&files, &[(OUTPUT, args.output.as_deref()), (REPORT, args.report.as_deref()), (PLOT, plot)])?;
     let wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
     look_at_all(&files, &wanted)?;
     let format = format(&files)?;
@@ -122,6 +127,10 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     report.as_mut().map(ReportFile::complete).transpose()?;
     output.publish()?;
     report.map(ReportFile::publish).transpose()?;
+    if let Some(path) = plot {
+        let picture = draw(deciding.signer().settings(), tally.similarities())?;
+        std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     if let Some(warning) = tally.warning() {
         writeln!(std::io::stderr().lock(), "warning: {warning}")
             .context("the output is written, but a warning cannot be")?;

@@ -3,13 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::Schema;
 
+use crate::cli::corpus::columns::{counts, group, numbers, place, report, texts};
 use crate::cli::corpus::output::OutputFile;
-use crate::cli::corpus::table::Table;
-
-/// The end of the name of a Parquet file.
-const PARQUET: &str = "parquet";
+use crate::cli::corpus::table::{Table, is_table};
 
 /// The report that is being written.
 pub(super) struct ReportFile {
@@ -22,7 +20,7 @@ impl ReportFile {
     /// `flag`: the argument that has given the path.
     pub(super) fn create(path: &Path, flag: &str) -> Result<Self> {
         let mut file = OutputFile::create(path, flag)?;
-        let is_table = path.extension().is_some_and(|extension| extension == PARQUET);
+        let is_table = is_table(path);
         let table = is_table.then(|| Table::new(file.take_file()?, columns())).transpose()?;
         Ok(Self { file, table })
     }
@@ -48,22 +46,13 @@ impl ReportFile {
 
 /// Returns the fields of a line of the report.
 fn columns() -> Schema {
-    let optional = |name: &str, kind: DataType| Field::new(name, kind, true);
-    let place = || {
-        let number = |name: &str| optional(name, DataType::UInt64);
-        vec![optional("file", DataType::Utf8), number("line"), number("row"), number("record"), number("offset")]
-    };
-    let placed = |name: &str| optional(name, DataType::Struct(place().into()));
-    let texts = |names: &[&str]| names.iter().map(|name| optional(name, DataType::Utf8)).collect::<Vec<_>>();
-    let numbers = ["similarity", "low", "high"].map(|name| optional(name, DataType::Float64));
-    let error = optional("error", DataType::Struct(texts(&["code", "detail"]).into()));
-    let kind = Field::new("kind", DataType::Utf8, false);
-    let documents = [
+    report(vec![
         texts(&["id", "verdict", "duplicate_of"]),
-        vec![placed("original")],
+        vec![group("original", place())],
         texts(&["similar_to"]),
-        vec![placed("similar")],
-    ];
-    let rest = [optional("method", DataType::Utf8), optional("unread", DataType::UInt64), error];
-    Schema::new([vec![kind], place(), documents.concat(), numbers.to_vec(), rest.to_vec()].concat())
+        vec![group("similar", place())],
+        numbers(&["similarity", "low", "high"]),
+        texts(&["method"]),
+        counts(&["unread"]),
+    ])
 }

@@ -81,6 +81,11 @@ impl Tally {
         self.clusters = Some(clusters);
     }
 
+    /// The number of near duplicates in each equal part of the similarities from 0 to 1.
+    pub(super) fn similarities(&self) -> &[u64] {
+        self.similarities.parts()
+    }
+
     /// Returns a warning if one component has many documents, which are often not similar to each other. Two documents are
     /// no chain.
     pub(super) fn warning(&self) -> Option<String> {

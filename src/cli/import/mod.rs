@@ -4,6 +4,7 @@ mod answer;
 mod outputs;
 mod resume;
 mod tally;
+mod verdict_file;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +75,7 @@ pub struct Args {
     #[command(flatten)]
     documents: DocumentArgs,
     /// Write the verdict on each document to FILE, one per line, in the order of the input. FILE is compressed if its
-    /// name ends in .gz or .zst
+    /// name ends in .gz or .zst. It is a Parquet file if its name ends in .parquet
     #[arg(long, value_name = "FILE")]
     verdicts: Option<PathBuf>,
     /// Write to FILE the unchanged input line of each document that this import stores or finds already stored. FILE is

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 
 use super::answer::Answer;
 use super::resume::{Progress, StateFile, VERDICTS};
+use super::verdict_file::VerdictFile;
 use crate::cli::files::{are_one, one_file};
 use crate::cli::line_file::LineFile;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
@@ -34,7 +35,7 @@ struct Turn {
     next: u64,
     /// Whether a thread has panicked, so that its chunk will never be written.
     abandoned: bool,
-    verdicts: Option<LineFile>,
+    verdicts: Option<VerdictFile>,
     kept: Option<LineFile>,
     state: Option<StateFile>,
     /// Whether all chunks so far have all their lines.
@@ -60,10 +61,17 @@ impl Outputs {
             return Err(one_file(VERDICTS, (KEPT, &kept.path)));
         }
         let next = resumed.as_ref().map_or(0, |resumed| resumed.chunks);
+        // The files are emptied after this, so they always have at least the lines that the state counts.
+        if let Some(state) = state.as_ref().filter(|_| resumed.is_none()) {
+            state.write(Progress::begun(kept.is_some()))?;
+        }
         let (verdicts, kept) = match resumed {
-            None => (verdicts.map(Opened::emptied).transpose()?, kept.map(Opened::emptied).transpose()?),
+            None => (
+                verdicts.map(|opened| opened.emptied(VerdictFile::new)).transpose()?,
+                kept.map(|opened| opened.emptied(LineFile::new)).transpose()?,
+            ),
             Some(Progress { verdicts_bytes, kept_bytes, has_header, .. }) => (
-                verdicts.map(|opened| opened.cut_to(verdicts_bytes, false)).transpose()?,
+                verdicts.map(|opened| opened.cut_to(verdicts_bytes, false).map(VerdictFile::Lines)).transpose()?,
                 kept.zip(kept_bytes).map(|(opened, bytes)| opened.cut_to(bytes, has_header)).transpose()?,
             ),
         };
@@ -90,15 +98,12 @@ impl Outputs {
     /// state stays.
     pub(super) fn finish(self, is_complete: bool) -> Result<()> {
         let mut turn = self.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(state) = turn.state.as_ref().filter(|_| is_complete) {
-            state.remove()?;
-        } else if turn.is_whole {
+        if turn.is_whole {
             turn.save(turn.next)?;
         }
-        for sink in [turn.verdicts, turn.kept].into_iter().flatten() {
-            sink.finish()?;
-        }
-        Ok(())
+        turn.verdicts.map_or(Ok(()), VerdictFile::finish)?;
+        turn.kept.map_or(Ok(()), |kept| kept.finish().map(drop))?;
+        turn.state.filter(|_| is_complete).map_or(Ok(()), |state| state.remove())
     }
 
     fn wait(&self, number: u64) -> MutexGuard<'_, Turn> {
@@ -165,7 +170,8 @@ impl Drop for TurnOf<'_> {
 impl Turn {
     /// Writes to the state that the lines of the first `chunks` chunks are on disk.
     fn save(&mut self, chunks: u64) -> Result<()> {
-        let (Some(state), Some(verdicts)) = (&self.state, &mut self.verdicts) else { return Ok(()) };
+        let verdicts = self.verdicts.as_mut().and_then(VerdictFile::lines);
+        let (Some(state), Some(verdicts)) = (&self.state, verdicts) else { return Ok(()) };
         let has_header = self.kept.as_ref().is_some_and(LineFile::has_header);
         let kept_bytes = self.kept.as_mut().map(LineFile::checkpoint).transpose()?;
         state.write(Progress { chunks, verdicts_bytes: verdicts.checkpoint()?, kept_bytes, has_header })?;
@@ -200,11 +206,11 @@ impl Opened {
         opened.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Empties the file, unless it is a pipe or a device, and returns it as a file of lines.
-    fn emptied(self) -> Result<LineFile> {
+    /// Empties the file, unless it is a pipe or a device, and returns what `make` makes of it.
+    fn emptied<T>(self, make: impl FnOnce(File, &Path) -> Result<T>) -> Result<T> {
         let emptied = if self.data.is_file() { self.file.set_len(0) } else { Ok(()) };
         emptied.with_context(|| format!("cannot write {}", self.path.display()))?;
-        LineFile::new(self.file, &self.path)
+        make(self.file, &self.path)
     }
 
     /// Cuts the file to its length at an interruption.

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::cli::corpus::table::is_table;
+
 /// The end of the name of the state file.
 const SUFFIX: &str = ".resume";
 pub(super) const VERDICTS: &str = "--verdicts";
@@ -38,6 +40,13 @@ pub(super) struct Progress {
     pub kept_bytes: Option<u64>,
     /// Whether the file of the kept lines has the header of a table.
     pub has_header: bool,
+}
+
+impl Progress {
+    /// An import whose output files are empty.
+    pub(super) fn begun(has_kept: bool) -> Self {
+        Self { chunks: 0, verdicts_bytes: 0, kept_bytes: has_kept.then_some(0), has_header: false }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -150,6 +159,12 @@ pub(super) fn check(files: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Pa
     };
     if let Some(file) = files.iter().find(|file| !file.is_file()) {
         bail!("--resume: {} cannot be read again from a place in it", file.display());
+    }
+    if is_table(verdicts) {
+        bail!(
+            "--resume: {} cannot be a Parquet file, because such a file cannot be continued; name a file of lines",
+            verdicts.display()
+        );
     }
     for output in [Some(verdicts), kept].into_iter().flatten() {
         if output.metadata().is_ok_and(|data| !data.is_file()) {

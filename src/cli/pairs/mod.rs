@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
-use hapax_core::tuning::candidate_probability;
+use anyhow::{Context, Result, bail};
 
 use super::corpus::order::Order;
+use super::corpus::output::OUTPUT;
+use super::corpus::picture::{PLOT, draw};
 use super::corpus::settings::SettingsArgs;
 use super::corpus::signing::{SignedChunk, each_signed};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
 use super::output::is_broken_pipe;
-use super::plot::{self, Bars};
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
@@ -28,10 +28,6 @@ use crate::corpus::PairFinder;
 use crate::input::{Wanted, input_bytes};
 use finding::Finding;
 use output::PairFile;
-use tally::Tally;
-
-const OUTPUT: &str = "--output";
-const PLOT: &str = "--plot";
 
 /// List all pairs of similar documents in files, or between two sets of files.
 ///
@@ -51,8 +47,8 @@ const PLOT: &str = "--plot";
 
 Exit status: 0 done, 1 some lines could not be used, 2 it failed and there is no output.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
-    /// quoted pattern such as '*.warc.gz' names the files that match
+    /// JSON Lines, CSV, TSV, WARC or texts, plain or compressed with gzip or zstd, or Parquet; a folder with such files;
+    /// - reads stdin. A quoted pattern such as '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// List only pairs of a document of these files and a document of the other ones. Give the flag once for each file
@@ -107,7 +103,11 @@ fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
         bail!("no line is a document; there is no output");
     }
     let (finder, tally, output) = finding.into_parts();
-    let plot = args.plot.as_ref().map(|path| Ok::<_, anyhow::Error>((path, draw(&finder, &tally)?))).transpose()?;
+    let plot = args
+        .plot
+        .as_ref()
+        .map(|path| Ok::<_, anyhow::Error>((path, draw(finder.signer().settings(), tally.similarities())?)))
+        .transpose()?;
     output.publish()?;
     if let Some((path, svg)) = plot {
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
@@ -153,16 +153,4 @@ impl Job {
             Ok(())
         })
     }
-}
-
-/// Returns the picture of the similarities, as SVG.
-fn draw(finder: &PairFinder, tally: &Tally) -> Result<String> {
-    let (banding, shape) = finder.banding();
-    let bars = Bars {
-        title: format!("{} bands of {} rows, threshold {}", banding.bands(), banding.rows(), finder.threshold()),
-        threshold: finder.threshold(),
-        candidate: &|jaccard| candidate_probability(jaccard, banding, shape),
-        counts: tally.similarities(),
-    };
-    plot::draw_bars(&bars).map_err(|error| anyhow!("cannot draw the plot: {error}"))
 }

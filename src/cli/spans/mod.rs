@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use super::corpus::output::Snapshot;
+use super::corpus::output::{OUTPUT, Snapshot};
 use super::corpus::signing::each_made;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
@@ -28,8 +28,6 @@ use documents::{Documents, TextChunk};
 use finding::{Finding, Reading};
 use memory::Memory;
 use output::SpanFile;
-
-const OUTPUT: &str = "--output";
 
 /// List or cut the passages of documents that earlier documents have, word for word.
 ///
@@ -47,8 +45,8 @@ const OUTPUT: &str = "--output";
 
 Exit status: 0 done, 1 some lines could not be used, 2 it failed and there is no output.")]
 pub struct Args {
-    /// JSON Lines or WARC, plain or compressed with gzip or zstd, or Parquet; a folder with such files; - reads stdin. A
-    /// quoted pattern such as '*.warc.gz' names the files that match
+    /// JSON Lines, CSV, TSV, WARC or texts, plain or compressed with gzip or zstd, or Parquet; a folder with such files;
+    /// - reads stdin. A quoted pattern such as '*.warc.gz' names the files that match
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Write a line of JSON to FILE for each document with such passages; - is stdout. Lines are compressed if the name of

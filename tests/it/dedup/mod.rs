@@ -374,7 +374,8 @@ fn folders_have_files_that_are_no_data() {
         std::fs::write(file(name), "").unwrap();
     }
     dedup(dir.path(), &["table"]);
-    dedup(dir.path(), &["tab*"]);
+    dedup(dir.path(), &["tab*", "--plot", "plot.svg"]);
+    assert!(text(&read(&file("plot.svg"))).contains("31 bands of 8 rows, threshold 0.8"));
     std::os::unix::fs::symlink("nowhere", file("table/link")).unwrap();
     assert!(refused(dir.path(), &["table"]).contains("cannot read table/link"));
 }
@@ -390,6 +391,35 @@ fn interrupted(dir: &Path) -> Output {
     let _stdin = child.stdin.take();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_list_has_the_kept_documents_with_their_duplicates() {
+    let dir = tempfile::tempdir().unwrap();
+    let documents = corpus(700, 19);
+    std::fs::write(dir.path().join("in.jsonl"), lines(&documents)).unwrap();
+    for options in [&[][..], &["--keep", "longest"], &["--clusters", "components"]] {
+        let (kept, report) = dedup(dir.path(), &[&["in.jsonl"], options].concat());
+        let piped = run_with_input(&[&["dedup", "-"], options].concat(), lines(&documents).as_bytes());
+        let listed = parsed(&piped.stdout);
+        let whole: Vec<_> = listed.iter().map(|one| one["document"].clone()).collect();
+        assert_eq!(whole, parsed(&kept), "{options:?}");
+        let mut repeats: Vec<_> = Vec::new();
+        for one in &listed {
+            assert_eq!((&one["id"], &one["file"]), (&one["document"]["id"], &json!("-")));
+            for repeat in one["duplicates"].as_array().expect("a list") {
+                let told = ["line", "verdict", "similarity", "method"].map(|field| repeat[field].clone());
+                repeats.push((repeat["line"].as_u64(), one["id"].clone(), told));
+            }
+        }
+        repeats.sort_by_key(|repeat| repeat.0);
+        let dropped = report.iter().filter(|line| line["verdict"] != "empty").map(|line| {
+            let told = ["line", "verdict", "similarity", "method"].map(|field| line[field].clone());
+            (line["line"].as_u64(), line["duplicate_of"].clone(), told)
+        });
+        assert!(repeats.len() > 100 && repeats.into_iter().eq(dropped), "{options:?}");
+        assert!(text(&piped.stderr).starts_with("documents "), "{}", text(&piped.stderr));
+    }
 }
 
 #[test]

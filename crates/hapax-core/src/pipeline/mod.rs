@@ -4,14 +4,11 @@
 mod blocks;
 mod collect;
 mod hashing;
-mod places;
 mod scratch;
 mod signed;
 mod signer;
 mod stream;
 mod tools;
-
-use std::ops::Range;
 
 use crate::hash::{SecretKey, content_of_set};
 use crate::normalise::Normaliser;
@@ -194,12 +191,6 @@ impl Pipeline {
         let (stream, ..) = scratch.begin(&self.tools);
         blocks(text).for_each(|block| stream.push_tokens(&self.tools, block, hashes));
         stream.finish_tokens(&self.tools, hashes);
-    }
-
-    /// Returns the place of each word in the text as it was given, in bytes. These are the places of the tokens, except for
-    /// `char` shingles. If one character stands for parts of two words, both places contain it.
-    pub fn word_places(&self, text: &str) -> Vec<Range<usize>> {
-        places::word_places(&self.tools, text)
     }
 
     pub(crate) fn tools(&self) -> &Tools {
