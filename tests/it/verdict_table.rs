@@ -13,11 +13,11 @@ use crate::support::server::Server;
 
 /// Leaves only the fields that the table has.
 fn shortened(mut verdict: Value) -> Value {
-    for found in verdict["matches"].as_array_mut().into_iter().flatten() {
+    for found in verdict.get_mut("matches").and_then(Value::as_array_mut).into_iter().flatten() {
         let fields = found.as_object_mut().expect("an object");
         fields.retain(|name, _| ["id", "similarity", "low", "high", "method"].contains(&name.as_str()));
     }
-    if let Some(error) = verdict["error"].as_object_mut() {
+    if let Some(error) = verdict.get_mut("error").and_then(Value::as_object_mut) {
         error.retain(|name, _| ["code", "detail"].contains(&name.as_str()));
     }
     verdict

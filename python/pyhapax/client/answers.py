@@ -255,6 +255,68 @@ class BatchAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DedupSummary:
+    """How many documents of a list have which result."""
+
+    documents: int
+    kept: int
+    near: int
+    exact: int
+    empty: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupListed:
+    """A document of a list, by its place. The first document has the place 0."""
+
+    index: int
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupRepeat:
+    """A document of a list that is not kept, and its similarity to the kept one."""
+
+    index: int
+    id: str | None = None
+    verdict: Literal["near_duplicate", "exact_duplicate"]
+    similarity: float
+    low: float
+    high: float
+    method: Method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupKept:
+    """A document of a list that is kept, with its duplicates."""
+
+    index: int
+    id: str | None = None
+    complete: bool
+    duplicates: list[DedupRepeat]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupFailed:
+    """A document of a list that cannot be used."""
+
+    index: int
+    id: str | None = None
+    error: Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DedupAnswer:
+    """The documents of a list that are kept, and the others."""
+
+    summary: DedupSummary
+    kept: list[DedupKept]
+    empty: list[DedupListed]
+    failed: list[DedupFailed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A stored document."""
 

@@ -15,6 +15,7 @@ from pyhapax.client.answers import (
     BatchAnswer,
     ClusterPage,
     Comparison,
+    DedupAnswer,
     Deleted,
     DocumentPage,
     DocumentRecord,
@@ -311,6 +312,21 @@ def bulk(
         "extra": extra, "duplex": True, "collections": commas(collections),
     }  # fmt: skip
     return BulkRequest(of_collection(collection, "/bulk") + to_query(query), documents, progress)
+
+
+def dedup(
+    documents: Iterable[Mapping[str, object]],
+    *,
+    keep: Literal["first", "longest"] | None = None,
+    settings: Mapping[str, object] | None = None,
+    invalid: Invalid | None = None,
+) -> Request[DedupAnswer]:
+    """Return which of up to 1,000 documents are kept, each with its duplicates. Each is a DocumentInput.
+
+    `settings` are those of create_collection. Nothing is stored.
+    """
+    body = {"documents": list(documents), "keep": keep, "settings": settings}
+    return request(DedupAnswer, "POST", "/v1/dedup", query={"invalid": invalid}, body=body)
 
 
 def compare(a: Mapping[str, object], b: Mapping[str, object], *, collection: str = "default") -> Request[Comparison]:
