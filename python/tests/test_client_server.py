@@ -126,6 +126,9 @@ def about_documents(made, name):
     copies = ({"id": f"c{row}", "text": f"{row} {TEXT}"} for row in range(3))
     answers = made.bulk("insert", copies, collection=name, on_duplicate="store")
     assert [each.id for each in answers] == ["c0", "c1", "c2"]
+    listed = made.dedup([{"id": "a", "text": TEXT}, {"text": ""}, {"id": "b", "text": NEAR}], keep="first")
+    assert [(each.id, [repeat.id for repeat in each.duplicates]) for each in listed.kept] == [("a", ["b"])]
+    assert (listed.summary.documents, [each.index for each in listed.empty]) == (3, [1])
     assert made.compare({"id": "a"}, {"text": NEAR}, collection=name).estimate.similarity > 0.7
     signer = pyhapax.Signer()
     signature = signer.sign(TEXT)
