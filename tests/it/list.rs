@@ -7,6 +7,9 @@ use crate::support::client::{Client, fields};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
+const KEYED: &str =
+    "hapax1;unicode=17;fold=nfkc_casefold;marks=keep;digits=keep;shingle=char5;sketch=fss256x8;key=217a1ccd4b38d306";
+
 /// Returns the kept places of the list, each with the places that it stands for.
 fn kept(answer: &Value) -> Vec<(u64, Vec<u64>)> {
     let index = |document: &Value| document["index"].as_u64().expect("a number");
@@ -103,6 +106,8 @@ fn a_list_that_cannot_be_compared_is_refused() {
         (json!({"documents": [], "settings": {"threshold": 2}}), "settings.threshold"),
         (json!({"documents": [], "settings": {"size": 2}}), "settings.size"),
         (json!({"documents": [], "size": 2}), "size"),
+        (json!({"documents": [], "settings": {"key": "configured"}}), "settings.key"),
+        (json!({"documents": [], "settings": {"spec": KEYED}}), "settings.key"),
     ] {
         assert_eq!(fields(&refused(&body)), [field], "{body}");
     }

@@ -121,7 +121,7 @@ fn only_the_same_import_goes_on() {
     assert!(text(&output.stderr).contains("run the import again with --resume to continue"), "{output:?}");
     assert!(
         refused(&["--resume", "--verdicts", "verdicts.jsonl", "--on-duplicate", "store"])
-            .contains("other options: /v1/")
+            .contains("other options: http://127.0.0.1")
     );
     assert!(refused(&["--resume", "--verdicts", "verdicts.jsonl", "--id-field", "text"]).contains("other fields: "));
     // The interrupted import may have sent all documents. Then no broken line is left.

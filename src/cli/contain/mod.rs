@@ -147,13 +147,20 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let (files, benchmarks) = (matching(&args.files)?, matching(&args.benchmarks)?);
     let inputs = [files.clone(), benchmarks.clone()].concat();
     check_outputs(&inputs, &args.outputs())?;
+    if inputs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+        bail!("- is given twice; stdin can be read only once");
+    }
     let mut wanted = args.fields.wanted(false);
-    look_at_all(&inputs, &wanted)?;
+    // Benchmarks may have other fields. They are read before an output is made.
+    look_at_all(&files, &wanted)?;
     let format = args.output.as_ref().map(|output| {
         let format = format(&files)?;
         check_name(output, format).map(|()| format)
     });
     let format = format.transpose()?;
+    for (_, path) in args.outputs().into_iter().skip(1) {
+        path.map_or(Ok(()), |path| check_name(path, Format::Lines))?;
+    }
     // Rows of Parquet are copied from the file.
     wanted.originals = format == Some(Format::Lines);
     let stop = interruption()?;

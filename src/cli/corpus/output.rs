@@ -40,9 +40,21 @@ pub(in crate::cli) fn format(files: &[PathBuf]) -> Result<Format> {
     }
 }
 
-/// Checks that the name of the output fits its format.
+/// The ends of names of files with lines.
+const LINES: [&str; 7] = ["json", "jsonl", "ndjson", "csv", "tsv", "txt", "text"];
+
+/// Checks that the name of an output fits its format.
 pub(in crate::cli) fn check_name(output: &Path, format: Format) -> Result<()> {
     let extension = output.extension().and_then(|extension| extension.to_str());
+    if format == Format::Lines && extension == Some("parquet") {
+        bail!("{}: this output has lines, not Parquet; name a file that does not end in .parquet", output.display());
+    }
+    if format == Format::Parquet && extension.is_some_and(|extension| LINES.contains(&extension)) {
+        let output = output.display();
+        bail!(
+            "--output {output}: the output has the format of the input, which is Parquet; name a file that ends in .parquet"
+        );
+    }
     if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
         let output = output.display();
         bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");

@@ -24,6 +24,7 @@ use super::corpus::picture::{PLOT, draw};
 use super::corpus::signing::each_signed;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
+use super::output::is_broken_pipe;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
@@ -98,9 +99,18 @@ struct Job {
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
+    let is_on_stdout = args.output.as_deref().is_none_or(|path| path == Path::new("-"));
+    match deduplicate(args, is_on_stdout) {
+        // The reader of the pipe, for example `head`, has read enough.
+        Err(error) if is_on_stdout && is_broken_pipe(&error) => Ok(ExitStatus::Fine),
+        done => done,
+    }
+}
+
+fn deduplicate(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
-    let plot = args.plot.as_deref();
-    check_outputs(&files, &[(OUTPUT, args.output.as_deref()), (REPORT, args.report.as_deref()), (PLOT, plot)])?;
+    let outputs = [(OUTPUT, args.output.as_deref()), (REPORT, args.report.as_deref()), (PLOT, args.plot.as_deref())];
+    check_outputs(&files, &outputs)?;
     let wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
     look_at_all(&files, &wanted)?;
     let format = format(&files)?;
@@ -109,10 +119,10 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     }
     let stop = interruption()?;
     let mut deciding = deciding(args, files.len())?;
-    let stdout = Path::new("-");
-    let path = args.output.as_deref().unwrap_or(stdout);
+    let path = args.output.as_deref().unwrap_or(Path::new("-"));
     let mut output = OutputFile::create(path, OUTPUT)?;
     let mut report = args.report.as_deref().map(|path| ReportFile::create(path, REPORT)).transpose()?;
+    let mut plot = args.plot.as_deref().map(|path| OutputFile::create(path, PLOT)).transpose()?;
     let clusters = args.settings.cluster_kind();
     let (order, lists) = (args.keep.clone(), args.output.is_none());
     let job = Job { files, wanted, order, clusters, format, lists, stop, begun: Instant::now() };
@@ -125,17 +135,18 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     // If one of the files cannot be written, neither appears.
     output.complete()?;
     report.as_mut().map(ReportFile::complete).transpose()?;
+    if let Some(plot) = &mut plot {
+        plot.line(draw(deciding.signer().settings(), tally.similarities())?.as_bytes())?;
+        plot.complete()?;
+    }
     output.publish()?;
     report.map(ReportFile::publish).transpose()?;
-    if let Some(path) = plot {
-        let picture = draw(deciding.signer().settings(), tally.similarities())?;
-        std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    plot.map(OutputFile::publish).transpose()?;
     if let Some(warning) = tally.warning() {
         writeln!(std::io::stderr().lock(), "warning: {warning}")
             .context("the output is written, but a warning cannot be")?;
     }
-    write_summary(tally, &job, path == stdout)?;
+    write_summary(tally, &job, is_on_stdout)?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;
+use serde_json::json;
 
 use super::bulk::{self, BulkError, Order};
 use super::client::{Client, ServerArgs, encode};
@@ -148,13 +149,19 @@ impl Args {
     }
 
     /// Returns the file with the state of the import, if it can be resumed, and how far the import has come.
-    fn state(&self, files: &[PathBuf], wanted: &Wanted) -> Result<(Option<StateFile>, Option<Progress>)> {
-        let outputs = [self.verdicts.as_deref(), self.kept.as_deref()];
+    fn state(&self, files: &[PathBuf], wanted: &Wanted, server: &str) -> Result<(Option<StateFile>, Option<Progress>)> {
         let Some(verdicts) = self.verdicts.as_deref() else { return Ok((None, None)) };
-        if resume::check(files, outputs[0], outputs[1]).is_err() {
+        let kept = self.kept.as_deref();
+        if resume::check(files, Some(verdicts), kept).is_err() {
+            // The verdicts of another import are overwritten.
+            StateFile::remove_of(verdicts)?;
             return Ok((None, None));
         }
-        let job = Job::new(files, &self.path(), format!("{wanted:?}"), outputs[1]).context("cannot read the files")?;
+        let form = &wanted.form;
+        let labels: Vec<_> = form.label_fields.iter().map(|label| &label.field).collect();
+        let fields = json!([form.id_field, form.text_field, form.html_field, labels]).to_string();
+        let job =
+            Job::new(files, &format!("{server}{}", self.path()), fields, kept).context("cannot read the files")?;
         let state = StateFile::new(verdicts, job);
         let progress = if self.resume { state.read(verdicts)? } else { None };
         Ok((Some(state), progress))
@@ -221,7 +228,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let client = Client::new(&args.server)?;
     client.reach()?;
     ensure(&client, &args.collection, &args.create)?;
-    let state = args.state(&files, &wanted)?;
+    let state = args.state(&files, &wanted, client.url())?;
     let outputs = (args.verdicts.is_some() || args.kept.is_some())
         .then(|| Outputs::create(args.verdicts.as_deref(), args.kept.as_deref(), state))
         .transpose()?;

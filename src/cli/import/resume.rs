@@ -80,9 +80,12 @@ impl Job {
 
 impl StateFile {
     pub(super) fn new(verdicts: &Path, job: Job) -> Self {
-        let mut name = verdicts.as_os_str().to_owned();
-        name.push(SUFFIX);
-        Self { path: name.into(), job }
+        Self { path: state_of(verdicts), job }
+    }
+
+    /// Removes the state next to a file of verdicts, if there is one.
+    pub(super) fn remove_of(verdicts: &Path) -> Result<()> {
+        remove(&state_of(verdicts))
     }
 
     /// Returns how far the import has come. `None`: it has not begun.
@@ -143,12 +146,23 @@ impl StateFile {
 
     /// Removes the file, because the import is complete.
     pub(super) fn remove(&self) -> Result<()> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot remove {}", self.path.display()))
-            }
-            _ => Ok(()),
+        remove(&self.path)
+    }
+}
+
+/// The path of the state next to a file of verdicts.
+fn state_of(verdicts: &Path) -> PathBuf {
+    let mut name = verdicts.as_os_str().to_owned();
+    name.push(SUFFIX);
+    name.into()
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
+        _ => Ok(()),
     }
 }
 

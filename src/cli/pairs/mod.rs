@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::corpus::order::Order;
-use super::corpus::output::OUTPUT;
+use super::corpus::output::{OUTPUT, OutputFile};
 use super::corpus::picture::{PLOT, draw};
 use super::corpus::settings::SettingsArgs;
 use super::corpus::signing::{SignedChunk, each_signed};
@@ -95,6 +95,7 @@ fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let stop = interruption()?;
     let (signer, _) = args.settings.signer()?;
     let output = PairFile::create(&args.output, OUTPUT)?;
+    let mut plot = args.plot.as_deref().map(|path| OutputFile::create(path, PLOT)).transpose()?;
     let job = Job { files, against, wanted, stop, begun: Instant::now() };
     let mut finding = Finding::new(PairFinder::new(signer), output);
     job.find(&mut finding)?;
@@ -103,15 +104,12 @@ fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
         bail!("no line is a document; there is no output");
     }
     let (finder, tally, output) = finding.into_parts();
-    let plot = args
-        .plot
-        .as_ref()
-        .map(|path| Ok::<_, anyhow::Error>((path, draw(finder.signer().settings(), tally.similarities())?)))
-        .transpose()?;
-    output.publish()?;
-    if let Some((path, svg)) = plot {
-        std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+    if let Some(plot) = &mut plot {
+        plot.line(draw(finder.signer().settings(), tally.similarities())?.as_bytes())?;
+        plot.complete()?;
     }
+    output.publish()?;
+    plot.map(OutputFile::publish).transpose()?;
     summarise(is_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }

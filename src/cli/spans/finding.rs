@@ -167,9 +167,11 @@ impl Finding {
         let mut found = Vec::new();
         for recorded in &mut self.recorded {
             recorded
-                .of(number, |window| found_by(hashes[window as usize]), &mut found)
+                .of(number, |window| found_by(hashes.get(window as usize).copied().unwrap_or_default()), &mut found)
                 .context("cannot read a temporary file")?;
         }
+        // If a file was changed meanwhile, the document may have fewer windows. This is noticed at the end.
+        found.retain(|&(window, _)| (window as usize) < hashes.len());
         found.sort_unstable_by_key(|(window, _)| *window);
         self.write(chunk, document, &found)
     }

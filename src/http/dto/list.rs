@@ -1,6 +1,7 @@
 //! A list of documents to deduplicate as JSON, and the documents of it that are kept.
 
 use bytes::Bytes;
+use hapax_core::Spec;
 use serde::Serialize;
 
 use super::collection;
@@ -28,8 +29,12 @@ pub enum ListOrder {
 
 impl ListInput {
     /// Absent settings are those of `defaults`, without their key: a list is deduplicated by itself, so a key changes
-    /// nothing. `documents_max`: the largest number of documents.
-    pub fn parse(text: &Bytes, defaults: &Settings, documents_max: usize) -> Result<Self, Problem> {
+    /// nothing. `secret`: the fingerprint of the secret. `documents_max`: the largest number of documents.
+    pub fn parse(
+        text: &Bytes,
+        (defaults, secret): (&Settings, Option<u64>),
+        documents_max: usize,
+    ) -> Result<Self, Problem> {
         let mut object = Object::parse(std::str::from_utf8(text).expect("it came from a String"))?;
         let keep = object.string("keep")?;
         let asked = object.raw("settings").map_or("{}", |raw| raw.get());
@@ -41,7 +46,8 @@ impl ListInput {
             Some(other) => return Err(Problem::invalid("keep", format!("must be first or longest; it is `{other}`"))),
         };
         let settings = collection::settings(r#"{"key":"none"}"#, defaults, None)
-            .and_then(|defaults| collection::settings(asked, &defaults, None))
+            .and_then(|defaults| collection::settings(asked, &defaults, secret))
+            .and_then(without_key)
             .map_err(|problem| match problem.errors.is_empty() {
                 true => Problem::invalid("settings", "must be an object"),
                 false => problem.within("settings"),
@@ -52,6 +58,15 @@ impl ListInput {
         }
         let documents = documents.into_iter().map(|raw| text.slice_ref(raw.get().as_bytes())).collect();
         Ok(Self { settings, keep, documents })
+    }
+}
+
+fn without_key(settings: Settings) -> Result<Settings, Problem> {
+    match &settings.spec {
+        Spec::Text(spec) if spec.key.is_some() => {
+            Err(Problem::invalid("key", "must be none: the documents of a list are compared with each other only"))
+        }
+        _ => Ok(settings),
     }
 }
 

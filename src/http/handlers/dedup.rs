@@ -29,9 +29,9 @@ pub async fn dedup(
     let (text, when_full, mut body_room) = body.into_parts();
     let bytes = text.len();
     let _place = state.admission().batches().enter().await?;
-    let (text, defaults) = (Bytes::from(text), state.default_settings().clone());
+    let (text, defaults, secret) = (Bytes::from(text), state.default_settings().clone(), state.secret_fingerprint());
     let documents_max = state.limits().batch_documents_max;
-    let read = move || ListInput::parse(&text, &defaults, documents_max);
+    let read = move || ListInput::parse(&text, (&defaults, secret), documents_max);
     let input = parse(state.cpu(), when_full, bytes, read).await?;
     let documents = input.documents.len();
     quota.take_documents(documents)?;

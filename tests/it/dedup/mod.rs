@@ -290,6 +290,11 @@ fn unusable_files_and_settings_are_refused() {
             .contains("--threshold 0.8 changes nothing: the bands are given")
     );
     assert!(refused(&["-", "--clusters", "components"]).contains("- can be read only once"));
+    assert!(
+        refused(&["in.jsonl", "--plot", "no/such.svg"]).contains("--plot no/such.svg: cannot write into the folder")
+    );
+    let run = hapax(&["dedup", "in.jsonl", "-o", "out.parquet"]).current_dir(dir.path()).output().unwrap();
+    assert!(text(&run.stderr).contains("out.parquet: this output has lines, not Parquet"), "{run:?}");
     assert!(refused(&["in.jsonl", "--keep", "max:size"]).contains("no document has a number in this field"));
     assert!(refused(&["-", "--keep", "longest"]).contains("- can be read only once"));
     assert!(refused(&["in.jsonl", "--keep", "last"]).contains("must be first, longest or max:FIELD"));
