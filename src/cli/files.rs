@@ -237,12 +237,23 @@ pub(super) fn read_all_joined(
     error
 }
 
-/// Opens each file and looks at its format, so that an unreadable file is reported before other files are read to their
-/// end.
-pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
+/// Refuses stdin if it is given more than once.
+pub(super) fn refuse_stdin_twice(files: &[PathBuf]) -> Result<()> {
     if files.iter().filter(|file| *file == Path::new("-")).count() > 1 {
         bail!("- is given twice; stdin can be read only once");
     }
+    Ok(())
+}
+
+/// Returns the first input that can be read only once: stdin, a pipe or a device.
+pub(super) fn read_once(files: &[PathBuf]) -> Option<&Path> {
+    files.iter().map(PathBuf::as_path).find(|path| *path == Path::new("-") || !path.is_file())
+}
+
+/// Opens each file and looks at its format, so that an unreadable file is reported before other files are read to their
+/// end.
+pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
+    refuse_stdin_twice(files)?;
     let headers = files.iter().map(|file| look_at(file, wanted).map_err(|error| unreadable(error, file)));
     let headers = headers.collect::<Result<Vec<_>>>()?;
     // If the records of a table are written unchanged, they need a header, and one file has only one.

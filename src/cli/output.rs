@@ -3,9 +3,21 @@
 
 use std::io;
 
+use anyhow::Result;
+
+use super::exit::ExitStatus;
+
 /// Returns whether the reader of a pipe has closed it, as `head` does when it has read enough.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     is_of_files(error, io::ErrorKind::BrokenPipe)
+}
+
+/// Returns the result of a verb that may write to a pipe. If its reader has read enough, as `head` does, that is no failure.
+pub(super) fn unless_read_enough(is_on_stdout: bool, done: Result<ExitStatus>) -> Result<ExitStatus> {
+    match done {
+        Err(error) if is_on_stdout && is_broken_pipe(&error) => Ok(ExitStatus::Fine),
+        done => done,
+    }
 }
 
 /// Returns whether an error of this kind came from a file or from the output, with or without a context.

@@ -252,6 +252,10 @@ impl Pieces {
         self.bytes == 0
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Inserts `front` before these pieces.
     pub(super) fn prepend(&mut self, mut front: Self) {
         front.finish();

@@ -145,7 +145,7 @@ impl Group {
         let (give, take) = sync_channel(BATCHES_WAITING);
         scope.spawn(move || {
             if let Err(detail) = self.read(opened, &give) {
-                // Nobody waits for the damage if the rest of the file is not wanted.
+                // If the rest of the file is not wanted, the receiver is gone, and the damage is not reported.
                 let _ = give.send(Err(detail));
             }
         });

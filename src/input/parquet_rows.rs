@@ -69,7 +69,7 @@ impl<W: Write + Send> RowCopier<W> {
         thread::scope(|scope| {
             scope.spawn(move || {
                 if let Err(detail) = read_batches(builder, &give) {
-                    // Nobody waits for the damage after another error.
+                    // After another error, the receiver is gone, and the damage is not reported.
                     let _ = give.send(Err(detail));
                 }
             });

@@ -2,7 +2,7 @@
 
 use crate::types::DOCUMENT_FIELDS;
 
-/// What is done with a document without an id.
+/// How a document without an id is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ids {
     /// The document fails.

@@ -270,7 +270,7 @@ fn rows_and_texts_are_stored_with_their_fields() {
     let verdicts = folder.lines("verdicts");
     assert_eq!((&verdicts[2]["record"], &verdicts[2]["error"]["code"]), (&json!(3), &json!("invalid_value")));
     assert_eq!((&verdicts[3]["file"], &verdicts[3]["id"]), (&json!("a.txt"), &json!("a.txt")));
-    // What was stored is found by `check`, unless it has the same id.
+    // `check` finds the stored documents, except one with the same id.
     let check = |name: &str, arguments: &[&str]| folder.run(&[&["check", "--server", &url, name], arguments].concat());
     assert_eq!(code(&check("a.txt", &[])), 0);
     folder.write("b.txt", words(4));

@@ -15,6 +15,7 @@ use crate::cli::{row, run_with_input, text};
 use crate::quality::{corpora, ordered, pairs as truth_of, read_zst};
 use crate::support::client::gzip;
 use crate::support::command::hapax;
+use crate::support::jsonl::lines;
 
 /// Bands that propose nearly every pair with a similarity of 0.5 and more.
 const BANDING: [&str; 4] = ["--bands", "60", "--rows", "3"];
@@ -39,10 +40,6 @@ fn corpus(count: usize, seed: u64) -> Vec<Value> {
             json!({"id": format!("d{number}"), "text": text})
         })
         .collect()
-}
-
-fn lines(documents: &[Value]) -> String {
-    documents.iter().map(|document| format!("{document}\n")).collect()
 }
 
 type Pairs = BTreeMap<(String, String), f64>;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::{row, run_with_input, text};
 use crate::quality::{corpora, documents as documents_of};
 use crate::support::command::hapax;
+use crate::support::jsonl::lines;
 
 /// Returns documents that share passages with earlier ones, and with themselves. Some are short.
 fn corpus(count: usize, seed: u64) -> Vec<Value> {
@@ -46,10 +47,6 @@ fn corpus(count: usize, seed: u64) -> Vec<Value> {
             json!({"id": format!("d{number}"), "n": number, "text": text})
         })
         .collect()
-}
-
-fn lines(documents: &[Value]) -> String {
-    documents.iter().map(|document| format!("{document}\n")).collect()
 }
 
 /// Returns the words of a text in lower case, with their places.

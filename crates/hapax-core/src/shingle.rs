@@ -47,7 +47,7 @@ impl Shingler {
 }
 
 /// Replaces the content of `out` by the hash of each window of `window` token hashes, in order. There is none if there are
-/// fewer hashes. These are the hashes of the shingles of a text, but for any number of tokens.
+/// fewer hashes. The shingles of a text have these hashes too, for their number of tokens.
 ///
 /// # Panics
 /// If `window` is 0.

@@ -18,7 +18,7 @@ use clap::ArgGroup;
 use super::corpus::output::{Format, KeptRecords, OUTPUT, OutputFile, Snapshot, check_name, format, write_kept};
 use super::corpus::signing::each_made;
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, check_outputs, look_at_all, matching};
+use super::files::{FieldArgs, check_outputs, look_at_all, matching, refuse_stdin_twice};
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
@@ -147,9 +147,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let (files, benchmarks) = (matching(&args.files)?, matching(&args.benchmarks)?);
     let inputs = [files.clone(), benchmarks.clone()].concat();
     check_outputs(&inputs, &args.outputs())?;
-    if inputs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-        bail!("- is given twice; stdin can be read only once");
-    }
+    refuse_stdin_twice(&inputs)?;
     let mut wanted = args.fields.wanted(false);
     // Benchmarks may have other fields. They are read before an output is made.
     look_at_all(&files, &wanted)?;

@@ -23,8 +23,8 @@ use super::corpus::output::{Format, OUTPUT, OutputFile, Snapshot, check_name, fo
 use super::corpus::picture::{PLOT, draw};
 use super::corpus::signing::each_signed;
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, check_outputs, look_at_all, matching};
-use super::output::is_broken_pipe;
+use super::files::{FieldArgs, check_outputs, look_at_all, matching, read_once};
+use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
@@ -100,11 +100,7 @@ struct Job {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let is_on_stdout = args.output.as_deref().is_none_or(|path| path == Path::new("-"));
-    match deduplicate(args, is_on_stdout) {
-        // The reader of the pipe, for example `head`, has read enough.
-        Err(error) if is_on_stdout && is_broken_pipe(&error) => Ok(ExitStatus::Fine),
-        done => done,
-    }
+    unless_read_enough(is_on_stdout, deduplicate(args, is_on_stdout))
 }
 
 fn deduplicate(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
@@ -115,7 +111,7 @@ fn deduplicate(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     look_at_all(&files, &wanted)?;
     let format = format(&files)?;
     if let Some(output) = &args.output {
-        check_format(args, output, format)?;
+        check_format(args, &files, output, format)?;
     }
     let stop = interruption()?;
     let mut deciding = deciding(args, files.len())?;
@@ -210,11 +206,9 @@ fn write_report(deciding: &mut Deciding, report: Option<&mut ReportFile>) -> Res
 }
 
 /// Checks that the output can have the format of the input, and that files are read again only if this is possible.
-fn check_format(args: &Args, output: &Path, format: Format) -> Result<()> {
+fn check_format(args: &Args, files: &[PathBuf], output: &Path, format: Format) -> Result<()> {
     check_name(output, format)?;
-    // A path that does not exist is a pattern.
-    let is_read_once = |path: &&PathBuf| *path == Path::new("-") || path.exists() && !path.is_file() && !path.is_dir();
-    let Some(path) = args.files.iter().find(is_read_once) else { return Ok(()) };
+    let Some(path) = read_once(files) else { return Ok(()) };
     let (order, path) = (&args.keep, path.display());
     if args.settings.cluster_kind() == ClusterKind::Components {
         bail!("--clusters components reads the files twice, and {path} can be read only once");

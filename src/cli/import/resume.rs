@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::corpus::table::is_table;
+use crate::cli::files::read_once;
 
 /// The end of the name of the state file.
 const SUFFIX: &str = ".resume";
@@ -171,7 +172,7 @@ pub(super) fn check(files: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Pa
     let Some(verdicts) = verdicts else {
         bail!("--resume needs --verdicts: the file next to the verdicts says how far the import has come");
     };
-    if let Some(file) = files.iter().find(|file| !file.is_file()) {
+    if let Some(file) = read_once(files) {
         bail!("--resume: {} cannot be read again from a place in it", file.display());
     }
     if is_table(verdicts) {

@@ -20,7 +20,7 @@ use super::corpus::settings::SettingsArgs;
 use super::corpus::signing::{SignedChunk, each_signed};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching};
-use super::output::is_broken_pipe;
+use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
@@ -78,17 +78,12 @@ struct Job {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let is_on_stdout = args.output == Path::new("-");
-    match list(args, is_on_stdout) {
-        // The reader of the pipe, for example `head`, has read enough.
-        Err(error) if is_on_stdout && is_broken_pipe(&error) => Ok(ExitStatus::Fine),
-        done => done,
-    }
+    unless_read_enough(is_on_stdout, list(args, is_on_stdout))
 }
 
 fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let (files, against) = (matching(&args.files)?, matching(&args.against)?);
     let inputs = [&files[..], &against].concat();
-    check_inputs(&inputs)?;
     check_outputs(&inputs, &[(OUTPUT, Some(&args.output)), (PLOT, args.plot.as_deref())])?;
     let wanted = args.fields.wanted(false);
     look_at_all(&inputs, &wanted)?;
@@ -112,14 +107,6 @@ fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     plot.map(OutputFile::publish).transpose()?;
     summarise(is_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
-}
-
-/// Stdin can be read only once.
-fn check_inputs(inputs: &[PathBuf]) -> Result<()> {
-    if inputs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-        bail!("- is given twice, but stdin can be read only once");
-    }
-    Ok(())
 }
 
 impl Job {

@@ -1,7 +1,7 @@
 //! Documents with their windows -> spans in the output, in one reading or in several.
 //!
 //! In the first reading, each document is written at once, as long as all windows fit into memory. When they do not, the
-//! table gives up a part of the hashes, and the rest of the documents wait: what is found of them goes to a temporary file.
+//! table gives up a part of the hashes, and the rest of the documents wait: the windows that are found in them go to a temporary file.
 //! Each further reading does the same for another part of the hashes. The last reading has the windows of all files, and
 //! writes the documents that wait.
 

@@ -17,8 +17,8 @@ use anyhow::{Result, bail};
 use super::corpus::output::{Format, OUTPUT, Snapshot, check_name};
 use super::corpus::signing::each_made;
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, check_outputs, look_at_all, matching};
-use super::output::is_broken_pipe;
+use super::files::{FieldArgs, check_outputs, look_at_all, matching, read_once};
+use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
@@ -80,11 +80,7 @@ struct Job {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let is_on_stdout = args.output == Path::new("-");
-    match find(args, is_on_stdout) {
-        // The reader of the pipe, for example `head`, has read enough.
-        Err(error) if is_on_stdout && is_broken_pipe(&error) => Ok(ExitStatus::Fine),
-        done => done,
-    }
+    unless_read_enough(is_on_stdout, find(args, is_on_stdout))
 }
 
 fn find(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
@@ -113,8 +109,7 @@ fn find(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
 impl Job {
     /// Finds all spans, and writes them.
     fn find(&self, finding: &mut Finding) -> Result<()> {
-        let is_read_once = |path: &&PathBuf| *path == Path::new("-") || !path.is_file();
-        let once = self.files.iter().find(is_read_once);
+        let once = read_once(&self.files);
         let before = once.is_none().then(|| Snapshot::of(&self.files)).transpose()?;
         self.read(finding)?;
         if finding.is_complete() {

@@ -151,11 +151,6 @@ impl RepeatBody {
 }
 
 impl ListBody {
-    /// Returns the size as JSON, in bytes.
-    pub fn json_bytes(&self) -> usize {
-        serde_json::to_vec(self).expect("the answer is JSON").len()
-    }
-
     /// An upper bound on the size of a usual answer as JSON, in bytes, for a list of `documents` documents in `bytes` bytes.
     /// Ids are repeated as the client sent them. Only lists with very many faulty documents can have a longer one.
     pub fn bytes_max(documents: usize, bytes: usize) -> usize {

@@ -1,10 +1,11 @@
 //! The handler that deduplicates a list. It reads and changes no collection.
 
 use axum::extract::State;
+use axum::response::Response;
 use bytes::Bytes;
 
 use crate::corpus::CorpusSigner;
-use crate::http::answer::{Answer, scarce};
+use crate::http::answer::{Pieces, scarce};
 use crate::http::caller::Caller;
 use crate::http::dto::list::{ListBody, ListInput};
 use crate::http::error::Problem;
@@ -24,7 +25,7 @@ pub async fn dedup(
     query: Query,
     quota: Quota,
     BatchText(body): BatchText,
-) -> Result<Answer<ListBody>, Problem> {
+) -> Result<Response, Problem> {
     let invalid = options::invalid(&query)?;
     let (text, when_full, mut body_room) = body.into_parts();
     let bytes = text.len();
@@ -38,14 +39,14 @@ pub async fn dedup(
     let signer = CorpusSigner::new(input.settings.clone(), None, state.cpu().clone());
     let signer = signer.map_err(|error| Problem::from(error).within("settings"))?;
     body_room.fit(body_room.bytes() + documents * signer.bytes_each() + signer.shingle_bytes(bytes))?;
-    let mut room = state.answer_room(ListBody::bytes_max(documents, bytes))?;
+    let room = state.answer_room(ListBody::bytes_max(documents, bytes))?;
     let sender = (caller, request_id.to_string());
     let list = List::new(input, signer, sender, invalid, state.search_limits());
     let body = state.cpu().place(when_full).await?.run_uncut(bytes, move || list.deduplicate()).await??;
-    let json_bytes = body.json_bytes();
-    if json_bytes > room.json_bytes_max() {
+    let mut answer = Pieces::default();
+    answer.json(&body);
+    if answer.bytes() > room.json_bytes_max() {
         return Err(scarce());
     }
-    room.is_made(json_bytes);
-    Ok(Answer::new(body, room))
+    Ok(answer.into_response(room))
 }

@@ -1,4 +1,4 @@
-//! `hapax contain` finds exactly what a join of the words themselves finds, in every format, and it names what it cannot
+//! `hapax contain` finds the same items as a join of the words themselves, in every format, and it names what it cannot
 //! find.
 
 mod join;
@@ -23,19 +23,8 @@ use crate::cli::{row, run_with_input, text};
 use crate::quality::{corpora, read_zst};
 use crate::support::client::gzip;
 use crate::support::command::hapax;
+use crate::support::jsonl::{lines, parsed, read};
 use join::{Contained, Join, words};
-
-fn lines(documents: &[Value]) -> String {
-    documents.iter().map(|document| format!("{document}\n")).collect()
-}
-
-fn parsed(bytes: &[u8]) -> Vec<Value> {
-    text(bytes).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-}
-
-fn read(path: &Path) -> Vec<u8> {
-    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 fn contain(dir: &Path, arguments: &[&str]) -> Output {
     let arguments = [&["contain"], arguments].concat();

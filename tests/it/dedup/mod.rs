@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use crate::cli::{run_with_input, text};
 use crate::support::client::{Client, gzip};
 use crate::support::command::{hapax, run};
+use crate::support::jsonl::{lines, parsed, read};
 use crate::support::server::Server;
 use crate::support::until::until;
 
@@ -47,18 +48,6 @@ pub(crate) fn corpus(count: usize, seed: u64) -> Vec<Value> {
         texts.push(words);
     }
     documents
-}
-
-fn lines(documents: &[Value]) -> String {
-    documents.iter().map(|document| format!("{document}\n")).collect()
-}
-
-fn parsed(bytes: &[u8]) -> Vec<Value> {
-    text(bytes).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-}
-
-fn read(path: &Path) -> Vec<u8> {
-    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Runs `hapax dedup` in a folder, and returns its output and its report.

@@ -9,6 +9,7 @@ pub mod description;
 pub mod disk;
 pub mod documents;
 pub mod http2;
+pub mod jsonl;
 pub mod library;
 pub mod local;
 pub mod metrics;
