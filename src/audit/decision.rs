@@ -181,6 +181,7 @@ mod tests {
             shingles: Some(3),
             previous: None,
             expected_recall: None,
+            is_too_short: false,
             times: LookupTimes::default(),
             explanation: None,
             page: None,

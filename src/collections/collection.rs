@@ -7,16 +7,16 @@ use std::sync::Arc;
 use super::Pending;
 use super::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Cursor,
-    Description, DocumentsPage, GoldenReport, HotBucket, InsertOptions, ListedJob, PrepareOptions, Prepared, Purpose,
-    Result, Settings, TextSigner,
+    Description, DocumentsPage, GoldenReport, HotBucket, InsertOptions, ListedJob, OverlapOptions, Overlaps,
+    PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
 };
 use crate::cpu::{self, WhenFull};
 use crate::engine::LocalCollection;
 use crate::extract::Page;
 use crate::redis::{AT_ONCE, LineOrder, RedisCollection, delete_in_turn, insert_in_turn};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, LabelDeletion, Merge,
-    OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, IndexKind, Label, LabelDeletion,
+    Merge, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, Verdict,
 };
 use hapax_core::IllFormed;
 
@@ -119,6 +119,23 @@ impl Collection {
             Self::Local(collection) => collection.compares_shingles(),
             // Such settings are refused.
             Self::Redis(_) => false,
+        }
+    }
+
+    /// Returns an error unless the documents of the collection are found in this way.
+    pub fn require(&self, index: IndexKind) -> Result<()> {
+        match self {
+            Self::Local(collection) => collection.require(index),
+            Self::Redis(_) if index == IndexKind::Similarity => Ok(()),
+            Self::Redis(_) => absent("lookups by containment"),
+        }
+    }
+
+    /// Finds the items of a containment collection that a text contains. Never writes.
+    pub async fn overlaps(&self, text: String, options: OverlapOptions, when_full: WhenFull) -> Result<Overlaps> {
+        match self {
+            Self::Local(collection) => collection.overlaps(text, options, when_full).await,
+            Self::Redis(_) => absent("lookups by containment"),
         }
     }
 

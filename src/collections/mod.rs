@@ -25,6 +25,6 @@ pub use crate::verdicts::{
     Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,
     Comparison, Cursor, Description, DocumentsPage, Elsewhere, ExactComparison, GoldenFailure, GoldenReport,
     GoldenStretch, HotBucket, InsertOptions, JointParts, JointVerdict, KeptTwice, Limits, ListedJob, Medium,
-    MemoryConfig, Opinion, PrepareOptions, Prepared, Purpose, Reconciled, RedisSettings, Result, Said, ScrubConfig,
-    Settings, TextSigner, Told, WriteFailure, element_hashes,
+    MemoryConfig, Opinion, OverlapOptions, OverlappingItem, Overlaps, PrepareOptions, Prepared, Purpose, Reconciled,
+    RedisSettings, Result, Said, ScrubConfig, Settings, TextSigner, Told, WriteFailure, element_hashes,
 };

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::collection::{LocalCollection, Parts};
 use super::disk::DataDisk;
 use super::jobs::Jobs;
-use super::lookup::{DocumentCounts, IdCache, Lookup, Policy, Records};
+use super::lookup::{DocumentCounts, IdCache, Items, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
 use super::meters::{self, Meters};
 use super::statistics::LabelStatistics;
@@ -23,7 +23,7 @@ use crate::extract::EXTRACTOR_VERSION;
 use crate::index::{Entry, Index, IndexOptions, LabelSet, Place, Walk};
 use crate::store::{Meta, Opened, Store, StoredJobs, Writer};
 use crate::types::{CollectionName, Seq, TimestampMs};
-use crate::verdicts::{CollectionError, Limits, Medium, Preparer, Result, Settings, WriteFailure};
+use crate::verdicts::{CollectionError, Limits, Medium, Preparer, Result, Settings, WriteFailure, gram_size};
 
 /// The parts that all collections of a process share.
 #[derive(Clone)]
@@ -151,10 +151,11 @@ fn assemble(
     let counts = DocumentCounts::new(index.documents() as i64, linked);
     let meters = Meters::new(&meta.name);
     meters::extractor(&meta.name, meta.extractor, EXTRACTOR_VERSION);
+    let items = items(&store, (&meta.name, &settings.spec), &common.limits)?;
     let policy = Policy::of(settings);
     let records = Records::new(store, common.ids.of_collection());
     let from = (last_seq, meta.seen_floor);
-    let lookup = Lookup::new((index, records), policy, preparer, common.limits, meters, counts, from);
+    let lookup = Lookup::new((index, records, items), policy, preparer, common.limits, meters, counts, from);
     let order = Order::new(last_seq, clusters, BudgetShare::new(Arc::clone(&common.memory)));
     let writes = Arc::new(Writes::new(
         Arc::new(lookup),
@@ -167,6 +168,29 @@ fn assemble(
     writes.account();
     let parts = Parts { name: meta.name, created: meta.created, writes };
     Ok(Arc::new(LocalCollection::start(parts, writer)))
+}
+
+/// Reads the items of a containment collection; `None` for another collection.
+fn items(store: &Store, (name, spec): (&CollectionName, &Spec), limits: &Limits) -> Result<Option<Items>> {
+    /// The records that are read at once.
+    const RECORDS: usize = 1024;
+    const BYTES: usize = 16 << 20;
+    let Some(size) = gram_size(spec) else { return Ok(None) };
+    let (items, mut after) = (Items::new(size, limits.bucket_read_max), Seq(0));
+    loop {
+        let records = store.whole_records(after, RECORDS, BYTES)?;
+        let Some(last) = records.last() else { return Ok(Some(items)) };
+        after = last.seq;
+        for record in &records {
+            let damaged = |detail: &str| CollectionError::Damaged {
+                collection: name.to_string(),
+                record: Some(record.seq),
+                detail: detail.to_owned(),
+            };
+            let payload = record.payload.as_ref().ok_or_else(|| damaged("its n-grams are missing"))?;
+            items.add(record.seq, payload).map_err(damaged)?;
+        }
+    }
 }
 
 /// The facts that a scan collects in addition to loading the index.

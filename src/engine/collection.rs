@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::long_work::Turns;
-use super::lookup::{self, Check, Lookup};
+use super::lookup::{self, Check, Items, Lookup};
 use super::meters::CollectionInfo;
 use super::upkeep::{Expiry, Merges, Rebanding, Removals, Target, UpkeepParts, write_statistics};
 use super::write::{self, Insertion, MergeAsked, Ticket, Writes, start_committer};
@@ -14,13 +14,14 @@ use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Label, LabelDeletion,
-    Merge, MergeSource, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, TimestampMs, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, IndexKind, Keep, Label,
+    LabelDeletion, Merge, MergeSource, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, TimestampMs,
+    Verdict,
 };
 use crate::verdicts::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
-    GoldenReport, HotBucket, InsertOptions, ListedJob, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings,
-    TextSigner, check_threshold,
+    GoldenReport, HotBucket, InsertOptions, ListedJob, OverlapOptions, Overlaps, PrepareOptions, Prepared, Preparer,
+    Purpose, Result, Settings, TextSigner, check_threshold,
 };
 use hapax_core::IllFormed;
 
@@ -129,6 +130,18 @@ impl LocalCollection {
         self.lookup.policy().terms.compares_shingles()
     }
 
+    /// Returns an error unless the documents of the collection are found in this way.
+    pub fn require(&self, index: IndexKind) -> Result<()> {
+        let has = if self.lookup.items().is_some() { IndexKind::Containment } else { IndexKind::Similarity };
+        if has == index { Ok(()) } else { Err(CollectionError::wrong_index(&self.name, has)) }
+    }
+
+    /// Finds the items that a text contains. Never writes.
+    pub async fn overlaps(&self, text: String, options: OverlapOptions, when_full: WhenFull) -> Result<Overlaps> {
+        self.require(IndexKind::Containment)?;
+        lookup::overlaps(&self.lookup, text, options, when_full).await
+    }
+
     /// Looks a document up. The answer has at most `bytes_max` bytes, see [`Verdict::fit`]. Never writes. Never waits
     /// for a write, except for a few milliseconds if a document that it needs is being replaced or deleted.
     pub async fn check_within(
@@ -138,6 +151,7 @@ impl LocalCollection {
         options: CheckOptions,
         bytes_max: usize,
     ) -> Result<Verdict> {
+        self.require(IndexKind::Similarity)?;
         if let Some(threshold) = options.threshold {
             check_threshold(threshold)?;
         }
@@ -158,10 +172,11 @@ impl LocalCollection {
         options: InsertOptions,
         bytes_max: usize,
     ) -> Result<Ticket<Verdict>> {
-        let (labels, bytes) = (attached.labels.clone(), prepared.content_bytes());
+        let (labels, bytes, is_too_short) =
+            (attached.labels.clone(), prepared.content_bytes(), prepared.is_too_short());
         let (made, shingles) = prepared.into_parts();
         let inserted = match made {
-            None => write::insert_empty(&self.writes, id, options.on_existing).await,
+            None => write::insert_empty(&self.writes, id, options.on_existing, is_too_short).await,
             Some(made) => {
                 let insertion = Insertion { id, attached, made, room: None, shingles, options, bytes_max, merge: None };
                 self.refuse_lookups(&insertion)?;
@@ -298,6 +313,7 @@ impl LocalCollection {
 
     /// Returns how much memory a comparison of two documents needs for those of them that are stored.
     pub async fn bytes_to_compare(&self, documents: [&Comparand; 2]) -> Result<usize> {
+        self.require(IndexKind::Similarity)?;
         lookup::stored_bytes(&self.lookup, documents).await
     }
 
@@ -308,6 +324,7 @@ impl LocalCollection {
 
     /// Evaluates the golden set under the present settings.
     pub async fn golden(&self) -> Result<GoldenReport> {
+        self.require(IndexKind::Similarity)?;
         let turn = self.long.take().await?;
         let report = lookup::golden::stored_beside(&self.lookup, turn).await?;
         self.lookup.meters().golden(&self.name, &report);
@@ -316,6 +333,7 @@ impl LocalCollection {
 
     /// Stores a golden set in place of the earlier one, and evaluates it. The set is durable when this returns.
     pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
+        self.require(IndexKind::Similarity)?;
         let (turn, pairs) = (self.long.take().await?, Arc::new(pairs));
         let (report, _turn) = lookup::golden::given_beside(&self.lookup, &pairs, turn).await?;
         let written = self.writes.write_golden(pairs)?;
@@ -380,6 +398,7 @@ impl LocalCollection {
             (value::PART_SEEN_TIMES, last_seen),
             (value::PART_LABELS, labels),
             (value::PART_CLUSTERS, queue.cluster_bytes),
+            (value::PART_NGRAMS, self.lookup.items().map_or(0, Items::bytes)),
             (value::PART_ID_CACHE, self.lookup.records().ids_bytes()),
         ];
         for (part, bytes) in parts {

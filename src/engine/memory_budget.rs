@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hapax_core::Banding;
 
-use crate::index::Index;
+use super::lookup::Lookup;
 use crate::telemetry::memory::{Bound, Refused, available};
 use crate::telemetry::names;
 use crate::verdicts::{CollectionError, Result};
@@ -105,24 +105,24 @@ impl BudgetShare {
 
     /// Updates the budget with the index's current claim. Returns the budget; call [`MemoryBudget::watch`] on it after
     /// the decision lock is released.
-    pub(crate) fn account(&mut self, index: &Index) -> Arc<MemoryBudget> {
-        self.note(index);
+    pub(crate) fn account(&mut self, lookup: &Lookup) -> Arc<MemoryBudget> {
+        self.note(lookup);
         Arc::clone(&self.budget)
     }
 
     /// Returns an error if the budget has no room for another document. Also returns an error if the process has no
     /// memory left and the document cannot take the place of a deleted one.
-    pub(crate) fn admit(&mut self, index: &Index) -> Result<()> {
+    pub(crate) fn admit(&mut self, lookup: &Lookup) -> Result<()> {
         let (max, short) = (self.budget.max, self.budget.process.is_short());
         if max.is_none() && !short {
             return Ok(());
         }
-        self.note(index);
-        let (used, one) = (self.budget.used(), index.claim_of_one());
+        self.note(lookup);
+        let (used, one) = (self.budget.used(), lookup.index().claim_of_one());
         if let Some(max) = max.filter(|&max| used + one > max) {
             return Err(CollectionError::MemoryBudget { max });
         }
-        if short && index.documents() + 1 > self.most {
+        if short && lookup.index().documents() + 1 > self.most {
             self.budget.process.refused(Refused::Document);
             return self.may_grow();
         }
@@ -130,9 +130,9 @@ impl BudgetShare {
     }
 
     /// Returns an error if the budget has no room for another banding besides the present one.
-    pub(crate) fn admit_banding(&mut self, index: &Index, banding: Banding) -> Result<()> {
-        self.note(index);
-        let needed = self.budget.used() + index.claim_of_banding(banding);
+    pub(crate) fn admit_banding(&mut self, lookup: &Lookup, banding: Banding) -> Result<()> {
+        self.note(lookup);
+        let needed = self.budget.used() + lookup.index().claim_of_banding(banding);
         match self.budget.max.filter(|&max| needed > max) {
             Some(max) => Err(CollectionError::NoRoomForBanding { needed, max }),
             None => self.may_grow(),
@@ -148,9 +148,9 @@ impl BudgetShare {
         }
     }
 
-    fn note(&mut self, index: &Index) {
-        self.most = self.most.max(index.documents());
-        self.tell(index.claim());
+    fn note(&mut self, lookup: &Lookup) {
+        self.most = self.most.max(lookup.index().documents());
+        self.tell(lookup.claim());
     }
 
     fn tell(&mut self, used: u64) {

@@ -24,6 +24,8 @@ pub struct GramIndex {
     hashes: usize,
     postings: HashMap<u64, Posting, BuildHasherDefault<Unmixed>>,
     lists: Slab<Vec<u32>>,
+    /// The number of entries of all lists.
+    listed: usize,
     /// The n-grams of n tokens.
     long: Filter,
     /// The beginnings of the items of fewer than n tokens.
@@ -75,6 +77,7 @@ impl GramIndex {
             hashes: 0,
             postings: HashMap::default(),
             lists: Slab::new(),
+            listed: 0,
             long: Filter::with_room(0),
             starts: Filter::with_room(0),
             short: vec![0; size.tokens()],
@@ -132,7 +135,8 @@ impl GramIndex {
     pub fn bytes(&self) -> usize {
         // A table has a byte of its own for each place, and at most 7 of 8 places are taken.
         let places = (self.postings.capacity() * 8).div_ceil(7);
-        let lists: usize = self.lists.iter().map(|(_, list)| list.capacity() * size_of::<u32>()).sum();
+        // A list grows by doubling.
+        let lists = 2 * self.listed * size_of::<u32>();
         places * (size_of::<(u64, Posting)>() + 1)
             + self.hashes * size_of::<u64>()
             + self.items.capacity() * size_of::<Option<ItemGrams>>()
@@ -242,7 +246,9 @@ impl GramIndex {
         };
         if posting.0 & LIST == 0 {
             *posting = Posting(LIST | self.lists.insert(vec![posting.0]) as u32);
+            self.listed += 1;
         }
+        self.listed += 1;
         let list = &mut self.lists[(posting.0 & !LIST) as usize];
         list.insert(list.partition_point(|other| *other < item), item);
     }
@@ -256,9 +262,11 @@ impl GramIndex {
         let number = (posting.0 & !LIST) as usize;
         let list = &mut self.lists[number];
         list.retain(|other| *other != item);
+        self.listed -= 1;
         if let [last] = list[..] {
             *posting = Posting(last);
             self.lists.remove(number);
+            self.listed -= 1;
         }
     }
 

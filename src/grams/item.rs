@@ -47,20 +47,38 @@ impl ItemGrams {
     pub fn new(size: GramSize, token_hashes: &[u64]) -> Result<Self, TooShort> {
         let count = token_hashes.len();
         let Some(start) = token_hashes.get(..ITEM_TOKENS_MIN) else { return Err(TooShort { tokens: count }) };
+        if count < size.tokens() {
+            let (start, whole) = (Some(window_hash(start)), [window_hash(token_hashes)].into());
+            return Ok(Self { tokens: count, start, hashes: whole });
+        }
         let mut hashes = Vec::new();
-        window_hashes(token_hashes, size.tokens().min(count), &mut hashes);
+        window_hashes(token_hashes, size.tokens(), &mut hashes);
+        Ok(Self::of_windows(size, hashes))
+    }
+
+    /// Makes the item of a text of at least n tokens from the hashes of all its n-grams, in any order.
+    pub fn of_windows(size: GramSize, mut hashes: Vec<u64>) -> Self {
         hashes.sort_unstable();
         hashes.dedup();
-        let start = (count < size.tokens()).then(|| window_hash(start));
-        Ok(Self { tokens: size.tokens().min(count), start, hashes: hashes.into() })
+        Self { tokens: size.tokens(), start: None, hashes: hashes.into() }
+    }
+
+    /// Makes an item again from its parts. `None` if no item has these parts.
+    pub fn from_parts(size: GramSize, tokens: usize, start: Option<u64>, hashes: Vec<u64>) -> Option<Self> {
+        let is_short = (ITEM_TOKENS_MIN..size.tokens()).contains(&tokens);
+        let is_valid = if is_short { start.is_some() && hashes.len() == 1 } else { tokens == size.tokens() };
+        let is_sorted = hashes.windows(2).all(|pair| pair[0] < pair[1]);
+        let is_item = is_valid && is_short == start.is_some() && is_sorted && !hashes.is_empty();
+        is_item.then(|| Self { tokens, start, hashes: hashes.into() })
     }
 
     /// The number of tokens of each n-gram.
-    pub(super) fn tokens(&self) -> usize {
+    pub fn tokens(&self) -> usize {
         self.tokens
     }
 
-    pub(super) fn start(&self) -> Option<u64> {
+    /// The hash of the first [`ITEM_TOKENS_MIN`] tokens, if the item has fewer than n tokens.
+    pub fn start(&self) -> Option<u64> {
         self.start
     }
 

@@ -21,11 +21,16 @@ impl Overlap {
         self.shared as f64 / self.grams as f64
     }
 
-    /// The order of a result: by containment, and by the number of the item if it is equal.
-    pub(super) fn rank(&self, other: &Self) -> Ordering {
+    /// The order of a result: by containment, the highest first.
+    pub fn by_containment(&self, other: &Self) -> Ordering {
         // Fractions are compared without rounding.
         let [own, others] = [self.shared * other.grams, other.shared * self.grams];
-        others.cmp(&own).then(self.item.cmp(&other.item))
+        others.cmp(&own)
+    }
+
+    /// The same order. If the containment is equal, the lower number of an item comes first.
+    pub(super) fn rank(&self, other: &Self) -> Ordering {
+        self.by_containment(other).then(self.item.cmp(&other.item))
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Code {
     IdConflict,
     /// The spec or the key does not match the collection's.
     SpecMismatch,
+    /// The collection finds documents in another way than the request needs.
+    WrongIndex,
     /// The collection exists. Its settings differ from those of the request, or the request is a load.
     CollectionExists,
     /// The settings of the two collections differ, or a merge of them with other options is running.
@@ -114,6 +116,7 @@ impl Code {
         Self::RequestTimeout,
         Self::IdConflict,
         Self::SpecMismatch,
+        Self::WrongIndex,
         Self::CollectionExists,
         Self::NotMergeable,
         Self::TooLarge,
@@ -178,6 +181,7 @@ impl Code {
             }
             Self::IdConflict => ("id_conflict", CONFLICT, "The id is stored with other content"),
             Self::SpecMismatch => ("spec_mismatch", CONFLICT, "The spec or the key does not match the collection"),
+            Self::WrongIndex => ("wrong_index", CONFLICT, "The collection finds documents in another way"),
             Self::CollectionExists => ("collection_exists", CONFLICT, "The collection already exists"),
             Self::NotMergeable => ("not_mergeable", CONFLICT, "The merge cannot begin"),
             Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was exceeded"),

@@ -7,7 +7,7 @@ use super::dto::document::{Extra, Invalid};
 use super::dto::page::with_page;
 use super::error::Problem;
 use super::query::Query;
-use crate::collections::{Attached, CheckOptions, InsertOptions};
+use crate::collections::{Attached, CheckOptions, InsertOptions, OverlapOptions};
 use crate::keys;
 use crate::types::{
     InvalidLabel, Label, Labels, OnDuplicate, OnExisting, PageFacts, PayloadDigest, SOURCE, Scope, ScopeTerm,
@@ -157,6 +157,12 @@ fn explain(query: &Query, caller: &Caller) -> Result<bool, Problem> {
         caller.require_for(keys::Scope::Explain, "explain=true")?;
     }
     Ok(explain)
+}
+
+/// Reads the options of a lookup by containment.
+pub(super) fn overlap_options(query: &Query) -> Result<OverlapOptions, Problem> {
+    let containment_min = query.number("min_containment", 0.0, 0.0..=1.0)?;
+    Ok(OverlapOptions { containment_min, limit: limit(query)? })
 }
 
 /// Reads `?invalid=`.

@@ -23,6 +23,7 @@ impl From<CollectionError> for Problem {
                 Self::new(Code::NotMergeable, detail)
             }
             CollectionError::SpecMismatch { .. } => Self::new(Code::SpecMismatch, detail),
+            CollectionError::WrongIndex { .. } => Self::new(Code::WrongIndex, detail),
             CollectionError::TooManyCollections { .. } => Self::new(Code::TooManyCollections, detail),
             CollectionError::DefaultStays => Self::new(Code::DefaultStays, detail),
             CollectionError::BackupsOff => Self::new(Code::BackupsOff, detail),

@@ -109,6 +109,15 @@ impl Query {
         }
     }
 
+    /// Returns a number in `range`, which need not be whole; `default` if the parameter is absent.
+    pub fn number(&self, name: &str, default: f64, range: std::ops::RangeInclusive<f64>) -> Result<f64, Problem> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        f64::from_str(text).ok().filter(|number| range.contains(number)).ok_or_else(|| {
+            let (low, high) = (range.start(), range.end());
+            Problem::invalid(name, format!("must be a number from {low} to {high}; it is `{}`", shown(text)))
+        })
+    }
+
     /// Returns a threshold: above 0 and at most 1.
     pub fn threshold(&self) -> Result<Option<f64>, Problem> {
         let Some(text) = self.get("threshold") else { return Ok(None) };

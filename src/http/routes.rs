@@ -5,7 +5,9 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::admission::Class;
-use super::handlers::{backups, batch, bulk, clusters, collections, dedup, documents, golden, jobs, loads, ops, tools};
+use super::handlers::{
+    backups, batch, bulk, clusters, collections, dedup, documents, golden, jobs, loads, ops, overlaps, tools,
+};
 use super::required_scopes::Requires::{self, Key, Nothing, OneOf, Operation, Scope, ScopeForAll};
 use super::state::AppState;
 use crate::keys::Scope::{Admin, Check, Delete, Insert, Load, Metrics, Read, Sign};
@@ -88,6 +90,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
     route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(tools::compare)),
+    route!(POST "/v1/collections/{collection}/overlaps" Scope(Check), ?["id", "invalid", "limit", "min_containment"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(overlaps::overlaps)),
     route!(POST "/v1/collections/{collection}/sign" Scope(Sign), ?["id", "invalid", "ranks"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::sign)),
     route!(POST "/v1/collections/{collection}/extract" Scope(Check), ?["invalid", "extract"]

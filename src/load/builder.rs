@@ -15,11 +15,12 @@ use super::error::LoadError;
 use super::reader::LoadFile;
 use super::row::{Row, Wrong};
 use super::stored_verdict;
+use crate::grams::GramSize;
 use crate::store::{
     Additions, Building, Built, Earlier, Meta, Record, StoreError, StoredMatch, StoredVerdict, id_fingerprint,
 };
 use crate::types::{CollectionName, DocId, Keep, Overlap, Payload, PayloadKind, Seq, TimestampMs};
-use crate::verdicts::{Settings, is_of_nothing, is_packed_text};
+use crate::verdicts::{Settings, gram_size, is_of_nothing, is_packed_text, unpacked_grams};
 
 /// The number of rows that are looked up together. `stop` is called before each such group of rows.
 const TOGETHER: usize = 64;
@@ -118,6 +119,7 @@ pub fn read_into<T: Target>(
         target,
         shape: settings.spec.shape(),
         keep: settings.keep,
+        grams: gram_size(&settings.spec),
         threshold: settings.threshold,
         now,
         known: KnownRows::default(),
@@ -204,6 +206,8 @@ struct Rows<T> {
     target: T,
     shape: SignatureShape,
     keep: Keep,
+    /// The n of a containment collection.
+    grams: Option<GramSize>,
     threshold: f64,
     now: TimestampMs,
     known: KnownRows,
@@ -270,6 +274,7 @@ impl<T: Target> Rows<T> {
     fn payload(&self, given: Option<(Vec<u8>, u64)>) -> Result<Option<Arc<Payload>>, Failed> {
         let kind = match self.keep {
             Keep::Signature => return Ok(None),
+            Keep::Shingles if self.grams.is_some() => PayloadKind::Grams,
             Keep::Shingles => PayloadKind::Shingles,
             Keep::Text => PayloadKind::Text,
         };
@@ -282,7 +287,11 @@ impl<T: Target> Rows<T> {
         if kind == PayloadKind::Text && !is_packed_text(&bytes) {
             return Err(wrong(Column::Payload, "it is not a text as `hapax export` writes it"));
         }
-        Ok(Some(Arc::new(Payload { kind, shingles, bytes })))
+        let payload = Payload { kind, shingles, bytes };
+        if self.grams.is_some_and(|size| unpacked_grams(size, &payload).is_none()) {
+            return Err(wrong(Column::Payload, format!("it is not a set of {shingles} n-grams")));
+        }
+        Ok(Some(Arc::new(payload)))
     }
 
     /// Returns the earlier row with this id.

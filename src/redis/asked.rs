@@ -5,7 +5,7 @@ use hapax_core::Spec;
 
 use super::protocol::{Body, Checked};
 use super::record::{Judged, candidates, ranked};
-use crate::types::{DocId, Keep, LookupTimes, Outcome, Overlap, Previous, Verdict};
+use crate::types::{DocId, IndexKind, Keep, LookupTimes, Outcome, Overlap, Previous, Verdict};
 use crate::verdicts::{Cited, CollectionError, Findings, Result, Settings, VerdictContext, similarity};
 
 /// Runs an operation in a task of its own, so that it ends although the client leaves.
@@ -90,6 +90,7 @@ pub(super) fn refuse(is_asked: bool, what: &'static str) -> Result<()> {
 /// Returns the settings if a collection in a cluster can have them.
 pub(super) fn storable(settings: Settings) -> Result<Settings> {
     let settings = settings.checked()?;
+    refuse(settings.index() == IndexKind::Containment, "`\"index\": \"containment\"`")?;
     refuse(settings.keep == Keep::Text, "`keep=text`")?;
     refuse(settings.touch, "`touch`")?;
     Ok(settings)

@@ -191,6 +191,8 @@ pub mod value {
     pub const PART_LABELS: &str = "labels";
     /// [`super::label::PART`]: the last-seen times, if documents expire.
     pub const PART_SEEN_TIMES: &str = "seen_times";
+    /// [`super::label::PART`]: the n-grams of items, in a containment collection.
+    pub const PART_NGRAMS: &str = "ngrams";
     /// [`super::label::PART`]: the cluster of each document.
     pub const PART_CLUSTERS: &str = "clusters";
     /// [`super::label::REASON`]: another node has the slot.
@@ -533,9 +535,10 @@ metrics_table! {
     }
     "memory" => {
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
-        "Memory of the index. `part` is `postings`, `signatures`, `ids`, `clusters`, `seen_times`, `labels` or \
-         `id_cache`. The last one is for the ids that are kept in memory, so that answers can name documents without a \
-         read of the disk.",
+        "Memory of the index. `part` is `postings`, `signatures`, `ids`, `clusters`, `seen_times`, `labels`, `ngrams` or \
+         `id_cache`. `ngrams` is for the items of a collection that is searched [by \
+         containment](contamination.md#over-http). `id_cache` is for the ids that are kept in memory, so that answers can \
+         name documents without a read of the disk.",
         "If it grows faster than the documents, see [Memory](memory.md).";
     LABELS = "hapax_labels", Kind::Gauge, None, [label::COLLECTION],
         "The number of different labels of the documents.",

@@ -1,6 +1,6 @@
 //! The content that a client sends to be looked up, and the parts of it that are stored.
 
-use hapax_core::{ContentHash, Fingerprint};
+use hapax_core::{ContentHash, Fingerprint, SketchKind, Spec};
 
 use super::page::Html;
 
@@ -103,6 +103,35 @@ pub enum PayloadKind {
     /// The set of shingles.
     Shingles,
     Text,
+    /// The n-grams of an item, in a collection that is searched by containment.
+    Grams,
+}
+
+/// How the documents of a collection are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    /// By the similarity of whole texts, estimated from signatures.
+    Similarity,
+    /// By the share of a stored text that another text contains, computed from n-grams.
+    Containment,
+}
+
+impl IndexKind {
+    pub const ALL: [Self; 2] = [Self::Similarity, Self::Containment];
+
+    /// Returns the name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Similarity => "similarity",
+            Self::Containment => "containment",
+        }
+    }
+
+    /// Returns the index of the collections with a spec. A spec without a sketch has nothing that estimates a
+    /// similarity.
+    pub fn of(spec: &Spec) -> Self {
+        if spec.sketch() == Some(SketchKind::None) { Self::Containment } else { Self::Similarity }
+    }
 }
 
 /// Returns the upper half of a content hash. Only this half is in memory, which is enough to propose exact duplicates.

@@ -23,7 +23,7 @@ pub mod strict_json;
 mod verdict;
 
 pub use capture::{Capture, CaptureDate, InvalidCapture, PayloadDigest};
-pub use content::{Content, Keep, Payload, PayloadKind, SetElement, SignedText, content_prefix};
+pub use content::{Content, IndexKind, Keep, Payload, PayloadKind, SetElement, SignedText, content_prefix};
 pub use document::{DOCUMENT_FIELDS, Document, StoredText};
 pub use expiry::{expires_at, overdue};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};

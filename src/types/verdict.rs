@@ -164,6 +164,8 @@ pub struct Verdict {
     pub previous: Option<Previous>,
     /// The probability that a document exactly at a lowered threshold becomes a candidate.
     pub expected_recall: Option<f64>,
+    /// Whether the document counts as empty because it has fewer words than an item of a containment collection needs.
+    pub is_too_short: bool,
     /// How long the lookup took, if there was one.
     pub times: LookupTimes,
     /// How the verdict came about, if the client asked and there was a lookup.
@@ -302,6 +304,7 @@ mod tests {
             shingles: None,
             previous: None,
             expected_recall: None,
+            is_too_short: false,
             times: LookupTimes::default(),
             explanation: None,
             page: None,

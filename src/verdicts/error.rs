@@ -9,7 +9,7 @@ use hapax_core::NotUtf8;
 use crate::cpu::Refused;
 use crate::store::lock::LockError;
 use crate::store::{self, StoreError};
-use crate::types::{CollectionName, DocId, OnDuplicate, OnExisting, Seq, retry_after};
+use crate::types::{CollectionName, DocId, IndexKind, OnDuplicate, OnExisting, Seq, retry_after};
 
 /// The result of an operation of a collection.
 pub type Result<T> = std::result::Result<T, CollectionError>;
@@ -51,6 +51,12 @@ pub enum CollectionError {
         held: String,
         /// The spec or key that was given, as a clause of the message.
         asked: String,
+    },
+    /// The collection finds documents in another way than the request needs.
+    #[error("{detail}")]
+    WrongIndex {
+        /// How the collection finds documents, and what to do instead.
+        detail: String,
     },
     /// The limit on collections is reached.
     #[error(
@@ -222,6 +228,22 @@ pub enum WriteFailure {
 }
 
 impl CollectionError {
+    /// The collection `name` has the index `has`, and the request needs another one.
+    pub(crate) fn wrong_index(name: &CollectionName, has: IndexKind) -> Self {
+        let detail = match has {
+            IndexKind::Containment => format!(
+                "collection `{name}` has `\"index\": \"containment\"`: it finds stored items that a text contains, with \
+                 POST /v1/collections/{name}/overlaps, and compares nothing by similarity"
+            ),
+            IndexKind::Similarity => format!(
+                "collection `{name}` has `\"index\": \"similarity\"`: it finds similar documents, with POST \
+                 /v1/collections/{name}/check; create another collection with `\"index\": \"containment\"` to find stored \
+                 items that a text contains"
+            ),
+        };
+        Self::WrongIndex { detail }
+    }
+
     /// The collection is closing and takes no more writes.
     pub(crate) fn closed() -> Self {
         Self::Overloaded {

@@ -11,6 +11,7 @@ mod error;
 mod golden;
 mod joint;
 mod listed_job;
+mod overlaps;
 mod prepare;
 mod reconciled;
 mod settings;
@@ -28,8 +29,10 @@ pub(crate) use golden::evaluate;
 pub use golden::{GoldenFailure, GoldenReason, GoldenReport, GoldenStretch};
 pub use joint::{Elsewhere, JointParts, JointVerdict, Opinion, Said};
 pub use listed_job::ListedJob;
+pub use overlaps::{OverlapOptions, OverlappingItem, Overlaps};
 pub(crate) use prepare::{
-    Kept, Made, NearSource, Original, Preparer, is_of_nothing, is_packed_text, set_of, text_of, unpacked_bytes,
+    Kept, Made, NearSource, Original, Preparer, gram_size, is_of_nothing, is_packed_text, set_of, text_of,
+    unpacked_bytes, unpacked_grams,
 };
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner, element_hashes};
 pub use reconciled::{KeptTwice, Reconciled, Told};

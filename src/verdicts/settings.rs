@@ -8,13 +8,14 @@ use std::time::Duration;
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
 use super::comparing::Terms;
+use super::prepare::gram_size;
 use super::settings_asked::{BandingAsked, SettingsAsked};
 use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
 use crate::telemetry::memory::Bound;
 use crate::tls::ClientSettings;
-use crate::types::{CollectionName, Extract, Keep, LabelLimits, Password, TimestampMs, Verify};
+use crate::types::{CollectionName, Extract, IndexKind, Keep, LabelLimits, Password, TimestampMs, Verify};
 
 /// The allowed range of a `ttl`: up to a hundred years.
 const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
@@ -187,7 +188,7 @@ impl Changes {
             None => (settings.banding, settings.banding_by_hand),
             Some(BandingAsked::Kept) => (settings.banding, true),
             Some(BandingAsked::ByHand(banding)) => (banding, true),
-            Some(BandingAsked::Automatic) => (tuning::default_banding(settings.spec.shape(), threshold), false),
+            Some(BandingAsked::Automatic) => (automatic_banding(&settings.spec, threshold), false),
         };
         Settings {
             banding,
@@ -223,14 +224,20 @@ impl Settings {
     /// [`checked`](Self::checked) refuses settings that are not possible.
     pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
         let SettingsAsked { spec, keep, extract, banding, threshold, verify, ttl, touch } = asked;
+        let containment = IndexKind::of(&spec) == IndexKind::Containment;
+        let (threshold, verify) = match containment {
+            true => (threshold.or(Some(1.0)), verify.or(Some(Verify::Estimate))),
+            false => (threshold, verify),
+        };
         let threshold = threshold.unwrap_or(default.threshold);
         let verify = verify.unwrap_or(default.verify);
         let keep = keep.unwrap_or(match default.keep {
             _ if matches!(spec, Spec::External { .. }) => Keep::Signature,
+            _ if containment => Keep::Shingles,
             Keep::Signature if verify.compares_shingles() => Keep::Shingles,
             keep => keep,
         });
-        let automatic = tuning::default_banding(spec.shape(), threshold);
+        let automatic = automatic_banding(&spec, threshold);
         let same = spec.shape() == default.spec.shape() && threshold == default.threshold;
         let (present, by_hand) = if same { (default.banding, default.banding_by_hand) } else { (automatic, false) };
         let (banding, banding_by_hand) = match banding {
@@ -274,6 +281,9 @@ impl Settings {
     pub fn checked(self) -> Result<Self> {
         check_threshold(self.threshold)?;
         let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
+        if self.index() == IndexKind::Containment {
+            self.check_containment()?;
+        }
         if let Err(error) = Banding::new(self.banding.bands(), self.banding.rows(), self.spec.shape()) {
             return refuse("banding", error.to_string());
         }
@@ -292,6 +302,33 @@ impl Settings {
             return refuse("ttl", format!("must be between {least} and {most} seconds, or 0 for ever"));
         }
         Ok(self)
+    }
+
+    /// Returns how the documents of the collection are found.
+    pub fn index(&self) -> IndexKind {
+        IndexKind::of(&self.spec)
+    }
+
+    /// Refuses settings that a containment collection cannot have.
+    fn check_containment(&self) -> Result<()> {
+        const NOT_COMPARED: &str =
+            "cannot be set if `index` is `containment`, because nothing is compared by similarity";
+        let by_hand = self.banding_by_hand || self.banding != automatic_banding(&self.spec, self.threshold);
+        let wrong = [
+            (gram_size(&self.spec).is_none(), "shingle", "must be word8 to word32 if `index` is `containment`"),
+            (
+                self.keep != Keep::Shingles,
+                "keep",
+                "must be `shingles` if `index` is `containment`, because the n-grams are stored",
+            ),
+            (self.threshold != 1.0, "threshold", NOT_COMPARED),
+            (self.verify != Verify::Estimate, "verify", NOT_COMPARED),
+            (by_hand, "banding", NOT_COMPARED),
+        ];
+        match wrong.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+            Some((_, field, detail)) => Err(CollectionError::Invalid { field, detail: detail.to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// Returns the settings that a file contains.
@@ -327,6 +364,15 @@ impl std::fmt::Display for Settings {
             Some(ttl) => write!(f, "ttl {} s, touch {touch}", ttl.as_secs_f64()),
             None => write!(f, "no ttl, touch {touch}"),
         }
+    }
+}
+
+/// Returns the banding of a spec unless another is set by hand. Without a sketch, only equal contents become candidates.
+fn automatic_banding(spec: &Spec, threshold: f64) -> Banding {
+    let shape = spec.shape();
+    match IndexKind::of(spec) {
+        IndexKind::Similarity => tuning::default_banding(shape, threshold),
+        IndexKind::Containment => Banding::new(1, shape.k, shape).expect("one band of all slots is valid"),
     }
 }
 

@@ -140,6 +140,7 @@ impl Findings {
             shingles,
             previous,
             expected_recall,
+            is_too_short: false,
             times,
             explanation,
             page: None,

@@ -73,6 +73,7 @@ mod metrics;
 mod not_kept;
 mod openapi;
 mod opening;
+mod overlaps;
 mod overload;
 mod pairs;
 mod quality;

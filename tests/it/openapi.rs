@@ -120,6 +120,7 @@ fn a_default_that_is_sent_changes_nothing() {
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     assert_eq!(client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
+    make_items(&client, &json!({}));
     begin_job(&client);
     let stored = json!({"id": "a", "text": words(1)});
     let mut sent = BTreeSet::new();
@@ -160,6 +161,8 @@ const NOT_PROVOKED: [(u16, &str); 3] = [
 ];
 
 pub(super) const COLLECTION: &str = "thing";
+/// A collection that is searched by containment.
+pub(super) const ITEMS: &str = "items";
 
 pub(super) fn path(route: &Route) -> String {
     route.path.replace("{collection}", COLLECTION).replace("{job}", &format!("{COLLECTION}.1"))
@@ -175,6 +178,7 @@ pub(super) fn good(route: &Route) -> (String, Option<Value>) {
     let document = || Some(json!({"id": "a", "text": words(1)}));
     match route.path.strip_prefix("/v1/collections/{collection}") {
         Some("/check" | "/documents" | "/sign") if route.method == "POST" => (path, document()),
+        Some("/overlaps") => (path.replace(COLLECTION, ITEMS), document()),
         Some("/extract") => (path, Some(json!({"html": "<p>a page</p>"}))),
         Some("/documents") => (format!("{path}?id=a"), None),
         Some("/documents/get" | "/documents/delete") => (path, Some(json!({"ids": ["a", "b"]}))),
@@ -255,6 +259,7 @@ fn with_a_plain_server(met: &mut Met) {
     let plain_dir = dir();
     let plain = Local::plain(&plain_dir);
     let client = Client::of(&plain);
+    make_items(&client, &json!({}));
     let make = || client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status;
     for route in ROUTES {
         client.delete(&format!("/v1/collections/{COLLECTION}?confirm={COLLECTION}"));
@@ -278,6 +283,12 @@ fn with_a_plain_server(met: &mut Met) {
     refused_by_a_plain_server(met, &client);
 }
 
+fn make_items(client: &Client, settings: &Value) {
+    let mut settings = settings.clone();
+    settings["index"] = json!("containment");
+    assert_eq!(client.json("PUT", &format!("/v1/collections/{ITEMS}"), &settings).status, 201);
+}
+
 /// Begins the first job of the collection.
 fn begin_job(client: &Client) {
     let merge = client.post(&format!("/v1/collections/{COLLECTION}/merge"), &json!({"from": "default"}));
@@ -299,7 +310,7 @@ fn refused_by_a_plain_server(met: &mut Met, client: &Client) {
     }
     for route in declared(404) {
         let (target, body) = good(route);
-        met.by(route, send(client, route, (target.replace(COLLECTION, "none"), body)));
+        met.by(route, send(client, route, (target.replace(COLLECTION, "none").replace(ITEMS, "none"), body)));
     }
     for route in declared(415) {
         let target = good(route).0;
@@ -324,10 +335,11 @@ fn with_small_bounds(met: &mut Met) {
         limits.bulk_body_bytes_max = 1000;
         limits.load_body_bytes_max = 1000;
     });
-    small.collections.collections_max = 3;
+    small.collections.collections_max = 4;
     let small = small.start();
     let small_client = Client::of(&small);
     assert_eq!(small_client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
+    make_items(&small_client, &json!({}));
     for route in declared(413) {
         let large = json!({"text": "x".repeat(2000)});
         met.by(route, send(&small_client, route, (good(route).0, Some(large))));
@@ -379,6 +391,7 @@ fn beside_what_is_there(met: &mut Met) {
     let secret = Setup::new(&secret_dir).secret(1).start();
     let target = format!("/v1/collections/{COLLECTION}");
     assert_eq!(Client::of(&secret).json("PUT", &target, &json!({"key": "configured"})).status, 201);
+    make_items(&Client::of(&secret), &json!({"key": "configured"}));
     assert_eq!(secret.stopped(), 0);
     let secret = Setup::new(&secret_dir).secret(2).start();
     for route in declared(409) {

@@ -10,7 +10,7 @@ use hapax::http::{ROUTES, Route};
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::openapi::{COLLECTION, good, is, path};
+use crate::openapi::{COLLECTION, ITEMS, good, is, path};
 use crate::support::client::{Answer, Client, encode, words};
 use crate::support::description::{DESCRIPTION, resolve};
 use crate::support::redis::{Kind, RedisCluster};
@@ -173,7 +173,9 @@ fn sample(name: &str) -> Value {
 
 /// Sends a good request with this option.
 fn ask(client: &Client, route: &Route, (name, value): (&str, Option<&str>), number: u64) -> Answer {
-    let (mut target, mut body) = good(route);
+    let (target, mut body) = good(route);
+    // There are no collections of items in a cluster.
+    let mut target = target.replace(ITEMS, COLLECTION);
     let is_of_documents = is(route, "GET", "/documents") || is(route, "DELETE", "/documents");
     if is_of_documents && name != "with" {
         target = path(route);

@@ -38,8 +38,10 @@ fn around(target: &str, field: &Field, value: &Value) -> Value {
     let content = |name: &str| matches!(name, "text" | "set" | "signature" | "fingerprint" | "id");
     let last = field.path.last().unwrap().as_str();
     let mut body = match target.rsplit('/').next().unwrap() {
-        "check" | "documents" | "sign" if !content(last) || last == "id" => json!({ "id": "a", "text": words(1) }),
-        "check" | "documents" | "sign" => json!({ "id": "a" }),
+        "check" | "documents" | "overlaps" | "sign" if !content(last) || last == "id" => {
+            json!({ "id": "a", "text": words(1) })
+        }
+        "check" | "documents" | "overlaps" | "sign" => json!({ "id": "a" }),
         "get" | "delete" => json!({ "ids": ["a"] }),
         "merge" => json!({ "from": "shingled" }),
         "batch" => json!({ "op": "check", "documents": [{ "text": words(1) }] }),
@@ -137,12 +139,23 @@ const DEPENDENT: [(&str, &str); 6] = [
     ("shingles", "only next to a signature"),
 ];
 
+/// Returns the collection to which a request is sent.
+fn collection_of(path: &str, method: &str) -> &'static str {
+    match path.ends_with("/overlaps") {
+        true => "items",
+        // Every changeable setting can be changed in a collection that keeps shingles.
+        false if method == "patch" => "shingled",
+        false => "default",
+    }
+}
+
 #[test]
 fn fields_of_bodies_are_taken_and_refused_as_described() {
     let dir = dir();
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     assert_eq!(client.json("PUT", "/v1/collections/shingled", &json!({ "keep": "shingles" })).status, 201);
+    assert_eq!(client.json("PUT", "/v1/collections/items", &json!({ "index": "containment" })).status, 201);
     let mut fields_seen = 0;
     for (path, item) in DESCRIPTION["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -150,8 +163,7 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
             if !schema.is_object() {
                 continue;
             }
-            // Every changeable setting can be changed in a collection that keeps shingles.
-            let target = path.replace("{collection}", if method == "patch" { "shingled" } else { "default" });
+            let target = path.replace("{collection}", collection_of(path, method));
             // Each good value would begin a backup, so good values are not sent.
             let begins = target.ends_with("/backups");
             for field in all_fields(schema, &[]) {

@@ -6,7 +6,7 @@
 //! that writes this format:
 //!
 //! ```text
-//! HAPAX_FIXTURE=tests/fixtures/format-7 cargo test --test it upgrade::a_fixture_is_made
+//! HAPAX_FIXTURE=tests/fixtures/format-8 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
 //! With `HAPAX_FIXTURE_BINARY`, another program makes the fixture. If the name of the fixture ends in `-killed`, the
@@ -306,9 +306,13 @@ fn make(fixture: &Path) {
     let golden = writer.takes("/v1/collections/pages/golden", &json!({ "pairs": golden }));
     insert_documents(&writer);
     let pages = insert_pages(&writer);
+    let items = insert_items(&writer);
     let killed = fixture.to_str().unwrap().ends_with("-killed");
     let jobs = run_jobs(&writer);
-    let answers = recorded(&writer, (golden, pages, jobs), killed);
+    let mut answers = recorded(&writer, (golden, pages, jobs), killed);
+    answers.extend(items.then(|| of_items(&writer)).into_iter().flatten());
+    let answers: Vec<_> = answers.iter().map(Value::to_string).collect();
+    let answers = format!("[\n{}\n]\n", answers.join(",\n"));
     fs::create_dir_all(fixture).unwrap();
     if jobs {
         (0..20).for_each(|number| writer.insert("default", "", &labelled(number, "late")));
@@ -380,8 +384,48 @@ fn of_jobs(writer: &Writer, killed: bool) -> Vec<Value> {
     lines
 }
 
-/// Returns the writer's answers to all possible questions, one in each line.
-fn recorded(writer: &Writer, (golden, pages, jobs): (bool, bool, bool), killed: bool) -> String {
+/// Returns the first words of a text.
+fn words(number: u64, count: usize) -> String {
+    text(number, 0).split_inclusive(' ').take(count).collect()
+}
+
+/// Inserts, replaces and deletes items, and returns whether the writer has collections of items.
+fn insert_items(writer: &Writer) -> bool {
+    if !writer.takes(
+        "/v1/collections/items",
+        &json!({ "index": "containment", "shingle": "word11", "ttl": 3_153_600_000_u64 }),
+    ) {
+        return false;
+    }
+    for (number, count) in [60, 40, 11, 10, 8, 7].into_iter().enumerate() {
+        let item =
+            json!({ "id": format!("item-{number}"), "text": words(number as u64, count), "labels": { "set": "a" } });
+        writer.insert("items", "", &item);
+    }
+    writer.insert("items", "on_duplicate=link", &json!({ "id": "copy", "text": words(0, 60) }));
+    writer.insert("items", "on_existing=replace", &json!({ "id": "item-1", "text": words(20, 30) }));
+    writer.insert("items", "", &json!({ "id": "gone", "text": words(30, 30) }));
+    writer.send("DELETE", "/v1/collections/items/documents?id=gone", None);
+    true
+}
+
+/// Returns the writer's answers about items.
+fn of_items(writer: &Writer) -> Vec<Value> {
+    let base = "/v1/collections/items";
+    let reads = [base.to_owned(), format!("{base}/documents?limit=100"), format!("{base}/labels")];
+    let mut lines: Vec<_> =
+        reads.map(|read| json!({ "target": read, "answer": writer.send("GET", &read, None) })).into();
+    let texts = [text(0, 0), text(1, 0) + &text(20, 0), words(2, 20) + &words(3, 20) + &words(4, 20), text(30, 0)];
+    for text in texts {
+        let (target, body) = (format!("{base}/overlaps"), json!({ "text": format!("Before. {text}") }));
+        let answer = writer.send("POST", &target, Some(&body));
+        lines.push(json!({ "target": target, "body": body, "answer": answer }));
+    }
+    lines
+}
+
+/// Returns the writer's answers to all possible questions.
+fn recorded(writer: &Writer, (golden, pages, jobs): (bool, bool, bool), killed: bool) -> Vec<Value> {
     let mut lines = if jobs { of_jobs(writer, killed) } else { Vec::new() };
     for collection in ["default", "pages"] {
         let base = format!("/v1/collections/{collection}");
@@ -409,6 +453,5 @@ fn recorded(writer: &Writer, (golden, pages, jobs): (bool, bool, bool), killed: 
             lines.push(json!({ "target": target, "body": body, "answer": answer }));
         }
     }
-    let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
-    format!("[\n{}\n]\n", lines.join(",\n"))
+    lines
 }

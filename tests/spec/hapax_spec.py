@@ -27,8 +27,8 @@ EMPTY = 2**64 - 1
 
 FIELDS = re.compile(
     r"hapax1;unicode=17;fold=(?P<fold>nfkc_casefold|nfkc|none);marks=(?P<marks>keep|strip);digits=(?P<digits>keep|zero)"
-    r";shingle=(?P<unit>word|char)(?P<width>[1-9][0-9]?);sketch=(?P<sketch>fss|classic|oph)"
-    r"(?P<slots>[1-9][0-9]{1,3})x(?P<bits>8|16|32);key=(?P<key>none|[0-9a-f]{16})"
+    r";shingle=(?P<unit>word|char)(?P<width>[1-9][0-9]?);sketch=(?:(?P<sketch>fss|classic|oph)"
+    r"(?P<slots>[1-9][0-9]{1,3})x(?P<bits>8|16|32)|none);key=(?P<key>none|[0-9a-f]{16})"
 )
 EXTERNAL = re.compile(
     r"hapax1;external:(?P<name>[a-z0-9][a-z0-9_-]{0,63}):(?P<slots>[1-9][0-9]{1,3})x(?P<bits>8|16|32|64)"
@@ -45,7 +45,7 @@ class Spec:
     digits: str
     unit: str  # "word" or "char"
     width: int  # W
-    sketch: str  # "fss", "classic", "oph", or "external" (then `fold` to `width` have no meaning)
+    sketch: str  # "fss", "classic", "oph", "none", or "external" (then `fold` to `width` have no meaning)
     slots: int  # K
     bits: int  # B
     secret: Optional[bytes]
@@ -62,16 +62,19 @@ def parse_spec(text: str, secret: Optional[bytes] = None) -> Spec:
     found = FIELDS.fullmatch(text)
     if not found:
         raise ValueError(f"not a spec: {text}")
-    width, slots = int(found["width"]), int(found["slots"])
-    if width > 32 or slots not in (64, 128, 256, 512, 1024):
+    width, sketch = int(found["width"]), found["sketch"] or "none"
+    slots, bits = (16, 8) if sketch == "none" else (int(found["slots"]), int(found["bits"]))
+    if width > 32 or (sketch == "none" and found["unit"] != "word"):
+        raise ValueError(f"size: {text}")
+    if sketch != "none" and slots not in (64, 128, 256, 512, 1024):
         raise ValueError(f"size: {text}")
     if found["key"] == "none":
         secret = None
     elif secret is None or hex64(key_fingerprint(secret)) != found["key"]:
         raise ValueError(f"not the secret of this spec: {text}")
     return Spec(
-        text, found["fold"], found["marks"], found["digits"], found["unit"], width, found["sketch"], slots,
-        int(found["bits"]), secret,
+        text, found["fold"], found["marks"], found["digits"], found["unit"], width, sketch, slots, bits,
+        secret,
     )
 
 
@@ -357,6 +360,8 @@ def densify(rank: list[int], k: int) -> list[int]:
 
 def ranks(X: set[int], spec: Spec) -> list[int]:
     """The ranks of a set that is not empty."""
+    if spec.sketch == "none":
+        return []
     return {"fss": fss, "classic": classic, "oph": oph}[spec.sketch](X, spec.slots)
 
 
@@ -364,8 +369,10 @@ def ranks(X: set[int], spec: Spec) -> list[int]:
 # 6. The packed signature
 
 
-def signature(rank: list[int], spec: Spec) -> bytes:
-    """The low B bits of each slot."""
+def signature(rank: list[int], content: int, spec: Spec) -> bytes:
+    """The low B bits of each slot. Without a sketch: the content hash."""
+    if spec.sketch == "none":
+        return content.to_bytes(16, "big")
     if spec.sketch == "oph":
         rank = densify(rank, spec.slots)
     low = 2**spec.bits - 1
@@ -726,13 +733,14 @@ def stages_of(case: dict, secret: bytes) -> dict:
     X, content, rank = stages.pop("X"), stages.pop("content of"), stages.pop("rank")
     if not X:
         return stages | {"empty": True}
-    packed = signature(rank, spec)
+    content = content_hash(content, spec)
+    packed = signature(rank, content, spec)
     bands, rows = case["stages"]["banding"]
     keys = band_keys(packed, spec, bands, rows)
     return stages | {
         "signature_begins": packed[:32].hex(),
         "signature_bytes_digest": [len(packed), hex64(xxh3_64(packed))],
-        "content": hex128(content_hash(content, spec)),
+        "content": hex128(content),
         "banding": [bands, rows],
         "band_keys": begins(keys),
         "band_keys_count_digest": count_digest(keys),
@@ -843,6 +851,9 @@ def page_answers() -> Iterator[tuple[str, object, object]]:
     yield "xxh3_64 of word", hex64(xxh3_64(b"word")), "e3ce369cf66c5c55"
     yield "a as a character", hex64(fmix64(ord("a") ^ CHAR)), "0984e4860dcf102b"
     yield "a with a key", hex64(siphash(1, 3, SECRET, b"a\0\0\0")), "7a4639342aa3ec6b"
+
+    unsketched = parse_spec(DEFAULT.replace("fss256x8", "none"))
+    yield "a signature without a sketch", signature([], 0x7D8E, unsketched).hex(), f"{0x7D8E:032x}"
 
     g = splitmix64(named(b"hapaxfss"))
     fss_constants = [next(g) for _ in range(17 + 256)]

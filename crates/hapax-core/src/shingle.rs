@@ -35,6 +35,11 @@ impl Shingler {
         hashes.drain(..complete);
     }
 
+    /// Returns whether there was a complete window.
+    pub(crate) fn has_window(&self) -> bool {
+        self.windows > 0
+    }
+
     /// Ends the text. If there was no complete window, the hashes that `push` left are one shingle. Returns the number
     /// of shingles, including repeats.
     pub(crate) fn finish(&self, hashes: &[u64], out: &mut Vec<u64>) -> u64 {

@@ -2,10 +2,14 @@
 //! meaning, and is stored with every collection. A collection refuses to open under another spec or another key.
 //! Banding and threshold are not part of the spec: they can change without signing anything again.
 
+mod parts;
+
 use std::fmt;
 use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_128;
+
+pub use parts::{Digits, Fold, Marks, Shingling, SignatureShape, SketchKind};
 
 use crate::hex::{is_lower_hex, of_hex};
 
@@ -34,90 +38,6 @@ impl FromStr for Fingerprint {
 #[error("{0}")]
 pub struct SpecError(pub String);
 
-/// The folding of characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    /// Removes differences of case, compatibility forms and default-ignorable characters (UAX #44, NFKC_Casefold).
-    NfkcCasefold,
-    /// Removes compatibility forms and keeps case (UAX #15, NFKC).
-    Nfkc,
-    /// Leaves the text as it is: even canonical equivalents differ.
-    None,
-}
-
-/// Whether marks (accents, vowel signs) count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
-    /// Marks count.
-    Keep,
-    /// Every character of General_Category Mark is dropped.
-    Strip,
-}
-
-/// Whether decimal digits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Digits {
-    /// Digits count.
-    Keep,
-    /// Each digit becomes `0`, so texts that differ only in dates and counters agree.
-    Zero,
-}
-
-/// The unit of shingles, and the number of units in a shingle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shingling {
-    /// This many tokens, 1..=32.
-    Word(u8),
-    /// This many scalar values of the canonical text, 1..=32.
-    Char(u8),
-}
-
-/// The sketch that turns shingles into slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SketchKind {
-    /// Fast similarity sketching (arXiv:1704.04370).
-    Fss,
-    /// k independent minima (Broder 1997).
-    Classic,
-    /// One permutation hashing with optimal densification (arXiv:1703.04664).
-    Oph,
-}
-
-impl SketchKind {
-    /// All kinds of sketch.
-    pub const ALL: [Self; 3] = [Self::Fss, Self::Classic, Self::Oph];
-
-    /// Returns the name that specs and settings use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fss => "fss",
-            Self::Classic => "classic",
-            Self::Oph => "oph",
-        }
-    }
-
-    /// Splits a text such as `fss256x8` into the kind that it begins with and the rest.
-    pub fn split(text: &str) -> Option<(Self, &str)> {
-        Self::ALL.into_iter().find_map(|kind| text.strip_prefix(kind.name()).map(|rest| (kind, rest)))
-    }
-}
-
-/// The shape of a signature: k slots of `bits` bits (8, 16, 32; external also 64), packed little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignatureShape {
-    /// The number of slots.
-    pub k: u32,
-    /// The bits of a slot.
-    pub bits: u32,
-}
-
-impl SignatureShape {
-    /// The length of the packed signature in bytes.
-    pub fn bytes(self) -> usize {
-        (self.k * self.bits / 8) as usize
-    }
-}
-
 /// The spec of texts and sets that hapax signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextSpec {
@@ -131,7 +51,7 @@ pub struct TextSpec {
     pub shingling: Shingling,
     /// The sketch.
     pub sketch: SketchKind,
-    /// k, a power of two in 64..=1024, and 8, 16 or 32 bits.
+    /// k, a power of two in 64..=1024, and 8, 16 or 32 bits. Without a sketch: [`SignatureShape::OF_CONTENT`].
     pub shape: SignatureShape,
     /// The fingerprint of the secret, if hashing is keyed.
     pub key: Option<u64>,
@@ -234,6 +154,9 @@ impl TextSpec {
         if !(1..=32).contains(&width) {
             return Err(SpecError(format!("shingle: the number must be from 1 to 32, not {width}")));
         }
+        if self.sketch == SketchKind::None {
+            return self.validate_unsketched();
+        }
         let SignatureShape { k, bits } = self.shape;
         if !k.is_power_of_two() || !(64..=1024).contains(&k) {
             return Err(SpecError(format!("sketch: k must be a power of two from 64 to 1024, not {k}")));
@@ -242,6 +165,20 @@ impl TextSpec {
             return Err(SpecError(format!("sketch: slots must have 8, 16 or 32 bits, not {bits}")));
         }
         Ok(())
+    }
+
+    /// Checks the fields that depend on the sketch, if there is none.
+    fn validate_unsketched(&self) -> Result<(), SpecError> {
+        if self.shape != SignatureShape::OF_CONTENT {
+            let SignatureShape { k, bits } = self.shape;
+            return Err(SpecError(format!("sketch: `none` has 16 slots of 8 bits, not {k} of {bits}")));
+        }
+        match self.shingling {
+            Shingling::Word(_) => Ok(()),
+            Shingling::Char(width) => {
+                Err(SpecError(format!("shingle: must be word1 to word32 if the sketch is `none`, not \"char{width}\"")))
+            }
+        }
     }
 }
 
@@ -277,7 +214,11 @@ impl fmt::Display for TextSpec {
         let sketch = self.sketch.name();
         let SignatureShape { k, bits } = self.shape;
         write!(f, "hapax1;unicode=17;fold={fold};marks={marks};digits={digits};shingle={unit}{width}")?;
-        write!(f, ";sketch={sketch}{k}x{bits};key=")?;
+        write!(f, ";sketch={sketch}")?;
+        if self.sketch != SketchKind::None {
+            write!(f, "{k}x{bits}")?;
+        }
+        f.write_str(";key=")?;
         match self.key {
             Some(key) => write!(f, "{key:016x}"),
             None => f.write_str("none"),
@@ -341,7 +282,11 @@ fn parse_text(fields: &str) -> Result<TextSpec, SpecError> {
 }
 
 fn parse_sketch(sketch: &str) -> Result<(SketchKind, SignatureShape), SpecError> {
-    const ALLOWED: &str = "`fssKxB`, `classicKxB` or `ophKxB`, with K a power of two from 64 to 1024 and B 8, 16 or 32";
+    const ALLOWED: &str =
+        "`none`, `fssKxB`, `classicKxB` or `ophKxB`, with K a power of two from 64 to 1024 and B 8, 16 or 32";
+    if sketch == SketchKind::None.name() {
+        return Ok((SketchKind::None, SignatureShape::OF_CONTENT));
+    }
     let read = SketchKind::split(sketch).and_then(|(kind, shape)| Some((kind, parse_shape(shape)?)));
     read.ok_or_else(|| refused("sketch", ALLOWED, sketch))
 }

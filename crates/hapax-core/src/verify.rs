@@ -81,7 +81,7 @@ pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKin
 /// about as many shingles as there are slots.
 pub fn spread(sketch: SketchKind) -> f64 {
     match sketch {
-        SketchKind::Fss | SketchKind::Classic => 1.0,
+        SketchKind::Fss | SketchKind::Classic | SketchKind::None => 1.0,
         SketchKind::Oph => 1.35,
     }
 }

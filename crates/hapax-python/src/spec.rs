@@ -66,6 +66,9 @@ impl SharedSpec {
 
     /// Returns the part that names the sketch, such as `fss256x8`.
     pub(crate) fn sketch_name(&self) -> String {
+        if self.sketch() == Some(SketchKind::None) {
+            return SketchKind::None.name().to_owned();
+        }
         let SignatureShape { k, bits } = self.shape();
         format!("{}{k}x{bits}", self.sketch().map_or("external", SketchKind::name))
     }

@@ -425,6 +425,27 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverlappingItem:
+    """A stored item of which a text has n-grams. `spans` are the first byte and the byte after the last one."""
+
+    id: str
+    containment: float
+    shared: int
+    ngrams: int
+    spans: list[list[int]]
+    spans_omitted: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlaps:
+    """The items that a text contains, those with the highest containment first."""
+
+    overlaps: list[OverlappingItem]
+    found: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
     """A signature in base64, and the spec that it was made with."""
 

@@ -21,6 +21,7 @@ from pyhapax.client.answers import (
     DocumentRecord,
     Extracted,
     Found,
+    Overlaps,
     Signature,
     Verdict,
 )
@@ -332,6 +333,21 @@ def dedup(
 def compare(a: Mapping[str, object], b: Mapping[str, object], *, collection: str = "default") -> Request[Comparison]:
     """Compare two documents. Each is a Comparand."""
     return request(Comparison, "POST", of_collection(collection, "/compare"), body={"a": a, "b": b})
+
+
+def find_overlaps(
+    text: str | None = None,
+    *,
+    collection: str,
+    html: str | None = None,
+    invalid: Invalid | None = None,
+    limit: int | None = None,
+    min_containment: float | None = None,
+) -> Request[Overlaps]:
+    """Find the items of a collection with the index `containment` that a text contains. Stores nothing."""
+    body = {"text": text, "html": html}
+    query = {"invalid": invalid, "limit": limit, "min_containment": min_containment}
+    return of_text(Overlaps, of_collection(collection, "/overlaps"), body, query)
 
 
 def sign(

@@ -47,6 +47,7 @@ class Collection:
     """A collection and its settings."""
 
     name: str
+    index: Literal["similarity", "containment"]
     spec: str
     fingerprint: str
     signature: Shape

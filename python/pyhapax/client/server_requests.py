@@ -69,6 +69,7 @@ def describe_collection(collection: str = "default") -> Request[Collection]:
 def create_collection(
     collection: str,
     *,
+    index: Literal["similarity", "containment"] | None = None,
     spec: str | None = None,
     fold: Literal["nfkc_casefold", "nfkc", "none"] | None = None,
     marks: Literal["keep", "strip"] | None = None,
@@ -87,7 +88,7 @@ def create_collection(
 ) -> Request[Collection]:
     """Create a collection. It may exist already with the same settings. `key` is that of its spec, not an API key."""
     body = {
-        "spec": spec, "fold": fold, "marks": marks, "digits": digits, "shingle": shingle, "sketch": sketch, "key": key,
+        "index": index, "spec": spec, "fold": fold, "marks": marks, "digits": digits, "shingle": shingle, "sketch": sketch, "key": key,
         "banding": banding, "banding_by_hand": banding_by_hand, "threshold": threshold, "verify": verify, "keep": keep,
         "extract": extract, "ttl": ttl, "touch": touch,
     }  # fmt: skip

@@ -130,6 +130,7 @@ class Client(Configured):
     batch = sent(documents.batch)
     bulk = streamed(documents.bulk)
     compare = sent(documents.compare)
+    find_overlaps = sent(documents.find_overlaps)
     dedup = sent(documents.dedup)
     sign = sent(documents.sign)
     extract = sent(documents.extract)

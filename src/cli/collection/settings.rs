@@ -54,6 +54,9 @@ impl SpecArgs {
 /// The settings that are chosen when a collection is created.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct FrozenArgs {
+    /// How documents are found: similarity, or containment for the items that other texts may contain
+    #[arg(long, value_name = "INDEX")]
+    index: Option<String>,
     #[command(flatten)]
     spec: SpecArgs,
     /// Stored part of each document: signature, shingles or text
@@ -66,9 +69,9 @@ pub(in crate::cli) struct FrozenArgs {
 
 impl FrozenArgs {
     pub(super) fn add_to(&self, settings: &mut Map<String, Value>) {
-        let Self { spec, keep, extract } = self;
+        let Self { index, spec, keep, extract } = self;
         spec.add_to(settings);
-        for (name, value) in [("keep", keep), ("extract", extract)] {
+        for (name, value) in [("index", index), ("keep", keep), ("extract", extract)] {
             settings.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
         }
     }

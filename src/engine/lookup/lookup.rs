@@ -10,6 +10,7 @@ use hapax_core::ShingleSet;
 
 use super::counts::DocumentCounts;
 use super::doubts::Doubts;
+use super::items::Items;
 use super::judgement::Judgement;
 use super::payloads::{set_of, text_of};
 use super::records::{Mentions, Records};
@@ -26,6 +27,8 @@ use crate::verdicts::{CollectionError, Limits, Preparer, Result, Settings, Shing
 pub(crate) struct Lookup {
     index: Index,
     records: Records,
+    /// The items of a containment collection.
+    items: Option<Items>,
     doubts: Doubts,
     policy: ArcSwap<Policy>,
     preparer: Arc<Preparer>,
@@ -56,7 +59,7 @@ impl Policy {
 impl Lookup {
     /// Makes the lookup of a collection that has just been opened: everything up to `durable` is on disk.
     pub(crate) fn new(
-        (index, records): (Index, Records),
+        (index, records, items): (Index, Records, Option<Items>),
         policy: Policy,
         preparer: Arc<Preparer>,
         limits: Limits,
@@ -65,7 +68,7 @@ impl Lookup {
         (durable, seen_floor): (Seq, TimestampMs),
     ) -> Self {
         let (doubts, policy, durable) = (Doubts::default(), ArcSwap::from_pointee(policy), AtomicU64::new(durable.0));
-        Self { index, records, doubts, policy, preparer, limits, meters, counts, durable, seen_floor }
+        Self { index, records, items, doubts, policy, preparer, limits, meters, counts, durable, seen_floor }
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -74,6 +77,16 @@ impl Lookup {
 
     pub(crate) fn records(&self) -> &Records {
         &self.records
+    }
+
+    /// Returns the items of a containment collection; `None` in other collections.
+    pub(crate) fn items(&self) -> Option<&Items> {
+        self.items.as_ref()
+    }
+
+    /// Returns the bytes of memory that the documents claim.
+    pub(crate) fn claim(&self) -> u64 {
+        self.index.claim() + self.items.as_ref().map_or(0, Items::bytes)
     }
 
     pub(crate) fn doubts(&self) -> &Doubts {

@@ -17,10 +17,12 @@ mod existing;
 mod findings;
 pub(crate) mod golden;
 mod id_cache;
+mod items;
 mod judgement;
 #[expect(clippy::module_inception, reason = "what lookups read is the module's main item")]
 mod lookup;
 mod merging;
+mod overlaps;
 mod pairs;
 mod payloads;
 mod query;
@@ -37,9 +39,11 @@ pub(crate) use documents::{document, document_with_text, documents_within, scope
 pub(crate) use existing::{Existing, representative_of};
 pub(crate) use findings::{cited_again, explanation, findings, revisit};
 pub(crate) use id_cache::IdCache;
+pub(crate) use items::Items;
 pub(crate) use judgement::{Judgement, Ranked};
 pub(crate) use lookup::{Lookup, Policy};
 pub(crate) use merging::{merge_reports, stored_whole};
+pub(crate) use overlaps::overlaps;
 pub(crate) use pairs::Pairs;
 pub(crate) use query::{query, shingle_query};
 pub(crate) use records::{Mentions, Records, Room};

@@ -64,6 +64,10 @@ impl Canary {
 
     fn round(&mut self, target: &Target, stop: &Stop) {
         let lookup = &target.lookup;
+        if lookup.items().is_some() {
+            // Nothing is found by similarity there.
+            return;
+        }
         if lookup.counts().documents() == 0 {
             return self.forget(target);
         }

@@ -207,7 +207,7 @@ impl Committer {
                 return answer_times(seen, &Err(write_failed(&error)));
             }
         };
-        self.publish(&decisions, last);
+        self.publish(&decisions, &changes, last);
         for decision in decisions {
             let QueuedWrite { answer, _turn, .. } = decision;
             drop(answer.send(Ok(())));
@@ -305,11 +305,12 @@ impl Committer {
     }
 
     /// Makes decisions visible to all readers after they have reached the disk.
-    fn publish(&self, decisions: &[QueuedWrite], last: Seq) {
+    fn publish(&self, decisions: &[QueuedWrite], changes: &[Change], last: Seq) {
         let lookup = self.writes.lookup();
         self.publish_jobs(decisions);
         self.publish_updates(decisions);
         self.publish_labels(decisions);
+        self.publish_items(decisions, changes);
         let promoted = decisions.iter().flat_map(|decision| decision.step.left()).filter_map(|left| left.promoted());
         let promoted: Vec<Place> =
             promoted.inspect(|&(seq, _)| lookup.records().unlink(seq)).map(|(_, place)| place).collect();
@@ -363,6 +364,17 @@ impl Committer {
             // The index allows one writer at a time.
             let mut order = self.writes.order();
             changes.for_each(|labels| labels.published(self.writes.lookup(), &mut order));
+        }
+    }
+
+    /// Lets lookups by containment find the new items, and no longer those that are gone.
+    fn publish_items(&self, decisions: &[QueuedWrite], changes: &[Change]) {
+        let Some(items) = self.writes.lookup().items() else { return };
+        items.publish(changes);
+        for decision in decisions {
+            if let Step::Doomed(doomed) = &decision.step {
+                items.remove(doomed.documents.iter().map(|&(seq, ..)| seq));
+            }
         }
     }
 

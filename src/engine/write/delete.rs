@@ -36,8 +36,13 @@ pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<boo
 }
 
 /// Inserts a document without a token. It is never stored; at most, the id's earlier content is removed.
-pub(crate) async fn insert_empty(writes: &Arc<Writes>, id: DocId, on_existing: OnExisting) -> Result<Ticket<Verdict>> {
-    let ticket = match on_existing {
+pub(crate) async fn insert_empty(
+    writes: &Arc<Writes>,
+    id: DocId,
+    on_existing: OnExisting,
+    is_too_short: bool,
+) -> Result<Ticket<Verdict>> {
+    let mut ticket = match on_existing {
         OnExisting::Conflict | OnExisting::Keep => {
             let threshold = writes.lookup().policy().settings.threshold;
             let verdict = empty_verdict(Some(id), Outcome::Skipped, threshold, None);
@@ -48,6 +53,7 @@ pub(crate) async fn insert_empty(writes: &Arc<Writes>, id: DocId, on_existing: O
             beside(writes, move |writes| decide_emptying(writes, id, turn)).await?
         }
     };
+    ticket.value_mut().is_too_short = is_too_short;
     writes.lookup().meters().verdict(Op::Insert, ticket.value());
     Ok(ticket)
 }

@@ -312,7 +312,7 @@ impl<'a> Deciding<'a> {
         let (mut plan, mut full) = (self.plan(order, policy, judgement, representatives), None);
         let mut labels = LabelSet::NONE;
         if plan.effect.stores() {
-            full = order.memory_mut().admit(lookup.index()).err();
+            full = order.memory_mut().admit(lookup).err();
             lookup.meters().memory_refused.increment(u64::from(full.is_some()));
             full = full.or_else(|| self.writes.disk().admit().err());
             if full.is_none() {

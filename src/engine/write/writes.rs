@@ -274,14 +274,14 @@ impl Writes {
     /// Updates the memory budget, and logs if it became scarce or is no longer scarce.
     pub(crate) fn account(&self) {
         let mut order = self.order.lock();
-        let budget = order.memory_mut().account(self.lookup.index());
+        let budget = order.memory_mut().account(&self.lookup);
         drop(order);
         budget.watch();
     }
 
     /// Returns an error if the memory budget has no room for another banding in addition to the present one.
     pub(crate) fn admit_banding(&self, banding: Banding) -> Result<()> {
-        self.order.lock().memory_mut().admit_banding(self.lookup.index(), banding)
+        self.order.lock().memory_mut().admit_banding(&self.lookup, banding)
     }
 
     /// Returns an error if the process has no memory left.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
+use hapax_core::{Banding, SignatureShape, SketchKind, Spec, TextSpec};
 use serde::Serialize;
 
 use super::values::timestamp;
@@ -10,8 +10,11 @@ use crate::collections::{BandingAsked, Changes, CollectionError, Description, Se
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::query::choice;
-use crate::types::{CollectionName, Extract, Keep, Verify, ratio};
+use crate::types::{CollectionName, Extract, IndexKind, Keep, Verify, ratio};
 use crate::verdicts::{KeyAsked, SettingsAsked, check_threshold};
+
+/// The shingles of a containment collection, unless others are given.
+const NGRAMS: &str = "word13";
 
 /// The parts of the canonical spec that can be given as fields.
 const NAMED_PARTS: [&str; 5] = ["fold", "marks", "digits", "shingle", "sketch"];
@@ -26,6 +29,8 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
             parts.push((name, value));
         }
     }
+    let index = object.string("index")?;
+    let index = index.map(|name| choice("index", &name, &IndexKind::ALL.map(|one| (one.as_str(), one)))).transpose()?;
     let key = object.string("key")?;
     let banding = BandingFields::take(&mut object)?;
     let threshold = object.take::<f64>("threshold", "a number")?;
@@ -38,6 +43,16 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     let touch = object.take::<bool>("touch", "true or false")?;
     object.finish()?;
 
+    if index == Some(IndexKind::Containment) && given.is_none() {
+        let has = |parts: &[(&str, String)], name| parts.iter().any(|(part, _)| *part == name);
+        if !has(&parts, "shingle") {
+            // It comes first, because a spec without a sketch has no shingles of characters.
+            parts.insert(0, ("shingle", NGRAMS.to_owned()));
+        }
+        if !has(&parts, "sketch") {
+            parts.push(("sketch", SketchKind::None.name().to_owned()));
+        }
+    }
     let spec = match given {
         Some(_) if !parts.is_empty() || key.is_some() => {
             return Err(Problem::invalid(
@@ -53,6 +68,13 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
         None if parts.is_empty() && key.is_none() => defaults.spec.clone(),
         None => Spec::Text(named(&defaults.spec, &parts, key.as_deref(), secret_fingerprint)?),
     };
+    if let Some(index) = index.filter(|index| *index != IndexKind::of(&spec)) {
+        let detail = match index {
+            IndexKind::Containment => "cannot be `containment` with a sketch: the sketch must be `none`",
+            IndexKind::Similarity => "cannot be `similarity` without a sketch: the sketch must not be `none`",
+        };
+        return Err(Problem::invalid("index", detail));
+    }
     let threshold = threshold.map(check_threshold).transpose()?;
     let banding = banding.asked(spec.shape())?;
     let keep = keep.transpose()?;
@@ -211,6 +233,7 @@ struct RecallBody {
 #[derive(Debug, Serialize)]
 pub struct DescriptionBody {
     name: String,
+    index: &'static str,
     spec: String,
     fingerprint: String,
     signature: ShapeBody,
@@ -236,6 +259,7 @@ impl From<Description> for DescriptionBody {
         let shape = settings.spec.shape();
         Self {
             name: description.name.as_str().to_owned(),
+            index: settings.index().as_str(),
             spec: settings.spec.to_string(),
             fingerprint: description.fingerprint.to_string(),
             signature: ShapeBody { slots: shape.k, bits: shape.bits, bytes: shape.bytes() },

@@ -14,6 +14,7 @@ pub mod golden;
 pub mod job;
 pub mod list;
 pub mod load;
+pub mod overlaps;
 pub mod page;
 pub mod statistics;
 pub mod summary;

@@ -105,6 +105,8 @@ struct OmittedBody {
 const RECALL_MIN: f64 = 0.5;
 const LOW_RECALL: &str = "most documents that are just as similar as this threshold asks are not found, because the \
     bands of the collection are made for a higher one; a collection with this threshold finds them";
+/// An item of a containment collection that is too short to be found has a warning.
+const TOO_SHORT: &str = "the text has fewer than 8 words, so it could not be found in other texts; it is not stored";
 
 #[derive(Debug, Serialize)]
 struct PreviousBody {
@@ -142,7 +144,7 @@ impl VerdictBody {
             shingles: verdict.shingles,
             previous: verdict.previous.map(PreviousBody::from),
             expected_recall: verdict.expected_recall.map(ratio),
-            warning: verdict.expected_recall.filter(|recall| *recall < RECALL_MIN).map(|_| LOW_RECALL),
+            warning: warning(verdict.expected_recall, verdict.is_too_short),
             explanation: None,
             page: verdict.page.map(|page| Box::new(PageBody::from(*page))),
             revisit: verdict.revisit.map(|revisit| Box::new(RevisitBody::from(*revisit))),
@@ -195,6 +197,11 @@ impl VerdictBody {
             }
         }
     }
+}
+
+fn warning(expected_recall: Option<f64>, is_too_short: bool) -> Option<&'static str> {
+    let has_low_recall = expected_recall.is_some_and(|recall| recall < RECALL_MIN);
+    has_low_recall.then_some(LOW_RECALL).or_else(|| is_too_short.then_some(TOO_SHORT))
 }
 
 impl From<Revisit> for RevisitBody {
@@ -266,6 +273,7 @@ mod tests {
             shingles: Some(3),
             previous: None,
             expected_recall: None,
+            is_too_short: false,
             times: LookupTimes::default(),
             explanation: None,
             page: None,

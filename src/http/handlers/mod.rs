@@ -12,6 +12,7 @@ pub mod golden;
 pub mod jobs;
 pub mod loads;
 pub mod ops;
+pub mod overlaps;
 mod pages;
 mod several;
 pub mod tools;

@@ -14,6 +14,7 @@ use crate::http::error::Problem;
 use crate::http::quota::Quota;
 use crate::http::request::{JsonText, PageInput, Subject, Target, parse};
 use crate::http::state::AppState;
+use crate::types::IndexKind;
 
 /// `POST …/compare`
 pub async fn compare(
@@ -33,6 +34,7 @@ pub async fn compare(
 
 /// `POST …/sign`
 pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<Signature>, Problem> {
+    collection.require(IndexKind::Similarity)?;
     let ranks = subject.query.flag("ranks")?;
     let prepared = subject.content.prepare(&collection, Purpose::Sign, ranks).await?;
     Ok(Json(Signature::new(&prepared, &collection.settings().spec)))

@@ -17,5 +17,5 @@ pub(super) use json_text::{BatchText, JsonText};
 pub(super) use page::PageInput;
 pub(super) use parsing::{ill_formed, parse};
 pub(super) use path::{OpenCollections, PathName, Target};
-pub(super) use subject::Subject;
+pub(super) use subject::{Subject, SubjectText};
 pub(super) use targets::Targets;

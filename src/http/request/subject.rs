@@ -148,6 +148,42 @@ impl SubjectContent {
     }
 }
 
+/// A text in memory: that of the document, or the one that was extracted from its page.
+pub(in crate::http) struct SubjectText {
+    pub text: String,
+    /// Whether the work on the text waits if the pool is full.
+    pub when_full: WhenFull,
+    /// The memory reserved for the text.
+    pub room: Room,
+    /// Held while the text is worked on, if it was long.
+    pub place: Option<StreamPlace>,
+}
+
+impl SubjectContent {
+    /// Reads the whole text of the document. Refuses a document that has no text.
+    pub(in crate::http) async fn text(self, collection: &Collection) -> Result<SubjectText, Problem> {
+        let (content, when_full, mut room, place) = match self {
+            Self::Whole { content, when_full, room } => (content, when_full, room, None),
+            Self::Streamed(text) => {
+                let WholeText { content, when_full, room, place } = Box::pin(text.whole()).await?;
+                (content, when_full, room, Some(place))
+            }
+        };
+        let text = match content {
+            Content::Text(text) => text,
+            Content::Html(html) => {
+                room.fit(3 * html.markup.len())?;
+                collection.extract(html, None, when_full).await?.text
+            }
+            Content::Set(_) => return Err(Problem::invalid("set", "has no words; send `text` or `html`")),
+            Content::Signature { .. } => {
+                return Err(Problem::invalid("signature", "has no words; send `text` or `html`"));
+            }
+        };
+        Ok(SubjectText { text, when_full, room, place })
+    }
+}
+
 impl StreamedText {
     async fn prepare(self, collection: &Collection, purpose: Purpose, ranks: bool) -> Result<Prepared, Problem> {
         if purpose == Purpose::Check && collection.compares_shingles() {
@@ -182,7 +218,7 @@ impl StreamedText {
         let (len, read) = (bytes.len(), move || document::from_raw(None, bytes.into(), invalid));
         room.fit(body::text_bytes(len, invalid))?;
         let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
-        Ok(WholeText { content, when_full: after_parsing(len), room, _place: place })
+        Ok(WholeText { content, when_full: after_parsing(len), room, place })
     }
 
     /// Signs the text while it arrives.
@@ -212,7 +248,8 @@ struct WholeText {
     content: Content,
     when_full: WhenFull,
     room: Room,
-    _place: StreamPlace,
+    /// Held while the text is worked on.
+    place: StreamPlace,
 }
 
 /// Signs a text in pieces, for one collection or for several.

@@ -11,6 +11,7 @@ use crate::http::query::Query;
 use crate::http::quota::Quota;
 use crate::http::refusals::Reason;
 use crate::http::state::AppState;
+use crate::types::IndexKind;
 
 /// The collections of a request. For the other collections, the answer is 422 if the list is not valid, 403 if the key
 /// may not use one of them, and 404 if one does not exist.
@@ -65,7 +66,10 @@ async fn named(listed: &str, own: &Collection, parts: &Parts, state: &AppState) 
     let OpenCollections(open) = OpenCollections::of(state)?;
     let mut collections = Vec::with_capacity(names.len());
     for name in &names {
-        collections.push(open.get(name).await?);
+        let collection = open.get(name).await?;
+        collection.require(IndexKind::Similarity)?;
+        collections.push(collection);
     }
+    own.require(IndexKind::Similarity)?;
     Ok(Named { collections, quota: Quota::of(&parts.extensions) })
 }

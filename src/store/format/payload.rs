@@ -16,11 +16,12 @@ fn number_of(kind: PayloadKind) -> u8 {
     match kind {
         PayloadKind::Shingles => 1,
         PayloadKind::Text => 2,
+        PayloadKind::Grams => 3,
     }
 }
 
 pub(in crate::store) fn kind_of(number: i64) -> Result<PayloadKind, Flaw> {
-    let kinds = [PayloadKind::Shingles, PayloadKind::Text];
+    let kinds = [PayloadKind::Shingles, PayloadKind::Text, PayloadKind::Grams];
     kinds.into_iter().find(|&kind| i64::from(number_of(kind)) == number).ok_or("its payload has an unknown kind")
 }
 

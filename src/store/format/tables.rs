@@ -4,7 +4,7 @@
 /// The letters "hapx". They identify our files among SQLite files, also for `file(1)`.
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format that this version writes.
-pub(in crate::store) const FORMAT: i32 = 7;
+pub(in crate::store) const FORMAT: i32 = 8;
 
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use hapax_core::{Collected, Pipeline, ShingleSet, SignScratch};
 use zstd::bulk::{Compressor, Decompressor};
 
+use super::grams::{gram_hashes, packed_grams};
+use crate::grams::ItemGrams;
 use crate::types::{Keep, Payload, PayloadKind, StoredText, json_bytes};
 
 /// The level of zstd for texts. Higher levels would save less than half of the bytes, and would take longer than all of
@@ -37,6 +39,12 @@ impl Kept {
             bytes: set.to_bytes(),
         });
         Self { set: Arc::new(set), payload: payload.map(Arc::new) }
+    }
+
+    /// Makes the data of an item of a containment collection.
+    pub(super) fn of_grams(item: &ItemGrams) -> Self {
+        let set = ShingleSet::new(item.hashes().to_vec());
+        Self { set: Arc::new(set), payload: Some(Arc::new(packed_grams(item))) }
     }
 
     pub(crate) fn of_text(collected: Collected, keep: Keep) -> Self {
@@ -99,6 +107,7 @@ fn decompressed(bytes: &[u8]) -> Option<String> {
 pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<ShingleSet> {
     match payload.kind {
         PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),
+        PayloadKind::Grams => gram_hashes(payload).map(ShingleSet::new),
         PayloadKind::Text => {
             Some(ShingleSet::new(hashes_of(pipeline?, payload)?)).filter(|set| set.len() == payload.shingles)
         }
@@ -115,7 +124,7 @@ pub(super) fn hashes_of(pipeline: &Pipeline, payload: &Payload) -> Option<Vec<u6
 /// instead. If the payload is a set of shingles, returns [`StoredText::Absent`]. This takes at most `bytes_max` bytes
 /// of memory. `None`: the payload is damaged.
 pub(crate) fn text_of(payload: &Payload, bytes_max: usize) -> Option<StoredText> {
-    if payload.kind == PayloadKind::Shingles {
+    if payload.kind != PayloadKind::Text {
         return Some(StoredText::Absent);
     }
     let bytes = usize::try_from(text_bytes(&payload.bytes)?).ok()?;
@@ -130,7 +139,7 @@ pub(crate) fn text_of(payload: &Payload, bytes_max: usize) -> Option<StoredText>
 /// Returns the size of a payload after decompression, in bytes. A repetitive text is much longer than its stored form.
 pub(crate) fn unpacked_bytes(payload: &Payload) -> u64 {
     match payload.kind {
-        PayloadKind::Shingles => payload.bytes.len() as u64,
+        PayloadKind::Shingles | PayloadKind::Grams => payload.bytes.len() as u64,
         PayloadKind::Text => text_bytes(&payload.bytes).unwrap_or(0),
     }
 }

@@ -40,6 +40,8 @@ pub struct Prepared {
     ranks: Option<Vec<u64>>,
     empty_slots: Option<u32>,
     page: Option<Box<PageFacts>>,
+    /// Whether it has tokens, but fewer than an item of a containment collection must have. It then counts as empty.
+    is_too_short: bool,
     /// The size of its content as it was sent, in bytes; 0 for a given signature.
     content_bytes: u64,
 }
@@ -65,11 +67,21 @@ impl Made {
 
 impl Prepared {
     pub(super) fn new(made: Option<Made>, shingles: Option<u64>) -> Self {
-        Self { made, shingles, ranks: None, empty_slots: None, page: None, content_bytes: 0 }
+        Self { made, shingles, ranks: None, empty_slots: None, page: None, is_too_short: false, content_bytes: 0 }
     }
 
     pub(super) fn with_content_bytes(self, bytes: usize) -> Self {
         Self { content_bytes: bytes as u64, ..self }
+    }
+
+    /// Makes a document that has tokens, but too few to be stored as an item.
+    pub(super) fn too_short() -> Self {
+        Self { is_too_short: true, ..Self::new(None, Some(0)) }
+    }
+
+    /// Whether the document has tokens, but fewer than an item of a containment collection must have.
+    pub(crate) fn is_too_short(&self) -> bool {
+        self.is_too_short
     }
 
     pub(super) fn with_ranks(self, ranks: Option<Vec<u64>>) -> Self {

@@ -10,11 +10,13 @@ use hapax_core::{
     Spec, TextSpec,
 };
 
+use super::grams::gram_size;
 use super::kept::Kept;
 use super::page_meters::PageMeters;
 use super::prepared::{Made, PrepareOptions, Prepared, Purpose};
 use super::sign_meters::SignMeters;
 use crate::extract::{self, Page};
+use crate::grams::{GramSize, ItemGrams};
 use crate::types::{CollectionName, Content, Extract, Html, Keep, SetElement, SignedText, Verify};
 use crate::verdicts::error::{CollectionError, Result};
 
@@ -31,6 +33,8 @@ pub(super) struct Signing {
     /// Absent if the collection only takes signatures.
     pipeline: Option<Arc<Pipeline>>,
     keep: Keep,
+    /// The n of a containment collection.
+    grams: Option<GramSize>,
     /// The part of a page's text that is signed.
     extract: Extract,
     meters: SignMeters,
@@ -53,6 +57,7 @@ impl Signing {
             shape: spec.shape(),
             fingerprint: spec.fingerprint(),
             keep,
+            grams: gram_size(spec),
             extract,
             meters: SignMeters::new(spec),
             page_meters: PageMeters::new(),
@@ -140,6 +145,7 @@ impl Signing {
             Content::Html(html) => self.html(&html, options, verify)?,
             Content::Set(elements) => self.set(&elements, options, verify)?,
             Content::Signature { bytes, fingerprint, text } => {
+                self.refuse_unworded("signature")?;
                 self.check_given(options, verify)?;
                 self.check_made_here(fingerprint)?;
                 if text.is_some() {
@@ -180,6 +186,7 @@ impl Signing {
 
     fn set(&self, elements: &[SetElement], options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         let pipeline = self.pipeline_for("set")?;
+        self.refuse_unworded("set")?;
         let mut hashes = element_hashes(pipeline, elements);
         Ok(SCRATCH.with_borrow_mut(|scratch| {
             let signed = pipeline.sign_set(scratch, &mut hashes);
@@ -201,6 +208,16 @@ impl Signing {
         self.meters.text(took);
         let collected = signed.is_some().then(|| pipeline.collected(scratch));
         let collected = collected.filter(|collected| !collected.shingles.is_empty());
+        if let (Some(size), Some(collected), Purpose::Insert) = (self.grams, &collected, purpose) {
+            let item = match &collected.short[..] {
+                [] => Ok(ItemGrams::of_windows(size, collected.shingles.clone())),
+                short => ItemGrams::new(size, short),
+            };
+            return match item {
+                Ok(item) => self.prepared(pipeline, signed, Some(Kept::of_grams(&item)), scratch, ranks),
+                Err(_) => Prepared::too_short(),
+            };
+        }
         let kept = collected.map(|collected| Kept::of_text(collected, self.keep_for(purpose)));
         self.prepared(pipeline, signed, kept, scratch, ranks)
     }
@@ -269,6 +286,18 @@ impl Signing {
                 ),
             }),
         }
+    }
+
+    /// Refuses a content without words, if the collection finds documents by their n-grams of words.
+    fn refuse_unworded(&self, field: &'static str) -> Result<()> {
+        if self.grams.is_none() {
+            return Ok(());
+        }
+        let detail = format!(
+            "cannot be stored in collection `{}`, which finds items by their n-grams; send `text` or `html`",
+            self.name
+        );
+        Err(CollectionError::Invalid { field, detail })
     }
 
     /// Accepts a signature if it has the collection's shape.

@@ -6,35 +6,35 @@ use hapax_core::{Pipeline, TextSpec};
 use serde_json::Value;
 
 /// The fewest words of an item.
-pub(super) const ITEM_WORDS_MIN: usize = 8;
+pub(crate) const ITEM_WORDS_MIN: usize = 8;
 
-pub(super) fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     Pipeline::new(&TextSpec::default(), None).expect("valid").tokens(text)
 }
 
 /// The items that a document contains, by their ids: the shared n-grams, all n-grams of the item, and the number of words
 /// of the document that the shared n-grams cover.
-pub(super) type Contained = BTreeMap<String, (usize, usize, usize)>;
+pub(crate) type Contained = BTreeMap<String, (usize, usize, usize)>;
 
-pub(super) struct Join<'a> {
+pub(crate) struct Join<'a> {
     size: usize,
     items: Vec<(&'a str, Vec<String>)>,
 }
 
 impl<'a> Join<'a> {
-    pub(super) fn new(size: usize, items: &'a [Value]) -> Self {
+    pub(crate) fn new(size: usize, items: &'a [Value]) -> Self {
         let id_and_words =
             |item: &'a Value| (item["id"].as_str().expect("an id"), words(item["text"].as_str().expect("a text")));
         Self { size, items: items.iter().map(id_and_words).collect() }
     }
 
-    pub(super) fn too_short(&self) -> Vec<&str> {
+    pub(crate) fn too_short(&self) -> Vec<&str> {
         let short = self.items.iter().filter(|(_, words)| words.len() < ITEM_WORDS_MIN);
         short.map(|(id, _)| *id).collect()
     }
 
     /// Returns the items of which each document has at least the share `min`.
-    pub(super) fn of(&self, documents: &[Value], min: f64) -> Vec<Contained> {
+    pub(crate) fn of(&self, documents: &[Value], min: f64) -> Vec<Contained> {
         let length = |words: &[String]| words.len().min(self.size);
         let usable = || self.items.iter().filter(|(_, words)| words.len() >= ITEM_WORDS_MIN);
         let mut of_gram: HashMap<&[String], Vec<usize>> = HashMap::new();

@@ -1,7 +1,7 @@
 //! `hapax contain` finds the same items as a join of the words themselves, in every format, and it names what it cannot
 //! find.
 
-mod join;
+pub(crate) mod join;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn plant(random: &mut ChaCha8Rng, item: &[String], text: &mut Vec<String>) {
 }
 
 /// Returns documents and items. Some documents have items, or parts of items.
-fn planted(seed: u64, documents: usize, items: usize) -> (Vec<Value>, Vec<Value>) {
+pub(crate) fn planted(seed: u64, documents: usize, items: usize) -> (Vec<Value>, Vec<Value>) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let lengths = [3, 8, 9, 12, 13, 14, 20, 40, 90];
     let items: Vec<_> = (0..items)
@@ -142,7 +142,7 @@ fn as_the_join(dir: &Path, documents: &[Value], items: &[Value], size: usize, mi
 }
 
 /// Returns what a line says, and checks the order of its items.
-fn told(overlaps: &[Value], contained: &Contained, document: &Value) -> Contained {
+pub(crate) fn told(overlaps: &[Value], contained: &Contained, document: &Value) -> Contained {
     let text = document["text"].as_str().expect("a text");
     let mut last = f64::INFINITY;
     let one = |overlap: &Value| {

@@ -14,6 +14,8 @@ pub struct Collect {
 pub struct Collected {
     /// All shingle hashes, in no order; some may be repeated.
     pub shingles: Vec<u64>,
+    /// The hashes of all tokens, in order, if the text has fewer tokens than a shingle; else empty.
+    pub short: Vec<u64>,
     /// The canonical text, in UTF-8.
     pub canonical: Vec<u8>,
 }
@@ -53,6 +55,13 @@ impl Collector {
                 collected.shingles.dedup();
                 *distinct = collected.shingles.len();
             }
+        }
+    }
+
+    /// Adds the hashes of the tokens of a text that has fewer of them than a shingle.
+    pub(super) fn add_short(&mut self, hashes: &[u64]) {
+        if self.collect.shingles {
+            self.collected.short.extend_from_slice(hashes);
         }
     }
 

@@ -106,7 +106,7 @@ impl Pipeline {
             shingles: elements.len() as u64,
             ..Signed::default()
         };
-        signed.empty_slots = sketcher.pack_into(sketch, self.tools.bits(), &mut signed.signature);
+        signed.empty_slots = self.tools.pack_into(sketch, signed.content, &mut signed.signature);
         Some(signed)
     }
 
@@ -213,7 +213,7 @@ fn utf8(token: &mut Vec<u8>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::normalise::IllFormed;
-    use crate::spec::{Fold, SignatureShape};
+    use crate::spec::{Fold, SignatureShape, SketchKind};
 
     fn plain() -> Pipeline {
         Pipeline::new(&TextSpec::default(), None).expect("the default spec is valid")
@@ -347,6 +347,28 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn without_a_sketch_the_signature_is_the_content_hash_and_short_texts_keep_their_tokens() {
+        let (sketch, shape) = (SketchKind::None, SignatureShape::OF_CONTENT);
+        let spec = TextSpec { shingling: Shingling::Word(5), sketch, shape, ..TextSpec::default() };
+        let (pipeline, mut scratch) = (Pipeline::new(&spec, None).expect("valid"), SignScratch::default());
+        for text in ["one", "one two three four", "one two three four five", "one two three four five six"] {
+            let mut signer = pipeline.signer(&mut scratch);
+            signer.collect(Collect { shingles: true, canonical: false });
+            // A text that is mostly white space, in several blocks.
+            signer.push(text);
+            signer.push(&" ".repeat(100_000));
+            let signed = signer.finish().expect("it has tokens");
+            assert_eq!(signed.content, plain().sign(&mut SignScratch::default(), text).expect("tokens").content);
+            assert_eq!(signed.signature, signed.content.0.to_be_bytes());
+            let mut tokens = Vec::new();
+            let collected = pipeline.collected(&mut scratch);
+            pipeline.token_hashes(&mut scratch, text, &mut tokens);
+            let expected = if tokens.len() < 5 { tokens } else { Vec::new() };
+            assert_eq!(collected.short, expected, "{text}");
         }
     }
 

@@ -81,10 +81,11 @@ impl<'a> Signer<'a> {
         }
         signed.shingles = shingles;
         collector.add(stream.canonical(), stream.shingles());
+        collector.add_short(stream.short());
         signed.content = stream.content();
         tools.sketcher().push(sketch, stream.shingles());
         tools.sketcher().finish(sketch);
-        signed.empty_slots = tools.sketcher().pack_into(sketch, tools.bits(), &mut signed.signature);
+        signed.empty_slots = tools.pack_into(sketch, signed.content, &mut signed.signature);
         true
     }
 

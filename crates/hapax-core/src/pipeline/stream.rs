@@ -112,6 +112,11 @@ impl Stream {
         &self.shingles
     }
 
+    /// Returns the hashes of all tokens of a text that has ended, if it has fewer of them than a shingle; else nothing.
+    pub(super) fn short(&self) -> &[u64] {
+        if self.shingler.has_window() { &[] } else { &self.hashes }
+    }
+
     /// Adds the canonical text to the content hash, then clears the canonical text and the shingles.
     pub(super) fn hand_on(&mut self) {
         if !self.canonical.is_empty() {

@@ -1,9 +1,9 @@
 //! A spec with its secret -> the tools of the stages.
 
-use crate::hash::{SecretKey, TokenHasher};
+use crate::hash::{ContentHash, SecretKey, TokenHasher};
 use crate::normalise::Rules;
 use crate::simd::Simd;
-use crate::sketch::Sketcher;
+use crate::sketch::{SketchState, Sketcher};
 use crate::spec::{Shingling, SpecError, TextSpec};
 
 /// The tools with which the stages of one spec work.
@@ -58,11 +58,6 @@ impl Tools {
     }
 
     #[inline(always)]
-    pub(crate) fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    #[inline(always)]
     pub(crate) fn rules(&self) -> Rules {
         self.rules
     }
@@ -75,6 +70,16 @@ impl Tools {
     #[inline(always)]
     pub(crate) fn sketcher(&self) -> &Sketcher {
         &self.sketcher
+    }
+
+    /// Replaces `signature` by the signature of a set whose sketch has ended: its packed slots, or its content hash if
+    /// there is no sketch. Returns the number of slots that no shingle had reached.
+    pub(super) fn pack_into(&self, sketch: &mut SketchState, content: ContentHash, signature: &mut Vec<u8>) -> u32 {
+        let empty_slots = self.sketcher.pack_into(sketch, self.bits, signature);
+        if signature.is_empty() {
+            signature.extend_from_slice(&content.0.to_be_bytes());
+        }
+        empty_slots
     }
 
     #[inline(always)]

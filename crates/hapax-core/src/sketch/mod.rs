@@ -60,6 +60,8 @@ enum Constants {
     Fss(fss::Fss),
     Classic(classic::Classic),
     Oph,
+    /// Nothing is sketched.
+    None,
 }
 
 /// A sketch that is being made; its buffers are reused.
@@ -79,19 +81,23 @@ impl SketchState {
 }
 
 impl Sketcher {
-    /// Makes the constants of this kind for k slots, a power of two.
+    /// Makes the constants of this kind for k slots, a power of two. [`SketchKind::None`] has no slots.
     pub fn new(kind: SketchKind, k: u32) -> Self {
         Self::with_simd(kind, k, Simd::best())
     }
 
     /// Like [`Sketcher::new`], with the given vector instructions.
     pub fn with_simd(kind: SketchKind, k: u32, simd: Simd) -> Self {
+        if kind == SketchKind::None {
+            return Self { constants: Constants::None, k: 0, simd };
+        }
         let k = k as usize;
         assert!(k.is_power_of_two() && (64..=SLOTS_MAX).contains(&k), "k of a valid spec");
         let constants = match kind {
             SketchKind::Fss => Constants::Fss(fss::Fss::new(k)),
             SketchKind::Classic => Constants::Classic(classic::Classic::new(k)),
             SketchKind::Oph => Constants::Oph,
+            SketchKind::None => unreachable!("it has no slots"),
         };
         Self { constants, k, simd }
     }
@@ -101,6 +107,7 @@ impl Sketcher {
             Constants::Fss(_) => SketchKind::Fss,
             Constants::Classic(_) => SketchKind::Classic,
             Constants::Oph => SketchKind::Oph,
+            Constants::None => SketchKind::None,
         }
     }
 
@@ -117,6 +124,7 @@ impl Sketcher {
             Constants::Fss(constants) => constants.push(self.simd, &mut state.ranks, &mut state.fss, shingles),
             Constants::Classic(constants) => constants.push(self.simd, &mut state.ranks, shingles),
             Constants::Oph => oph::push(self.simd, &mut state.ranks, shingles),
+            Constants::None => {}
         }
     }
 
@@ -131,7 +139,7 @@ impl Sketcher {
     /// its low 8, 16 or 32 bits are written, little-endian. Returns the number of slots that no shingle had reached.
     pub fn pack_into(&self, state: &mut SketchState, bits: u32, packed: &mut Vec<u8>) -> u32 {
         let ranks = match self.constants {
-            Constants::Fss(_) | Constants::Classic(_) => &state.ranks,
+            Constants::Fss(_) | Constants::Classic(_) | Constants::None => &state.ranks,
             Constants::Oph => {
                 oph::densify(&state.ranks, &mut state.dense);
                 &state.dense

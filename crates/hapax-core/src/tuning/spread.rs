@@ -23,7 +23,7 @@ impl SketchedPair {
     /// Returns the standard deviation of the number of equal slots, divided by that of k independent slots.
     pub fn spread(self, k: u32) -> f64 {
         let figures = match self.sketch {
-            SketchKind::Classic => return 1.0,
+            SketchKind::Classic | SketchKind::None => return 1.0,
             SketchKind::Fss => FSS,
             SketchKind::Oph => OPH,
         };
