@@ -130,6 +130,12 @@ def about_documents(made, name):
     assert [(each.id, [repeat.id for repeat in each.duplicates]) for each in listed.kept] == [("a", ["b"])]
     assert (listed.summary.documents, [each.index for each in listed.empty]) == (3, [1])
     assert made.compare({"id": "a"}, {"text": NEAR}, collection=name).estimate.similarity > 0.7
+    items = name + "-items"
+    assert made.create_collection(items, index="containment", shingle="word8").index == "containment"
+    assert made.insert_document("q", TEXT, collection=items).verdict == "unique"
+    found = made.find_overlaps("before " + TEXT, collection=items, min_containment=0.5, limit=1)
+    assert (found.overlaps[0].id, found.overlaps[0].containment, found.complete) == ("q", 1.0, True)
+    made.drop_collection(items, confirm=items)
     signer = pyhapax.Signer()
     signature = signer.sign(TEXT)
     signed = made.sign(TEXT, collection=name, ranks=True)

@@ -72,6 +72,13 @@ EXPLAINED = [
     # A list of other collections must not name the collection of the path, and must not name a collection twice.
     r"collections: names `[a-z0-9_-]+`, which is always asked first; leave that name out",
     r"collections: names `[a-z0-9_-]+` twice",
+    # The settings of a collection that is searched by containment. Its contents are texts and pages.
+    r"(index|keep|threshold|verify|banding|shingle): (cannot|must) be .* if `index` is `containment`.*",
+    r"index: cannot be `(containment|similarity)` with.*",
+    r"index: must be `similarity`: .*",
+    r"(sketch|shingle): (shingle: )?must be word1 to word32 if the sketch is `none`, .*",
+    r"(set|signature): cannot be stored in collection `\w+`, .*",
+    r"(set|signature): has no words; .*",
     # A list is compared with itself only. Its settings are those of a collection, below `settings`.
     r"key: must be none: .*",
     # A collection accepts only signatures that were made with its own spec.

@@ -273,6 +273,8 @@ fn what_needs_similarities_is_refused_and_so_is_the_reverse() {
         document["id"] = json!("x");
         client.post(&format!("{ITEMS}/documents"), &document).problem(422, "invalid_value");
     }
+    let list = json!({"documents": [text], "settings": {"index": "containment"}});
+    client.post("/v1/dedup", &list).problem(422, "invalid_value");
     for query in ["min_containment=1.5", "min_containment=x", "limit=0", "threshold=0.5"] {
         client.post(&format!("{ITEMS}/overlaps?{query}"), &text).problem(422, "invalid_value");
     }

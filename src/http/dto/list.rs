@@ -9,7 +9,7 @@ use super::document::too_many;
 use crate::corpus::Duplicate;
 use crate::http::error::{Problem, ProblemBody};
 use crate::http::json::{self, Object};
-use crate::types::{DocId, VerdictKind, ratio};
+use crate::types::{DocId, IndexKind, VerdictKind, ratio};
 use crate::verdicts::Settings;
 
 /// The parsed request.
@@ -47,7 +47,7 @@ impl ListInput {
         };
         let settings = collection::settings(r#"{"key":"none"}"#, defaults, None)
             .and_then(|defaults| collection::settings(asked, &defaults, secret))
-            .and_then(without_key)
+            .and_then(of_a_list)
             .map_err(|problem| match problem.errors.is_empty() {
                 true => Problem::invalid("settings", "must be an object"),
                 false => problem.within("settings"),
@@ -61,7 +61,11 @@ impl ListInput {
     }
 }
 
-fn without_key(settings: Settings) -> Result<Settings, Problem> {
+/// Refuses settings that a list cannot have.
+fn of_a_list(settings: Settings) -> Result<Settings, Problem> {
+    if settings.index() == IndexKind::Containment {
+        return Err(Problem::invalid("index", "must be `similarity`: the documents of a list are compared as wholes"));
+    }
     match &settings.spec {
         Spec::Text(spec) if spec.key.is_some() => {
             Err(Problem::invalid("key", "must be none: the documents of a list are compared with each other only"))
