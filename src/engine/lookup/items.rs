@@ -2,6 +2,7 @@
 //! hashes of the tokens of a text. Out: the items that the text contains. Knows no ids and no texts.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -18,6 +19,8 @@ const UNDECODABLE: Flaw = "its n-grams cannot be decoded";
 pub(crate) struct Items {
     size: GramSize,
     indexed: RwLock<Indexed>,
+    /// The memory that the index takes, so that a decision need not wait for lookups to learn it.
+    bytes: AtomicU64,
 }
 
 /// The index of n-grams, which knows items by small numbers.
@@ -51,36 +54,42 @@ impl Items {
     pub(crate) fn new(size: GramSize, items_per_gram_max: usize) -> Self {
         let grams = GramIndex::new(size, items_per_gram_max);
         let indexed = Indexed { grams, numbers: HashMap::new(), seqs: Vec::new(), free: Vec::new() };
-        Self { size, indexed: RwLock::new(indexed) }
+        Self { size, indexed: RwLock::new(indexed), bytes: AtomicU64::new(0) }
     }
 
     /// Adds an item that is on disk. Fails if its payload is damaged.
     pub(crate) fn add(&self, seq: Seq, payload: &Payload) -> Result<(), Flaw> {
         let item = unpacked_grams(self.size, payload).ok_or(UNDECODABLE)?;
-        self.indexed.write().add(seq, item);
+        self.change(|indexed| indexed.add(seq, item));
         Ok(())
     }
 
     /// Removes items that are no longer stored.
     pub(crate) fn remove(&self, seqs: impl Iterator<Item = Seq>) {
-        let mut indexed = self.indexed.write();
-        seqs.for_each(|seq| indexed.remove(seq));
+        self.change(|indexed| seqs.for_each(|seq| indexed.remove(seq)));
     }
 
     /// Makes changes that are on disk visible to lookups.
     pub(crate) fn publish(&self, changes: &[Change]) {
+        self.change(|indexed| {
+            for change in changes {
+                if let Change::Delete { target, .. } | Change::Replace { target, .. } = change {
+                    indexed.remove(*target);
+                }
+                if let Change::Insert(record) | Change::Replace { record, .. } = change
+                    && let Some(payload) = &record.payload
+                {
+                    let item = unpacked_grams(self.size, payload).expect("the payload was made from an item");
+                    indexed.add(record.seq, item);
+                }
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Indexed)) {
         let mut indexed = self.indexed.write();
-        for change in changes {
-            if let Change::Delete { target, .. } | Change::Replace { target, .. } = change {
-                indexed.remove(*target);
-            }
-            if let Change::Insert(record) | Change::Replace { record, .. } = change
-                && let Some(payload) = &record.payload
-            {
-                let item = unpacked_grams(self.size, payload).expect("the payload was made from an item");
-                indexed.add(record.seq, item);
-            }
-        }
+        change(&mut indexed);
+        self.bytes.store(indexed.bytes(), Ordering::Relaxed);
     }
 
     /// Returns the `limit` best items of which a text has at least the share `containment_min` of the n-grams. `tokens`
@@ -102,7 +111,7 @@ impl Items {
 
     /// Returns how much memory the items take, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.indexed.read().bytes()
+        self.bytes.load(Ordering::Relaxed)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::types::IndexKind;
 
 /// The memory that the lookup takes for each byte of the text: for the hashes and the places of its words and n-grams.
 /// A word takes at least two bytes.
-const LOOKUP_BYTES: usize = 16;
+const LOOKUP_BYTES: usize = 12;
 
 /// `POST …/overlaps`
 pub async fn overlaps(
