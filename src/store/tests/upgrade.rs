@@ -111,12 +111,18 @@ fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     );
 }
 
-/// Writes a file of format 6 with these records: a file of the present format with an index of clusters.
-fn write_format_6(path: &Path, meta: &Meta, records: &[Record]) {
+/// Writes a file of format 7 with these records: a file of the present format, in which no payload has n-grams.
+fn write_format_7(path: &Path, meta: &Meta, records: &[Record]) {
     let (_, mut writer) = Store::create(path, meta).unwrap();
     let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
     writer.commit(&inserts, Seq(records.len() as u64)).unwrap();
     writer.close().unwrap();
+    change(path, "PRAGMA user_version = 7");
+}
+
+/// Writes a file of format 6 with these records: a file of format 7 with an index of clusters.
+fn write_format_6(path: &Path, meta: &Meta, records: &[Record]) {
+    write_format_7(path, meta, records);
     change(
         path,
         "CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
@@ -161,7 +167,8 @@ fn write_old(path: &Path, format: i32) {
         3 => write_format_3(path, &meta(), &old_records(3)),
         4 => write_format_4(path, &meta(), &old_records(4)),
         5 => write_format_5(path, &meta(), &old_records(5)),
-        _ => write_format_6(path, &meta(), &old_records(6)),
+        6 => write_format_6(path, &meta(), &old_records(6)),
+        _ => write_format_7(path, &meta(), &old_records(7)),
     }
 }
 
