@@ -24,7 +24,11 @@ pub struct Origin {
 /// A place in a file. The numbers of lines and of records begin with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    Line(u64),
+    Line {
+        number: u64,
+        /// The byte at which the line begins, after decompression.
+        offset: u64,
+    },
     /// A row of a Parquet file. Rows begin with 0, as in the libraries that read such files.
     Row(u64),
     /// A record of a WARC file or of a table.
@@ -43,7 +47,7 @@ impl Origin {
     pub fn number(&self) -> u64 {
         match self.place {
             Place::File => 1,
-            Place::Line(number) | Place::Row(number) | Place::Record { number, .. } => number,
+            Place::Row(number) | Place::Line { number, .. } | Place::Record { number, .. } => number,
         }
     }
 
@@ -57,7 +61,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Line(number) => write!(f, "{}:{number}", self.file),
+            Place::Line { number, offset } => write!(f, "{}:{number} at byte {offset}", self.file),
             Place::Row(number) => write!(f, "{}, row {number}", self.file),
             Place::Record { number, offset } => write!(f, "{}, record {number} at byte {offset}", self.file),
             Place::File => f.write_str(&self.file),

@@ -234,7 +234,10 @@ mod tests {
         for (name, bytes) in [("plain", lines.clone().into_bytes()), ("gz", gzip(lines.as_bytes())), ("zst", zstd)] {
             let chunks = chunks(name, &bytes).expect("readable");
             assert_eq!(chunks.iter().map(|chunk| chunk.lines.len()).collect::<Vec<_>>(), [2000, 2000, 1001], "{name}");
-            assert_eq!(chunks[2].origins.last().expect("lines").place, Place::Line(10_001));
+            assert_eq!(
+                chunks[2].origins.last().expect("lines").place,
+                Place::Line { number: 10_001, offset: lines.len() as u64 - 34 }
+            );
             assert_eq!(chunks[2].lines[1000], br#"{"id":"5000","text":"text 5000"}"#);
             assert_eq!(chunks[2].originals[1000], br#"{"url":5000,"body":"text 5000"}"#);
             assert_eq!(chunks.iter().map(|chunk| chunk.input_bytes).sum::<u64>(), bytes.len() as u64, "{name}");
@@ -262,11 +265,28 @@ mod tests {
             given += chunk.lines.len();
             true
         });
-        assert!(matches!(short, Err(InputError::Cut { line: 3, .. })) && given == 2, "{short:?}, {given}");
+        assert!(matches!(short, Err(InputError::Cut { line: 3, offset: 42, .. })) && given == 2, "{short:?}, {given}");
         for rest in [vec![0; 300_000], [&[0; 512], &*whole].concat()] {
             let chunks = chunks("x", &[&*whole, &rest].concat()).expect("readable");
             let lines: usize = chunks.iter().map(|chunk| chunk.lines.len()).sum();
             assert_eq!(lines, if rest.len() == 300_000 { 3_000 } else { 6_000 });
+        }
+    }
+
+    #[test]
+    fn a_broken_line_is_named_with_its_byte_after_decompression() {
+        let lines =
+            b"\xEF\xBB\xBF{\"url\":1,\"body\":\"\xC3\xA4\"}\r\n\n[1]\n{\"url\":2}\n\xFF\n{\"url\":3,\"body\":\"t\"}";
+        for bytes in [lines.to_vec(), gzip(lines), [gzip(&lines[..9]), gzip(&lines[9..])].concat()] {
+            let chunks = chunks("x", &bytes).expect("readable");
+            let of_line = |origin: &Origin| match origin.place {
+                Place::Line { number, offset } => (number, &lines[offset as usize..][..3]),
+                place => panic!("{place:?}"),
+            };
+            let failed: Vec<_> = chunks[0].failures.iter().map(|(origin, _)| of_line(origin)).collect();
+            assert_eq!(failed, [(3, &b"[1]"[..]), (4, b"{\"u"), (5, b"\xFF\n{")]);
+            assert_eq!(of_line(&chunks[0].origins[1]), (6, &b"{\"u"[..]));
+            assert!(chunks[0].failures[0].0.to_string().starts_with("x:3 at byte "));
         }
     }
 
@@ -285,6 +305,6 @@ mod tests {
         let chunks = chunks("long", &text).expect("readable");
         assert_eq!(chunks.len(), 1);
         assert_eq!((chunks[0].failures.len(), chunks[0].lines.len()), (1, 1));
-        assert_eq!(chunks[0].origins[0].place, Place::Line(2));
+        assert_eq!(chunks[0].origins[0].place, Place::Line { number: 2, offset: (16 << 20) + 100_001 });
     }
 }

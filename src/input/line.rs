@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn mapped_by(form: &LineForm, line: &[u8]) -> Result<String, String> {
-        let origin = Origin { file: "x".into(), place: Place::Line(7) };
+        let origin = Origin { file: "x".into(), place: Place::Line { number: 7, offset: 99 } };
         let document = document(line, form, &origin).map_err(|reason| reason.to_string());
         document.map(|line| String::from_utf8(line).expect("UTF-8"))
     }

@@ -138,7 +138,12 @@ impl TurnOf<'_> {
             }
             let Some((line, answer)) = answer else { continue };
             match serde_json::from_str::<Fields<'_>>(line) {
-                Ok(fields) => turn.verdict(placed(&fields, &PlaceFields::of(origin)).as_bytes())?,
+                Ok(fields) => {
+                    let place = PlaceFields::of(origin);
+                    let is_error = fields.get("error").is_some();
+                    let place = if is_error { place.with_offset(origin) } else { place };
+                    turn.verdict(placed(&fields, &place).as_bytes())?;
+                }
                 Err(_) => turn.verdict(&unreadable(origin, Unreadable::answer()))?,
             }
             if answer.as_ref().is_some_and(|answer| answer.stored) {
@@ -189,7 +194,7 @@ impl Turn {
 }
 
 fn unreadable(origin: &crate::input::Origin, error: Unreadable) -> Vec<u8> {
-    serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin), error)).expect("strings are JSON")
+    serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin).with_offset(origin), error)).expect("strings are JSON")
 }
 
 /// A file that is open for writing, but still has its old content.

@@ -13,7 +13,7 @@ fn documents(name: &str, bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             // A line may have an escape that is no character. It is refused later.
             let document: Fields<'_> = serde_json::from_slice(line).expect("a document is an object");
-            if let Place::Line(number) = origin.place {
+            if let Place::Line { number, .. } = origin.place {
                 assert!(number > last, "{origin}, after line {last}");
                 last = number;
             } else if origin.place == Place::File {

@@ -300,7 +300,7 @@ fn lines_that_are_no_documents_are_reported_and_the_rest_is_used() {
     let arguments = ["dedup", "in.jsonl", "-o", "out", "--report", "report"];
     let output = hapax(&arguments).current_dir(dir.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(text(&output.stderr).contains("failed: in.jsonl:2: not a JSON object"), "{output:?}");
+    assert!(text(&output.stderr).contains("failed: in.jsonl:2 at byte 46: not a JSON object"), "{output:?}");
     assert_eq!(
         read(&dir.path().join("out")),
         input.lines().next().unwrap().as_bytes().to_vec().into_iter().chain([b'\n']).collect::<Vec<_>>()

@@ -23,6 +23,7 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("cli/tune/words.rs", "are", "are"),
     ("InputError::Cut", "error", "incomplete deflate stream"),
     ("InputError::Cut", "line", "1234"),
+    ("InputError::Cut", "offset", "2468013"),
     ("input/line.rs", "name", "id"),
     ("cli/import/outputs.rs", "input.display()", "news.jsonl"),
     ("cli/import/outputs.rs", "path.display()", "kept.jsonl"),
