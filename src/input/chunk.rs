@@ -1,10 +1,12 @@
 //! Documents that are sent together, and the place that each of them came from.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use super::reason::Reason;
 use super::table_header::TableHeader;
+use super::wanted::SeenFields;
 
 /// The largest number of documents in a chunk. It is well below the server's default limit of 20,000, because a chunk
 /// is sent again if its connection is lost.
@@ -75,16 +77,18 @@ pub struct Chunk {
     /// The documents in the form of the API, one in each line.
     pub lines: Vec<Vec<u8>>,
     /// The lines of the file that the documents came from, if `Wanted::originals` is set. The original of a row of a
-    /// Parquet file is the row as JSON. WARC files and text files have no originals.
+    /// Parquet file is a JSON object with all columns. WARC files and text files have no originals.
     pub originals: Vec<Vec<u8>>,
     /// The header of the table that the originals are records of. An output needs it before the first of them.
     pub header: Option<Arc<TableHeader>>,
-    /// The field `Wanted::also` of each record of a table, in a line of JSON.
+    /// The field `Wanted::also` of each record of a table and of each row of a Parquet file, in a line of JSON.
     pub ranked: Vec<Vec<u8>>,
     /// The place that each document came from.
     pub origins: Vec<Origin>,
     /// The lines and records from which no document was made, with the reasons.
     pub failures: Vec<(Origin, Reason)>,
+    /// The fields that at least one line of the chunk has.
+    pub seen: SeenFields,
     /// Records that have no page.
     pub skipped: u64,
     /// The number of bytes that these documents occupy in the file on disk.
@@ -113,6 +117,14 @@ impl Chunk {
         self.originals.get(at).unwrap_or(&self.lines[at])
     }
 
+    /// A JSON object with all fields of a document: those of its line, its row or its record.
+    pub fn object(&self, at: usize) -> Cow<'_, [u8]> {
+        match (&self.header, self.originals.get(at)) {
+            (Some(header), Some(record)) => Cow::Owned(header.object(record)),
+            _ => Cow::Borrowed(self.original(at)),
+        }
+    }
+
     /// A line of JSON with the field [`Wanted::also`](super::Wanted::also) of a document, if the document has this field.
     pub fn ranked(&self, at: usize) -> &[u8] {
         match self.ranked.get(at) {
@@ -132,6 +144,7 @@ impl Chunk {
         self.bytes += other.bytes;
         self.lines.extend(other.lines);
         self.origins.extend(other.origins);
+        self.seen.merge(other.seen);
         self.input_bytes += other.input_bytes;
         self.text_bytes += other.text_bytes;
         Ok(())

@@ -17,7 +17,7 @@ use super::table;
 use super::table_header::TableHeader;
 use super::text;
 use super::units::{UnitError, Units};
-use super::wanted::Wanted;
+use super::wanted::{SeenFields, Wanted};
 use super::warc::Records;
 
 /// The memory that a zstd frame may require, as a power of two: corpora are often compressed with `zstd --long=31`.
@@ -57,6 +57,11 @@ pub fn look_at(path: &Path, wanted: &Wanted) -> Result<Option<Arc<TableHeader>>,
 /// Whether a file begins like Parquet.
 pub fn is_parquet(path: &Path) -> io::Result<bool> {
     Ok(path.is_file() && parquet::is_parquet(&mut File::open(path)?)?)
+}
+
+/// Returns the names of the columns of a Parquet file.
+pub fn columns_of_parquet(path: &Path) -> Result<Vec<String>, InputError> {
+    parquet::columns(File::open(path)?)
 }
 
 /// Whether the same bytes can be read again after the file is opened again. A folder counts as readable twice, so that
@@ -136,8 +141,8 @@ fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -
             Ok(Some(line)) => Ok(line),
             Err(reason) => Err(Reason::other("unreadable_record", reason)),
         };
-        let text_bytes = document.as_ref().map_or(0, Vec::len) as u64;
-        if !gather.add(Part { origin, document, original: None, ranked: None, text_bytes }, records.taken())? {
+        let (text_bytes, seen) = (document.as_ref().map_or(0, Vec::len) as u64, SeenFields::default());
+        if !gather.add(Part { origin, document, original: None, ranked: None, text_bytes, seen }, records.taken())? {
             return Ok(());
         }
     };
@@ -168,7 +173,7 @@ mod tests {
     }
 
     fn chunks(name: &str, bytes: &[u8]) -> Result<Vec<Chunk>, InputError> {
-        let wanted = Wanted { form: form(), originals: true, also: None };
+        let wanted = Wanted { form: form(), originals: true, ..Wanted::default() };
         let mut chunks = Vec::new();
         read(Box::new(io::Cursor::new(bytes.to_vec())), name, 27, &wanted, &mut |chunk| {
             chunks.push(chunk);
@@ -249,7 +254,7 @@ mod tests {
     fn the_lines_before_damage_are_given_and_zeros_behind_a_member_are_none() {
         let lines: String = (0..3_000).map(|n| format!("{{\"url\":{n},\"body\":\"text {n}\"}}\n")).collect();
         let whole = gzip(lines.as_bytes());
-        let (mut given, wanted) = (0, Wanted { form: form(), originals: false, also: None });
+        let (mut given, wanted) = (0, Wanted { form: form(), ..Wanted::default() });
         let cut = whole[..whole.len() * 99 / 100].to_vec();
         let result = read(Box::new(io::Cursor::new(cut)), "x", 27, &wanted, &mut |chunk| {
             given += chunk.lines.len();

@@ -63,20 +63,19 @@ impl SpanFile {
         names: &[Named],
     ) -> Result<()> {
         let at = document.at;
-        // Records of tables and pages of WARC files are written as lines of JSON.
-        let is_line = chunk.header.is_none() && !chunk.originals.is_empty();
-        let own = if is_line { chunk.original(at) } else { &chunk.lines[at] };
         match &self.fields {
             None if spans.is_empty() => Ok(()),
             None => {
                 let line = serde_json::to_vec(&line(document, spans, names)).expect("the report is JSON");
                 self.file.line(&line)
             }
-            Some(_) if spans.is_empty() => self.file.line(own),
+            Some(_) if spans.is_empty() => self.file.line(&chunk.object(at)),
             Some((text, html)) => {
-                let (text, html) = if is_line { (text.as_str(), html.as_str()) } else { ("text", "html") };
+                // Pages of WARC files and texts have the fields of the API.
+                let is_own = chunk.originals.is_empty();
+                let (text, html) = if is_own { ("text", "html") } else { (text.as_str(), html.as_str()) };
                 let replaced = if document.is_extracted { html } else { text };
-                self.file.line(cut(own, (replaced, text), &without(&document.text, spans)).as_bytes())
+                self.file.line(cut(&chunk.object(at), (replaced, text), &without(&document.text, spans)).as_bytes())
             }
         }
     }

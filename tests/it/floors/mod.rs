@@ -95,7 +95,7 @@ const OTHER_CRATES: [(&str, &str); 21] = [
     ("collections", "bytes futures hapax_core metrics parking_lot thiserror tokio tracing"),
     (
         "input",
-        "arrow_array arrow_schema base64 brotli_decompressor csv_core encoding_rs flate2 memchr parquet serde serde_json thiserror zstd",
+        "arrow_array arrow_json arrow_schema base64 brotli_decompressor csv_core encoding_rs flate2 memchr parquet serde serde_json thiserror zstd",
     ),
     ("config", "figment hapax_core ipnet jiff rustix serde serde_json strsim thiserror"),
     (
