@@ -1,8 +1,10 @@
 //! Arguments that name files of documents -> the files, or errors that name these arguments.
 
+use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -170,6 +172,13 @@ pub(super) fn target(path: &Path) -> PathBuf {
 /// The error for two outputs that are one file.
 pub(super) fn one_file(flag: &str, (other_flag, path): (&str, &Path)) -> anyhow::Error {
     anyhow!("{flag} and {other_flag} {}: they must be two different files", path.display())
+}
+
+/// Returns the first of these files that is also one of the others, whatever its path is.
+pub(super) fn one_of_both<'a>(files: &'a [PathBuf], others: &[PathBuf]) -> Option<&'a Path> {
+    let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|data| (data.dev(), data.ino()));
+    let others: HashSet<_> = others.iter().filter_map(|path| file(path)).collect();
+    files.iter().map(PathBuf::as_path).find(|path| file(path).is_some_and(|file| others.contains(&file)))
 }
 
 fn stdin() -> io::Result<Metadata> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::reason::Reason;
 use super::table_header::TableHeader;
-use super::wanted::SeenFields;
 
 /// The largest number of documents in a chunk. It is well below the server's default limit of 20,000, because a chunk
 /// is sent again if its connection is lost.
@@ -87,8 +86,6 @@ pub struct Chunk {
     pub origins: Vec<Origin>,
     /// The lines and records from which no document was made, with the reasons.
     pub failures: Vec<(Origin, Reason)>,
-    /// The fields that at least one line of the chunk has.
-    pub seen: SeenFields,
     /// Records that have no page.
     pub skipped: u64,
     /// The number of bytes that these documents occupy in the file on disk.
@@ -144,7 +141,6 @@ impl Chunk {
         self.bytes += other.bytes;
         self.lines.extend(other.lines);
         self.origins.extend(other.origins);
-        self.seen.merge(other.seen);
         self.input_bytes += other.input_bytes;
         self.text_bytes += other.text_bytes;
         Ok(())

@@ -17,7 +17,7 @@ use super::table;
 use super::table_header::TableHeader;
 use super::text;
 use super::units::{UnitError, Units};
-use super::wanted::{SeenFields, Wanted};
+use super::wanted::Wanted;
 use super::warc::Records;
 
 /// The memory that a zstd frame may require, as a power of two: corpora are often compressed with `zstd --long=31`.
@@ -141,8 +141,8 @@ fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -
             Ok(Some(line)) => Ok(line),
             Err(reason) => Err(Reason::other("unreadable_record", reason)),
         };
-        let (text_bytes, seen) = (document.as_ref().map_or(0, Vec::len) as u64, SeenFields::default());
-        if !gather.add(Part { origin, document, original: None, ranked: None, text_bytes, seen }, records.taken())? {
+        let text_bytes = document.as_ref().map_or(0, Vec::len) as u64;
+        if !gather.add(Part { origin, document, original: None, ranked: None, text_bytes }, records.taken())? {
             return Ok(());
         }
     };
@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(chunks.iter().map(|chunk| chunk.lines.len()).collect::<Vec<_>>(), [2000, 2000, 1001], "{name}");
             assert_eq!(
                 chunks[2].origins.last().expect("lines").place,
-                Place::Line { number: 10_001, offset: lines.len() as u64 - 34 }
+                Place::Line { number: 10_001, offset: lines.len() as u64 - 33 }
             );
             assert_eq!(chunks[2].lines[1000], br#"{"id":"5000","text":"text 5000"}"#);
             assert_eq!(chunks[2].originals[1000], br#"{"url":5000,"body":"text 5000"}"#);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::chunk::{Chunk, Origin};
 use super::reason::{InputError, Reason};
 use super::table_header::TableHeader;
-use super::wanted::SeenFields;
 
 /// The documents of one file, which are collected into chunks.
 pub(super) struct Gather<'a> {
@@ -28,8 +27,6 @@ pub(super) struct Part<'a> {
     pub ranked: Option<Vec<u8>>,
     /// The number of bytes of the part after decompression.
     pub text_bytes: u64,
-    /// The fields that the part has.
-    pub seen: SeenFields,
 }
 
 impl<'a> Gather<'a> {
@@ -51,7 +48,6 @@ impl<'a> Gather<'a> {
             return Ok(false);
         }
         self.chunk.text_bytes += part.text_bytes;
-        self.chunk.seen.merge(part.seen);
         match part.document {
             Ok(document) => {
                 self.chunk.ranked.extend(part.ranked);

@@ -7,20 +7,15 @@ use serde_json::value::RawValue;
 use super::chunk::Origin;
 use super::fields::{Fields, kind_of};
 use super::reason::{NoField, Reason};
-use super::wanted::{Ids, LabelField, LineForm, SeenFields};
+use super::wanted::{Ids, LabelField, LineForm};
 use crate::types::{CaptureDate, DOCUMENT_FIELDS};
 
 /// The number of fields that a message lists, and the number of characters that it shows of each name.
 const SHOWN_FIELDS: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
-/// Turns a line into a document of the API. A field that is `null` is missing. Adds the fields of the line to `seen`.
-pub(super) fn document(
-    line: &[u8],
-    form: &LineForm,
-    origin: &Origin,
-    seen: &mut SeenFields,
-) -> Result<Vec<u8>, Reason> {
+/// Turns a line into a document of the API. A field that is `null` is missing.
+pub(super) fn document(line: &[u8], form: &LineForm, origin: &Origin) -> Result<Vec<u8>, Reason> {
     let text = std::str::from_utf8(line)
         .map_err(|error| Reason::other("not_utf8", format!("not valid UTF-8 (column {})", error.valid_up_to() + 1)))?;
     // serde_json counts lines inside one record, so its "line 1" would contradict the line number in the file.
@@ -30,7 +25,7 @@ pub(super) fn document(
         false => malformed(format!("not a JSON object (column {})", error.column().max(1))),
     })?;
     refuse_twice(&record, form)?;
-    seen.add(form, |field| record.present(field).is_some());
+    form.see(|field| record.present(field).is_some());
     let mut document = Document(Vec::with_capacity(line.len() + 16));
     match (record.present(&form.id_field).map(RawValue::get), form.ids) {
         // Ids in data sets are often numbers, but the API accepts only strings.
@@ -190,7 +185,7 @@ mod tests {
 
     fn mapped_by(form: &LineForm, line: &[u8]) -> Result<String, String> {
         let origin = Origin { file: "x".into(), place: Place::Line { number: 7, offset: 99 } };
-        let document = document(line, form, &origin, &mut SeenFields::default()).map_err(|reason| reason.to_string());
+        let document = document(line, form, &origin).map_err(|reason| reason.to_string());
         document.map(|line| String::from_utf8(line).expect("UTF-8"))
     }
 

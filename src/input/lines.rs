@@ -8,7 +8,7 @@ use super::gather::{Gather, Part};
 use super::line;
 use super::reason::{InputError, Reason};
 use super::units::Units;
-use super::wanted::{LineForm, SeenFields, Wanted};
+use super::wanted::{LineForm, Wanted};
 
 /// The longest line that is read, in bytes. A longer line fails.
 pub(super) const LINE_BYTES_MAX: usize = 16 << 20;
@@ -39,10 +39,9 @@ pub(super) fn read(
             continue;
         }
         let origin = Origin { file: Arc::clone(file), place: Place::Line { number, offset } };
-        let mut seen = SeenFields::default();
-        let document = document(line, length, &wanted.form, &origin, &mut seen);
+        let document = document(line, length, &wanted.form, &origin);
         let original = wanted.originals.then_some(line);
-        let part = Part { origin, document, original, ranked: None, text_bytes: length, seen };
+        let part = Part { origin, document, original, ranked: None, text_bytes: length };
         if !gather.add(part, units.taken())? {
             return Ok(());
         }
@@ -51,17 +50,11 @@ pub(super) fn read(
     read
 }
 
-fn document(
-    line: &[u8],
-    length: u64,
-    form: &LineForm,
-    origin: &Origin,
-    seen: &mut SeenFields,
-) -> Result<Vec<u8>, Reason> {
+fn document(line: &[u8], length: u64, form: &LineForm, origin: &Origin) -> Result<Vec<u8>, Reason> {
     if length > LINE_BYTES_MAX as u64 {
         return Err(Reason::other("too_large", format!("the line has {length} bytes; the limit is {LINE_BYTES_MAX}")));
     }
-    line::document(line, form, origin, seen)
+    line::document(line, form, origin)
 }
 
 /// Reads one line without its newline into `buffer`, and returns the number of bytes read; 0 at the end of the input.

@@ -19,7 +19,7 @@ use super::line;
 use super::lines::LINE_BYTES_MAX;
 use super::reason::{InputError, Reason};
 use super::row_object::RowObjects;
-use super::wanted::{SeenFields, Wanted};
+use super::wanted::Wanted;
 use crate::load::{FINGERPRINT, ParquetFile, catching, check_compression, pairs};
 
 /// The first bytes of such a file.
@@ -134,7 +134,6 @@ struct Row {
     bytes: u64,
     original: Option<Vec<u8>>,
     ranked: Option<Vec<u8>>,
-    seen: SeenFields,
 }
 
 /// A batch of rows, or the damage that ends the row group.
@@ -186,18 +185,18 @@ impl Group {
 
 impl Opened<'_> {
     fn row(&self, objects: &mut RowObjects<'_>, at: usize, origin: &Origin) -> Row {
-        let (object, mut seen) = (objects.document(at), SeenFields::default());
+        let object = objects.document(at);
         let bytes = object.as_ref().map_or(0, Vec::len);
         let document = match object {
             Err(wrong) => Err(Reason::other("not_utf8", format!("{}: not valid UTF-8", wrong.field))),
-            Ok(object) if bytes <= LINE_BYTES_MAX => line::document(&object, &self.wanted.form, origin, &mut seen),
+            Ok(object) if bytes <= LINE_BYTES_MAX => line::document(&object, &self.wanted.form, origin),
             Ok(_) => {
                 Err(Reason::other("too_large", format!("the row has {bytes} bytes; the limit is {LINE_BYTES_MAX}")))
             }
         };
         let original = (self.wanted.originals && document.is_ok()).then(|| objects.whole(at));
         let ranked = self.wanted.also.as_ref().filter(|_| document.is_ok()).map(|field| objects.ranked(at, field));
-        Row { document, bytes: bytes as u64, original, ranked, seen }
+        Row { document, bytes: bytes as u64, original, ranked }
     }
 }
 
@@ -231,8 +230,7 @@ impl Rows<'_> {
         let batches = match batches {
             Ok(batches) => batches,
             Err(reason) => {
-                let seen = SeenFields::default();
-                let refused = Row { document: Err(reason), bytes: 0, original: None, ranked: None, seen };
+                let refused = Row { document: Err(reason), bytes: 0, original: None, ranked: None };
                 let is_taken = self.add(refused, name)?;
                 self.read = group.begin + group.rows;
                 return Ok(if is_taken { Next::Group } else { Next::Nothing });
@@ -261,8 +259,8 @@ impl Rows<'_> {
         // that were read.
         let share = self.read as f64 / self.total.max(1) as f64;
         let taken = ((self.bytes as f64 * share) as u64).min(self.bytes);
-        let Row { document, bytes, original, ranked, seen } = row;
-        let part = Part { origin, document, original: original.as_deref(), ranked, text_bytes: bytes, seen };
+        let Row { document, bytes, original, ranked } = row;
+        let part = Part { origin, document, original: original.as_deref(), ranked, text_bytes: bytes };
         self.gather.add(part, taken)
     }
 }

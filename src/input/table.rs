@@ -14,7 +14,7 @@ use super::table_cell::{json_of, number};
 use super::table_header::TableHeader;
 use super::table_records::{COLUMNS_MAX, Form, Found, Records};
 use super::units::Units;
-use super::wanted::{Ids, LineForm, SeenFields, Wanted};
+use super::wanted::{Ids, LineForm, Wanted};
 
 /// Fields that are the content of a document, besides the text and the page.
 const CONTENT_FIELDS: [&str; 2] = ["set", "signature"];
@@ -43,15 +43,14 @@ pub(super) fn read(
             Err(error) => break Err(InputError::CutRecord { number, offset: records.position(), error }),
         };
         let origin = Origin { file: Arc::clone(file), place: Place::Record { number, offset: found.offset } };
-        let mut seen = SeenFields::default();
         let document = columns.check(&records, &found).and_then(|()| {
             columns.object(&records, &mut object);
-            line::document(&object, &wanted.form, &origin, &mut seen)
+            line::document(&object, &wanted.form, &origin)
         });
         let ranked = document.is_ok().then(|| columns.ranked(&records)).flatten();
         let original = wanted.originals.then(|| records.line());
         let text_bytes = records.position() - std::mem::replace(&mut before, records.position());
-        if !gather.add(Part { origin, document, original, ranked, text_bytes, seen }, records.taken())? {
+        if !gather.add(Part { origin, document, original, ranked, text_bytes }, records.taken())? {
             return Ok(());
         }
     };

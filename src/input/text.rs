@@ -11,7 +11,6 @@ use super::gather::{Gather, Part};
 use super::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
 use super::reason::{InputError, Reason};
 use super::units::Units;
-use super::wanted::SeenFields;
 use crate::extract::decode;
 
 /// Passes the document of a file to `give`. `is_page`: whether the file is HTML.
@@ -34,14 +33,7 @@ pub(super) fn read(
     };
     let document = document.map(|(name, content)| json!({"id": origin.made_id(), name: content}).to_string());
     let mut gather = Gather::new(give);
-    let part = Part {
-        origin,
-        document: document.map(String::into_bytes),
-        original: None,
-        ranked: None,
-        text_bytes,
-        seen: SeenFields::default(),
-    };
+    let part = Part { origin, document: document.map(String::into_bytes), original: None, ranked: None, text_bytes };
     if gather.add(part, units.taken())? {
         gather.finish(units.taken())?;
     }

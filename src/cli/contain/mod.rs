@@ -25,10 +25,11 @@ use super::files::{FieldArgs, check_outputs, look_at_all, matching, refuse_stdin
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::grams::{GramIndex, GramSize};
 use crate::input::{Wanted, input_bytes};
 use crate::types::Extract;
-use benchmarks::Benchmarks;
+use benchmarks::{Benchmarks, ItemFields};
 use checking::Checked;
 use tally::Tally;
 use words::Words;
@@ -87,6 +88,10 @@ pub struct Args {
     /// these fields is an item of its own, with the id ID#FIELD
     #[arg(long, value_name = "FIELD")]
     benchmark_text_field: Vec<String>,
+    /// Field with the page of an item, if it differs from --html-field. It is used if the item has no text. If several fields
+    /// with texts are given, no pages are read
+    #[arg(long, value_name = "FIELD")]
+    benchmark_html_field: Option<String>,
     /// Part of an HTML page that is read: article (the main text) or visible (all visible text)
     #[arg(long, value_name = "EXTRACT", default_value = Extract::default().as_str(), value_parser = extract)]
     extract: Extract,
@@ -113,12 +118,16 @@ fn extract(text: &str) -> Result<Extract, String> {
 impl Args {
     fn read(&self, benchmarks: &[PathBuf]) -> Result<Benchmarks> {
         let words = Words::new(GramSize::new(self.ngram).expect("it was checked"), self.extract);
-        let id_field = self.benchmark_id_field.as_ref().unwrap_or(&self.fields.id_field);
-        let fields = match &self.benchmark_text_field[..] {
-            [] => std::slice::from_ref(&self.fields.text_field),
-            fields => fields,
+        let texts = &self.benchmark_text_field;
+        if let Some(at) = (1..texts.len()).find(|&at| texts[..at].contains(&texts[at])) {
+            bail!("--benchmark-text-field {}: is given twice; each field makes an item of its own", texts[at]);
+        }
+        let fields = ItemFields {
+            id: self.benchmark_id_field.as_ref().unwrap_or(&self.fields.id_field),
+            texts: if texts.is_empty() { std::slice::from_ref(&self.fields.text_field) } else { texts },
+            html: self.benchmark_html_field.as_ref().unwrap_or(&self.fields.html_field),
         };
-        Benchmarks::read(benchmarks, (id_field, fields), words, self.items_per_gram)
+        Benchmarks::read(benchmarks, fields, words, self.items_per_gram)
     }
 
     /// The outputs with their flags.
@@ -181,6 +190,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             .zip(tally.found())
             .try_for_each(|(item, found)| items.line(&report::item(item, *found)))?;
     }
+    warn_unseen(&job.wanted.form, FIELD_FLAGS, &mut io::stderr().lock())?;
     outputs.publish()?;
     let is_output_on_stdout = args.outputs().iter().any(|(_, path)| *path == Some(Path::new("-")));
     summarise(is_output_on_stdout, |mut out| tally.write_summary(&benchmarks, begun.elapsed(), &mut out))?;

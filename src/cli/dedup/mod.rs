@@ -31,6 +31,7 @@ use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::corpus::{Components, Deduplicator, SearchLimits};
 use crate::input::{Wanted, input_bytes};
 use deciding::{Clusters, Deciding};
@@ -151,6 +152,7 @@ fn deduplicate(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     output.publish()?;
     report.map(ReportFile::publish).transpose()?;
     plot.map(OutputFile::publish).transpose()?;
+    warn_unseen(&job.wanted.form, FIELD_FLAGS, &mut std::io::stderr().lock())?;
     if let Some(warning) = tally.warning() {
         writeln!(std::io::stderr().lock(), "warning: {warning}")
             .context("the output is written, but a warning cannot be")?;

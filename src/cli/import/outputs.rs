@@ -2,12 +2,12 @@
 //! answered in any order, but are written in the order of the input: each connection waits for its turn. So at most one
 //! chunk for each connection is in memory.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::answer::Answer;
 use super::resume::{Progress, StateFile, VERDICTS};
@@ -208,7 +208,12 @@ impl Opened {
     fn new(path: &Path) -> Result<Self> {
         let file = File::options().write(true).create(true).truncate(false).open(path);
         let opened = file.and_then(|file| Ok(Self { path: path.to_owned(), data: file.metadata()?, file }));
-        opened.with_context(|| format!("cannot write {}", path.display()))
+        let opened = opened.with_context(|| format!("cannot write {}", path.display()))?;
+        // The lock ends with the process, also if it is killed. File systems without locks are used without one.
+        if opened.data.is_file() && matches!(opened.file.try_lock(), Err(TryLockError::WouldBlock)) {
+            bail!("{}: another import is writing this file; wait until it ends, or name another file", path.display());
+        }
+        Ok(opened)
     }
 
     /// Empties the file, unless it is a pipe or a device, and returns what `make` makes of it.

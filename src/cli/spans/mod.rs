@@ -23,6 +23,7 @@ use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::input::{Wanted, input_bytes};
 use crate::types::Extract;
 use documents::{Documents, TextChunk};
@@ -102,6 +103,7 @@ fn find(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     if tally.has_only_failures() {
         bail!("no line is a document; there is no output");
     }
+    warn_unseen(&job.wanted.form, FIELD_FLAGS, &mut std::io::stderr().lock())?;
     output.publish()?;
     summarise(is_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })
