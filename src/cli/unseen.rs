@@ -11,7 +11,7 @@ const LABEL_FLAG: &str = "--label-field";
 
 /// Writes a warning for each field that no document has. `flags`: the arguments that name the id, the text and the page.
 pub(super) fn warn_unseen(form: &LineForm, flags: [&str; 3], out: &mut impl Write) -> io::Result<()> {
-    for (at, field) in form.unseen() {
+    for (at, field) in form.seen.unseen(form) {
         let flag = flags.get(at).unwrap_or(&LABEL_FLAG);
         writeln!(out, "warning: no document has the field {field:?} ({flag})")?;
     }

@@ -27,7 +27,7 @@ const WINDOW_LOG_MAX: u32 = 31;
 pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> bool) -> Result<(), InputError> {
     let name = path.to_string_lossy();
     if path == Path::new("-") {
-        let units = Units::open(Box::new(io::stdin().lock()), WINDOW_LOG_MAX)?;
+        let units = Units::open(Box::new(io::stdin()), WINDOW_LOG_MAX)?;
         return read_units(units, &name, wanted, &mut give);
     }
     let mut file = File::open(path)?;
@@ -73,7 +73,7 @@ fn is_readable_twice(data: &Metadata) -> bool {
 /// Does the same as [`read_chunks`], for any reader. `name` is the name of the file. A zstd frame may require 2 to the
 /// power of `window_log_max` bytes of memory.
 pub fn read(
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     name: &str,
     window_log_max: u32,
     wanted: &Wanted,

@@ -25,7 +25,7 @@ pub(super) fn document(line: &[u8], form: &LineForm, origin: &Origin) -> Result<
         false => malformed(format!("not a JSON object (column {})", error.column().max(1))),
     })?;
     refuse_twice(&record, form)?;
-    form.see(|field| record.present(field).is_some());
+    form.seen.add(form, |field| record.present(field).is_some());
     let mut document = Document(Vec::with_capacity(line.len() + 16));
     match (record.present(&form.id_field).map(RawValue::get), form.ids) {
         // Ids in data sets are often numbers, but the API accepts only strings.

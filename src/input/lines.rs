@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
+use super::ahead::Ahead;
 use super::chunk::{Chunk, Origin, Place};
 use super::gather::{Gather, Part};
 use super::line;
@@ -17,11 +18,12 @@ pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Passes the documents of a file to `give`, until it returns false.
 pub(super) fn read(
-    mut units: Units,
+    units: Units,
     file: &Arc<str>,
     wanted: &Wanted,
     give: &mut dyn FnMut(Chunk) -> bool,
 ) -> Result<(), InputError> {
+    let mut units = Ahead::new(units);
     let (mut gather, mut number, mut end, mut buffer) = (Gather::new(give), 0, 0, Vec::new());
     // The lines before an error are used like all other lines.
     let read = loop {

@@ -2,6 +2,7 @@
 //! Lines, CSV, TSV or WARC, and files of text, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s.
 //! Some rows of Parquet files -> a file with these rows. This module must never know how chunks are sent or answered.
 
+mod ahead;
 mod chunk;
 mod fields;
 mod file;

@@ -40,27 +40,10 @@ pub struct LineForm {
     pub seen: SeenFields,
 }
 
-impl LineForm {
-    /// Notes which fields a document has.
-    pub(super) fn see(&self, has: impl Fn(&str) -> bool) {
-        self.seen.add(self.fields(), has);
-    }
-
-    /// Returns the fields that the caller has named, and that no document has had so far: the number of each field, which
-    /// is 0 for the id, 1 for the text, 2 for the page and more for labels, and its name. Usual names are left out.
-    pub fn unseen(&self) -> impl Iterator<Item = (usize, &str)> {
-        let (seen, usual) = (self.seen.0.load(Ordering::Relaxed), Self::default());
-        let is_unseen = move |(at, field): &(usize, &str)| {
-            seen >> at & 1 == 0 && usual.fields().nth(*at).is_none_or(|usual| usual != *field)
-        };
-        self.fields().take(64).enumerate().filter(is_unseen)
-    }
-
-    /// The names of the fields, in the order of [`SeenFields`].
-    fn fields(&self) -> impl Iterator<Item = &str> {
-        let labels = self.label_fields.iter().map(|label| &label.field);
-        [&self.id_field, &self.text_field, &self.html_field].into_iter().chain(labels).map(String::as_str)
-    }
+/// Returns the names of the fields of a form, in the order of [`SeenFields`].
+fn fields(form: &LineForm) -> impl Iterator<Item = &str> {
+    let labels = form.label_fields.iter().map(|label| &label.field);
+    [&form.id_field, &form.text_field, &form.html_field].into_iter().chain(labels).map(String::as_str)
 }
 
 /// The fields of a form that at least one document has. Clones share them. Fields after the first 64 ones are not
@@ -70,13 +53,23 @@ pub struct SeenFields(Arc<AtomicU64>);
 
 impl SeenFields {
     /// Adds the fields of a document. `has`: whether the document has a field.
-    fn add<'a>(&self, fields: impl Iterator<Item = &'a str>, has: impl Fn(&str) -> bool) {
+    pub(super) fn add(&self, form: &LineForm, has: impl Fn(&str) -> bool) {
         let before = self.0.load(Ordering::Relaxed);
         let is_new = |(at, field): &(usize, &str)| before >> at & 1 == 0 && has(field);
-        let new = fields.take(64).enumerate().filter(is_new).fold(0, |new, (at, _)| new | 1 << at);
+        let new = fields(form).take(64).enumerate().filter(is_new).fold(0, |new, (at, _)| new | 1 << at);
         if new != 0 {
             self.0.fetch_or(new, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the fields that the caller has named, and that no document has had so far: the number of each field, which
+    /// is 0 for the id, 1 for the text, 2 for the page and more for labels, and its name. Usual names are left out.
+    pub fn unseen<'a>(&self, form: &'a LineForm) -> impl Iterator<Item = (usize, &'a str)> {
+        let (seen, usual) = (self.0.load(Ordering::Relaxed), LineForm::default());
+        let is_unseen = move |(at, field): &(usize, &str)| {
+            seen >> at & 1 == 0 && fields(&usual).nth(*at).is_none_or(|usual| usual != *field)
+        };
+        fields(form).take(64).enumerate().filter(is_unseen)
     }
 }
 
@@ -127,10 +120,11 @@ mod tests {
     fn a_named_field_that_no_document_has_is_told() {
         let label = LabelField { label: "site".to_owned(), field: "sitee".to_owned() };
         let form = LineForm { text_field: "body".to_owned(), label_fields: vec![label], ..LineForm::default() };
-        let unseen = |form: &LineForm| form.unseen().map(|(at, field)| (at, field.to_owned())).collect::<Vec<_>>();
+        let unseen =
+            |form: &LineForm| form.seen.unseen(form).map(|(at, field)| (at, field.to_owned())).collect::<Vec<_>>();
         assert_eq!(unseen(&form), [(1, "body".to_owned()), (3, "sitee".to_owned())]);
         // Each thread has a clone.
-        form.clone().see(|field| field == "body");
+        form.seen.clone().add(&form, |field| field == "body");
         assert_eq!(unseen(&form), [(3, "sitee".to_owned())]);
     }
 }

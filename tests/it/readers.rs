@@ -373,7 +373,7 @@ fn a_record_of_any_length_takes_little_memory() {
     let out = folder.path("out");
     let line = json!({"text": words(1)}).to_string();
     for (before, said) in [
-        (format!("{line}\n{{\"text\":\""), "-:2: the line has "),
+        (format!("{line}\n{{\"text\":\""), "-:2 at byte 131: the line has "),
         (format!("id,text\n1,{}\n2,\"", words(1)), "-, record 2 at byte "),
     ] {
         // More than the memory that it may use.

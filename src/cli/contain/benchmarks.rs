@@ -171,7 +171,7 @@ fn unseen(forms: &[LineForm]) -> Vec<(&'static str, String)> {
     let of_form = |(number, form): (usize, &LineForm)| {
         // All forms have the same id, and only a form that is alone has a field with a page.
         let is_own = move |at: usize| at == 1 || number == 0 && (at == 0 || forms.len() == 1);
-        let unseen = form.unseen().filter(|(at, _)| is_own(*at));
+        let unseen = form.seen.unseen(form).filter(|(at, _)| is_own(*at));
         unseen.map(|(at, field)| (ITEM_FLAGS[at], field.to_owned())).collect::<Vec<_>>()
     };
     forms.iter().enumerate().flat_map(of_form).collect()

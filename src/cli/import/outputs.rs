@@ -60,6 +60,7 @@ impl Outputs {
         {
             return Err(one_file(VERDICTS, (KEPT, &kept.path)));
         }
+        verdicts.iter().chain(&kept).try_for_each(Opened::lock)?;
         let next = resumed.as_ref().map_or(0, |resumed| resumed.chunks);
         // The files are emptied after this, so they always have at least the lines that the state counts.
         if let Some(state) = state.as_ref().filter(|_| resumed.is_none()) {
@@ -208,12 +209,17 @@ impl Opened {
     fn new(path: &Path) -> Result<Self> {
         let file = File::options().write(true).create(true).truncate(false).open(path);
         let opened = file.and_then(|file| Ok(Self { path: path.to_owned(), data: file.metadata()?, file }));
-        let opened = opened.with_context(|| format!("cannot write {}", path.display()))?;
-        // The lock ends with the process, also if it is killed. File systems without locks are used without one.
-        if opened.data.is_file() && matches!(opened.file.try_lock(), Err(TryLockError::WouldBlock)) {
-            bail!("{}: another import is writing this file; wait until it ends, or name another file", path.display());
+        opened.with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Refuses a file that another import is writing. The lock ends with the process, also if it is killed. If a file
+    /// system has no locks, the file is used without one.
+    fn lock(&self) -> Result<()> {
+        if self.data.is_file() && matches!(self.file.try_lock(), Err(TryLockError::WouldBlock)) {
+            let path = self.path.display();
+            bail!("{path}: another import is writing this file; wait until it ends, or name another file");
         }
-        Ok(opened)
+        Ok(())
     }
 
     /// Empties the file, unless it is a pipe or a device, and returns what `make` makes of it.

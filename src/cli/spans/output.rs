@@ -114,7 +114,9 @@ fn line<'a>(document: &'a TextDocument, spans: &[Span], names: &'a [Named]) -> L
 fn cut(line: &[u8], (replaced, field): (&str, &str), text: &str) -> String {
     let fields: Fields<'_> = serde_json::from_slice(line).expect("a document is an object");
     let mut cut = String::with_capacity(line.len());
-    for (name, value) in &fields.0 {
+    // A line with a page may have a null as its text.
+    let others = |name: &str| name == replaced || name != field;
+    for (name, value) in fields.0.iter().filter(|(name, _)| others(name)) {
         cut.push(if cut.is_empty() { '{' } else { ',' });
         let (name, value) = match name == replaced {
             true => (field, Value::from(text).to_string()),
@@ -138,5 +140,7 @@ mod tests {
         assert_eq!(cut(line, ("body", "body"), "a \"q\""), r#"{"n":1.50,"body":"a \"q\"","x\"y":[1, 2]}"#);
         let page = br#"{"id": "p", "html": "<p>a b", "z": null}"#;
         assert_eq!(cut(page, ("html", "body"), "a"), r#"{"id":"p","body":"a","z":null}"#);
+        let both = br#"{"body": null, "html": "<p>a b"}"#;
+        assert_eq!(cut(both, ("html", "body"), "a"), r#"{"body":"a"}"#);
     }
 }

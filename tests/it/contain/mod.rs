@@ -328,7 +328,7 @@ fn items_may_have_several_texts_and_short_ones_are_named() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let told = text(&output.stderr);
     assert!(
-        told.contains("failed: bench.jsonl:3 at byte ") && told.contains(" (question): text: must be a string"),
+        told.contains("failed: bench.jsonl:3 at byte ") && told.contains(": question: must be a string, but is 5"),
         "{told}"
     );
     assert!(told.contains(": no field \"question\""), "{told}");

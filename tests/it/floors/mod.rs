@@ -105,7 +105,7 @@ const OTHER_CRATES: [(&str, &str); 21] = [
     ),
     (
         "cli",
-        "anyhow arrow_array arrow_json arrow_schema clap flate2 glob hapax_core indicatif jiff listenfd metrics parquet plotters \
+        "anyhow arrow_array arrow_json arrow_schema clap csv_core flate2 glob hapax_core indicatif jiff listenfd metrics parquet plotters \
          rayon rustix rustls sd_notify serde serde_json signal_hook thiserror tokio tokio_util tracing ureq zstd",
     ),
 ];
