@@ -36,7 +36,7 @@ struct Block {
 impl Ahead {
     /// Begins to read ahead if the file is compressed.
     pub(super) fn new(units: Units) -> Self {
-        if !units.are_compressed() || std::env::var_os("HAPAX_NOAHEAD").is_some() {
+        if !units.are_compressed() {
             return Self::Here(units);
         }
         let (give, blocks) = sync_channel(BLOCKS_WAITING);
