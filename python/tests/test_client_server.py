@@ -129,6 +129,9 @@ def about_documents(made, name):
     listed = made.dedup([{"id": "a", "text": TEXT}, {"text": ""}, {"id": "b", "text": NEAR}], keep="first")
     assert [(each.id, [repeat.id for repeat in each.duplicates]) for each in listed.kept] == [("a", ["b"])]
     assert (listed.summary.documents, [each.index for each in listed.empty]) == (3, [1])
+    results = [{"id": "a", "text": TEXT, "score": 1.5}, {"id": "b", "text": NEAR, "score": 1.2}]
+    assert [each.id for each in made.dedup(results, extra="ignore").kept] == ["a"]
+    assert made.dedup(results).summary.failed == 2
     assert made.compare({"id": "a"}, {"text": NEAR}, collection=name).estimate.similarity > 0.7
     items = name + "-items"
     assert made.create_collection(items, index="containment", shingle="word8").index == "containment"

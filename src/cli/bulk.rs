@@ -158,7 +158,7 @@ mod tests {
     use crate::input::{Origin, Place};
 
     fn chunk(lines: &[&str]) -> Chunk {
-        let origin = Origin { file: "x".into(), place: Place::Line(1) };
+        let origin = Origin { file: "x".into(), place: Place::Line { number: 1, offset: 0 } };
         let mut chunk = Chunk::default();
         chunk.lines = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
         chunk.origins = vec![origin; lines.len()];

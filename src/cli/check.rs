@@ -214,7 +214,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn read_page(path: &Path) -> Result<Chunk> {
-    let origin = Origin { file: path.to_string_lossy().into(), place: Place::Line(1) };
+    let origin = Origin { file: path.to_string_lossy().into(), place: Place::Line { number: 1, offset: 0 } };
     Ok(Chunk::single(origin, document("html", &decode(&read_bytes(path)?, None))))
 }
 
@@ -247,7 +247,7 @@ fn read_text(path: &Path) -> Result<Chunk> {
     let text = String::from_utf8(bytes)
         .map_err(|error| anyhow!("not valid UTF-8 at byte {}", error.utf8_error().valid_up_to()))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
-    let origin = Origin { file: path.to_string_lossy().into(), place: Place::Line(1) };
+    let origin = Origin { file: path.to_string_lossy().into(), place: Place::Line { number: 1, offset: 0 } };
     Ok(Chunk::single(origin, document("text", text)))
 }
 
@@ -291,7 +291,9 @@ impl Report {
         self.failed += u64::from(is_error);
         self.duplicates += u64::from(is_duplicate);
         if is_error || self.shows(is_duplicate) {
-            self.write(origin, placed(&fields, &PlaceFields::in_file(origin)).as_bytes());
+            let place = PlaceFields::in_file(origin);
+            let place = if is_error { place.with_offset(origin) } else { place };
+            self.write(origin, placed(&fields, &place).as_bytes());
         }
     }
 
@@ -302,7 +304,7 @@ impl Report {
 
     fn failure(&mut self, origin: &Origin, error: Unreadable) {
         self.failed += 1;
-        self.write_line(origin, &ErrorLine::new(PlaceFields::in_file(origin), error));
+        self.write_line(origin, &ErrorLine::new(PlaceFields::in_file(origin).with_offset(origin), error));
     }
 
     fn write_line(&mut self, origin: &Origin, line: &impl Serialize) {

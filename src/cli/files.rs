@@ -1,14 +1,17 @@
 //! Arguments that name files of documents -> the files, or errors that name these arguments.
 
+use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use glob::{MatchOptions, glob_with};
 
-use crate::input::{Chunk, Ids, InputError, LabelField, LineForm, NoField, Wanted, look_at, read_chunks};
+use crate::input::{Chunk, Ids, InputError, LabelField, LineForm, NoField, TableHeader, Wanted, look_at, read_chunks};
 use crate::plain_file::are_of_one_file;
 use crate::types::Label;
 
@@ -171,6 +174,13 @@ pub(super) fn one_file(flag: &str, (other_flag, path): (&str, &Path)) -> anyhow:
     anyhow!("{flag} and {other_flag} {}: they must be two different files", path.display())
 }
 
+/// Returns the first of these files that is also one of the others, whatever its path is.
+pub(super) fn one_of_both<'a>(files: &'a [PathBuf], others: &[PathBuf]) -> Option<&'a Path> {
+    let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|data| (data.dev(), data.ino()));
+    let others: HashSet<_> = others.iter().filter_map(|path| file(path)).collect();
+    files.iter().map(PathBuf::as_path).find(|path| file(path).is_some_and(|file| others.contains(&file)))
+}
+
 fn stdin() -> io::Result<Metadata> {
     File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
 }
@@ -251,14 +261,17 @@ pub(super) fn read_once(files: &[PathBuf]) -> Option<&Path> {
 }
 
 /// Opens each file and looks at its format, so that an unreadable file is reported before other files are read to their
-/// end.
-pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
+/// end. Returns the header of the first table.
+pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<Option<Arc<TableHeader>>> {
     refuse_stdin_twice(files)?;
     let headers = files.iter().map(|file| look_at(file, wanted).map_err(|error| unreadable(error, file)));
     let headers = headers.collect::<Result<Vec<_>>>()?;
     // If the records of a table are written unchanged, they need a header, and one file has only one.
     let mut tables = files.iter().zip(&headers).filter(|(_, header)| wanted.originals && header.is_some());
-    let Some((table, header)) = tables.next() else { return Ok(()) };
+    let Some((table, header)) = tables.next() else { return Ok(None) };
+    if wanted.objects {
+        return Ok(header.clone());
+    }
     // A file that was not looked at is compared when it is read.
     let other = files.iter().zip(&headers).find(|(file, other)| *other != header && file.is_file());
     match other {
@@ -272,7 +285,7 @@ pub(super) fn look_at_all(files: &[PathBuf], wanted: &Wanted) -> Result<()> {
             other.display(),
             table.display()
         ),
-        None => Ok(()),
+        None => Ok(header.clone()),
     }
 }
 

@@ -46,6 +46,7 @@ pub mod spans;
 mod summary;
 mod trust;
 pub mod tune;
+mod unseen;
 mod usual;
 pub mod verify;
 

@@ -23,7 +23,7 @@ impl<'a> PlaceFields<'a> {
     /// Returns the place in the file, without the file's name.
     pub(super) fn in_file(origin: &Origin) -> Self {
         match origin.place {
-            Place::Line(number) => Self { line: Some(number), ..Self::default() },
+            Place::Line { number, .. } => Self { line: Some(number), ..Self::default() },
             Place::Row(number) => Self { row: Some(number), ..Self::default() },
             Place::Record { number, offset } => Self { record: Some(number), offset: Some(offset), ..Self::default() },
             Place::File => Self::default(),
@@ -33,6 +33,14 @@ impl<'a> PlaceFields<'a> {
     /// Returns the place with the file's name.
     pub(super) fn of(origin: &'a Origin) -> Self {
         Self { file: Some(&origin.file), ..Self::in_file(origin) }
+    }
+
+    /// Adds the byte at which a line begins. It is shown only for lines that cannot be used.
+    pub(super) fn with_offset(self, origin: &Origin) -> Self {
+        match origin.place {
+            Place::Line { offset, .. } => Self { offset: Some(offset), ..self },
+            Place::Row(_) | Place::Record { .. } | Place::File => self,
+        }
     }
 }
 
@@ -113,7 +121,7 @@ mod tests {
     fn the_place_in_the_file_replaces_the_one_in_the_request() {
         let answer = r#"{"kind":"verdict","line":7,"id":"a\"b","matches":[{"line":1}]}"#;
         let fields: Fields<'_> = serde_json::from_str(answer).unwrap();
-        let line = Origin { file: "p\"q".into(), place: Place::Line(1001) };
+        let line = Origin { file: "p\"q".into(), place: Place::Line { number: 1001, offset: 90 } };
         assert_eq!(
             placed(&fields, &PlaceFields::in_file(&line)),
             r#"{"kind":"verdict","line":1001,"id":"a\"b","matches":[{"line":1}]}"#
@@ -124,8 +132,9 @@ mod tests {
             r#"{"kind":"verdict","file":"x}.warc","record":3,"offset":784,"id":"a\"b","matches":[{"line":1}]}"#
         );
         assert_eq!(
-            serde_json::to_string(&ErrorLine::new(PlaceFields::of(&line), Unreadable::answer())).unwrap(),
-            r#"{"kind":"error","file":"p\"q","line":1001,"error":{"code":"foreign_answer","detail":"cannot read the server's answer"}}"#
+            serde_json::to_string(&ErrorLine::new(PlaceFields::of(&line).with_offset(&line), Unreadable::answer()))
+                .unwrap(),
+            r#"{"kind":"error","file":"p\"q","line":1001,"offset":90,"error":{"code":"foreign_answer","detail":"cannot read the server's answer"}}"#
         );
     }
 }

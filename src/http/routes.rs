@@ -131,7 +131,7 @@ pub static ROUTES: &[Route] = &[
     route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(backups::start)),
     route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
     route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),
-    route!(POST "/v1/dedup" Scope(Check), ?["invalid"]
+    route!(POST "/v1/dedup" Scope(Check), ?["invalid", "extra"]
         -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(dedup::dedup)),
     route!(POST "/v1/tune" Scope(Check), ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(tools::tune)),
     route!(GET "/v1/version" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(ops::version)),

@@ -1,5 +1,6 @@
 //! Documents that are sent together, and the place that each of them came from.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,7 +25,11 @@ pub struct Origin {
 /// A place in a file. The numbers of lines and of records begin with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    Line(u64),
+    Line {
+        number: u64,
+        /// The byte at which the line begins, after decompression.
+        offset: u64,
+    },
     /// A row of a Parquet file. Rows begin with 0, as in the libraries that read such files.
     Row(u64),
     /// A record of a WARC file or of a table.
@@ -43,7 +48,7 @@ impl Origin {
     pub fn number(&self) -> u64 {
         match self.place {
             Place::File => 1,
-            Place::Line(number) | Place::Row(number) | Place::Record { number, .. } => number,
+            Place::Row(number) | Place::Line { number, .. } | Place::Record { number, .. } => number,
         }
     }
 
@@ -57,7 +62,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Line(number) => write!(f, "{}:{number}", self.file),
+            Place::Line { number, offset } => write!(f, "{}:{number} at byte {offset}", self.file),
             Place::Row(number) => write!(f, "{}, row {number}", self.file),
             Place::Record { number, offset } => write!(f, "{}, record {number} at byte {offset}", self.file),
             Place::File => f.write_str(&self.file),
@@ -71,11 +76,11 @@ pub struct Chunk {
     /// The documents in the form of the API, one in each line.
     pub lines: Vec<Vec<u8>>,
     /// The lines of the file that the documents came from, if `Wanted::originals` is set. The original of a row of a
-    /// Parquet file is the row as JSON. WARC files and text files have no originals.
+    /// Parquet file is a JSON object with all columns. WARC files and text files have no originals.
     pub originals: Vec<Vec<u8>>,
     /// The header of the table that the originals are records of. An output needs it before the first of them.
     pub header: Option<Arc<TableHeader>>,
-    /// The field `Wanted::also` of each record of a table, in a line of JSON.
+    /// The field `Wanted::also` of each record of a table and of each row of a Parquet file, in a line of JSON.
     pub ranked: Vec<Vec<u8>>,
     /// The place that each document came from.
     pub origins: Vec<Origin>,
@@ -107,6 +112,14 @@ impl Chunk {
     /// The part of the file that a document was made from, or the document itself if there is none.
     pub fn original(&self, at: usize) -> &[u8] {
         self.originals.get(at).unwrap_or(&self.lines[at])
+    }
+
+    /// A JSON object with all fields of a document: those of its line, its row or its record.
+    pub fn object(&self, at: usize) -> Cow<'_, [u8]> {
+        match (&self.header, self.originals.get(at)) {
+            (Some(header), Some(record)) => Cow::Owned(header.object(record)),
+            _ => Cow::Borrowed(self.original(at)),
+        }
     }
 
     /// A line of JSON with the field [`Wanted::also`](super::Wanted::also) of a document, if the document has this field.

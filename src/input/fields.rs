@@ -15,6 +15,23 @@ impl<'a> Fields<'a> {
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
     }
+
+    /// Like [`get`](Self::get), but a `null` is missing too. This is the one rule for the fields of all files.
+    pub fn present(&self, name: &str) -> Option<&'a RawValue> {
+        self.get(name).filter(|value| value.get() != "null")
+    }
+}
+
+/// Names the kind of a JSON value, for errors.
+pub fn kind_of(value: &str) -> &'static str {
+    match value.as_bytes().first() {
+        Some(b'"') => "a string",
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {

@@ -27,7 +27,7 @@ const WINDOW_LOG_MAX: u32 = 31;
 pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> bool) -> Result<(), InputError> {
     let name = path.to_string_lossy();
     if path == Path::new("-") {
-        let units = Units::open(Box::new(io::stdin().lock()), WINDOW_LOG_MAX)?;
+        let units = Units::open(Box::new(io::stdin()), WINDOW_LOG_MAX)?;
         return read_units(units, &name, wanted, &mut give);
     }
     let mut file = File::open(path)?;
@@ -59,6 +59,11 @@ pub fn is_parquet(path: &Path) -> io::Result<bool> {
     Ok(path.is_file() && parquet::is_parquet(&mut File::open(path)?)?)
 }
 
+/// Returns the names of the columns of a Parquet file.
+pub fn columns_of_parquet(path: &Path) -> Result<Vec<String>, InputError> {
+    parquet::columns(File::open(path)?)
+}
+
 /// Whether the same bytes can be read again after the file is opened again. A folder counts as readable twice, so that
 /// the error of reading it is found early.
 fn is_readable_twice(data: &Metadata) -> bool {
@@ -68,7 +73,7 @@ fn is_readable_twice(data: &Metadata) -> bool {
 /// Does the same as [`read_chunks`], for any reader. `name` is the name of the file. A zstd frame may require 2 to the
 /// power of `window_log_max` bytes of memory.
 pub fn read(
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     name: &str,
     window_log_max: u32,
     wanted: &Wanted,
@@ -168,7 +173,7 @@ mod tests {
     }
 
     fn chunks(name: &str, bytes: &[u8]) -> Result<Vec<Chunk>, InputError> {
-        let wanted = Wanted { form: form(), originals: true, also: None };
+        let wanted = Wanted { form: form(), originals: true, ..Wanted::default() };
         let mut chunks = Vec::new();
         read(Box::new(io::Cursor::new(bytes.to_vec())), name, 27, &wanted, &mut |chunk| {
             chunks.push(chunk);
@@ -234,7 +239,10 @@ mod tests {
         for (name, bytes) in [("plain", lines.clone().into_bytes()), ("gz", gzip(lines.as_bytes())), ("zst", zstd)] {
             let chunks = chunks(name, &bytes).expect("readable");
             assert_eq!(chunks.iter().map(|chunk| chunk.lines.len()).collect::<Vec<_>>(), [2000, 2000, 1001], "{name}");
-            assert_eq!(chunks[2].origins.last().expect("lines").place, Place::Line(10_001));
+            assert_eq!(
+                chunks[2].origins.last().expect("lines").place,
+                Place::Line { number: 10_001, offset: lines.len() as u64 - 33 }
+            );
             assert_eq!(chunks[2].lines[1000], br#"{"id":"5000","text":"text 5000"}"#);
             assert_eq!(chunks[2].originals[1000], br#"{"url":5000,"body":"text 5000"}"#);
             assert_eq!(chunks.iter().map(|chunk| chunk.input_bytes).sum::<u64>(), bytes.len() as u64, "{name}");
@@ -246,7 +254,7 @@ mod tests {
     fn the_lines_before_damage_are_given_and_zeros_behind_a_member_are_none() {
         let lines: String = (0..3_000).map(|n| format!("{{\"url\":{n},\"body\":\"text {n}\"}}\n")).collect();
         let whole = gzip(lines.as_bytes());
-        let (mut given, wanted) = (0, Wanted { form: form(), originals: false, also: None });
+        let (mut given, wanted) = (0, Wanted { form: form(), ..Wanted::default() });
         let cut = whole[..whole.len() * 99 / 100].to_vec();
         let result = read(Box::new(io::Cursor::new(cut)), "x", 27, &wanted, &mut |chunk| {
             given += chunk.lines.len();
@@ -262,11 +270,28 @@ mod tests {
             given += chunk.lines.len();
             true
         });
-        assert!(matches!(short, Err(InputError::Cut { line: 3, .. })) && given == 2, "{short:?}, {given}");
+        assert!(matches!(short, Err(InputError::Cut { line: 3, offset: 42, .. })) && given == 2, "{short:?}, {given}");
         for rest in [vec![0; 300_000], [&[0; 512], &*whole].concat()] {
             let chunks = chunks("x", &[&*whole, &rest].concat()).expect("readable");
             let lines: usize = chunks.iter().map(|chunk| chunk.lines.len()).sum();
             assert_eq!(lines, if rest.len() == 300_000 { 3_000 } else { 6_000 });
+        }
+    }
+
+    #[test]
+    fn a_broken_line_is_named_with_its_byte_after_decompression() {
+        let lines =
+            b"\xEF\xBB\xBF{\"url\":1,\"body\":\"\xC3\xA4\"}\r\n\n[1]\n{\"url\":2}\n\xFF\n{\"url\":3,\"body\":\"t\"}";
+        for bytes in [lines.to_vec(), gzip(lines), [gzip(&lines[..9]), gzip(&lines[9..])].concat()] {
+            let chunks = chunks("x", &bytes).expect("readable");
+            let of_line = |origin: &Origin| match origin.place {
+                Place::Line { number, offset } => (number, &lines[offset as usize..][..3]),
+                place => panic!("{place:?}"),
+            };
+            let failed: Vec<_> = chunks[0].failures.iter().map(|(origin, _)| of_line(origin)).collect();
+            assert_eq!(failed, [(3, &b"[1]"[..]), (4, b"{\"u"), (5, b"\xFF\n{")]);
+            assert_eq!(of_line(&chunks[0].origins[1]), (6, &b"{\"u"[..]));
+            assert!(chunks[0].failures[0].0.to_string().starts_with("x:3 at byte "));
         }
     }
 
@@ -285,6 +310,6 @@ mod tests {
         let chunks = chunks("long", &text).expect("readable");
         assert_eq!(chunks.len(), 1);
         assert_eq!((chunks[0].failures.len(), chunks[0].lines.len()), (1, 1));
-        assert_eq!(chunks[0].origins[0].place, Place::Line(2));
+        assert_eq!(chunks[0].origins[0].place, Place::Line { number: 2, offset: (16 << 20) + 100_001 });
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::chunk::Origin;
-use super::fields::Fields;
+use super::fields::{Fields, kind_of};
 use super::reason::{NoField, Reason};
 use super::wanted::{Ids, LabelField, LineForm};
 use crate::types::{CaptureDate, DOCUMENT_FIELDS};
@@ -14,7 +14,7 @@ use crate::types::{CaptureDate, DOCUMENT_FIELDS};
 const SHOWN_FIELDS: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
-/// Turns a line into a document of the API.
+/// Turns a line into a document of the API. A field that is `null` is missing.
 pub(super) fn document(line: &[u8], form: &LineForm, origin: &Origin) -> Result<Vec<u8>, Reason> {
     let text = std::str::from_utf8(line)
         .map_err(|error| Reason::other("not_utf8", format!("not valid UTF-8 (column {})", error.valid_up_to() + 1)))?;
@@ -25,31 +25,35 @@ pub(super) fn document(line: &[u8], form: &LineForm, origin: &Origin) -> Result<
         false => malformed(format!("not a JSON object (column {})", error.column().max(1))),
     })?;
     refuse_twice(&record, form)?;
+    form.seen.add(form, |field| record.present(field).is_some());
     let mut document = Document(Vec::with_capacity(line.len() + 16));
-    match (record.get(&form.id_field).map(RawValue::get), form.ids) {
+    match (record.present(&form.id_field).map(RawValue::get), form.ids) {
         // Ids in data sets are often numbers, but the API accepts only strings.
-        (Some(id), _) if is_number(id) => document.add("id", &format!("\"{id}\"")),
-        (Some(id), _) => document.add("id", id),
+        (Some(id), _) if is_whole_number(id) => document.add("id", &format!("\"{id}\"")),
+        (Some(id), _) if id.starts_with('"') => document.add("id", id),
+        (Some(id), _) => return Err(other_type(&form.id_field, "a string or a whole number", id)),
         (None, Ids::Made) => document.add("id", &Value::from(origin.made_id()).to_string()),
         (None, Ids::Required) => return Err(missing(&record, &form.id_field, true)),
         (None, Ids::Optional) => {}
     }
     // A document has only one content. If a line has both a text and a page, as in some data sets, the page is not sent.
-    let text = record.get(&form.text_field).map(|text| ("text", text));
-    let text = text.or_else(|| record.get(&form.html_field).map(|html| ("html", html)));
-    if let Some((name, value)) = text {
-        document.add(name, value.get());
+    let text = record.present(&form.text_field).map(|text| ("text", &form.text_field, text.get()));
+    let text = text.or_else(|| record.present(&form.html_field).map(|html| ("html", &form.html_field, html.get())));
+    match text {
+        Some((name, _, value)) if value.starts_with('"') => document.add(name, value),
+        Some((_, field, value)) => return Err(other_type(field, "a string", value)),
+        None => {}
     }
     let others = DOCUMENT_FIELDS.iter().filter(|name| !["id", "text", "html"].contains(name));
     // Without a signature, `content_hash` and `shingles` are fields of the data set with another meaning. They are not
     // sent.
-    let is_signed = record.get("signature").is_some();
+    let is_signed = record.present("signature").is_some();
     let others = others.filter(|name| is_signed || !["content_hash", "shingles"].contains(name));
     // A `date` that is not a valid capture date is a field of the data set with another meaning. It is not sent.
     let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
     let mut has_content = text.is_some();
     for name in others {
-        if let Some(value) = record.get(name).filter(|value| !is_other_date(name, value)) {
+        if let Some(value) = record.present(name).filter(|value| !is_other_date(name, value)) {
             has_content |= ["set", "signature"].contains(name);
             if *name != "labels" || form.label_fields.is_empty() {
                 document.add(name, value.get());
@@ -78,15 +82,21 @@ impl Document {
     }
 }
 
-fn is_number(value: &str) -> bool {
+/// The reason for a field that has a value of another type.
+fn other_type(field: &str, wanted: &str, value: &str) -> Reason {
+    let shown = if kind_of(value) == "a number" { value } else { kind_of(value) };
+    Reason::other("invalid_value", format!("{field}: must be {wanted}, but is {shown}"))
+}
+
+fn is_whole_number(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// Returns the labels of a line: those of its field `labels`, and the values of the fields that become labels.
 fn labels(record: &Fields<'_>, label_fields: &[LabelField]) -> Result<Option<String>, Reason> {
-    let given = label_fields.iter().filter_map(|of| Some((of, record.get(&of.field)?)));
-    let given: Vec<_> = given.filter(|(_, value)| value.get() != "null").collect();
-    let own = record.get("labels").filter(|own| !label_fields.is_empty() && own.get() != "null");
+    let given = label_fields.iter().filter_map(|of| Some((of, record.present(&of.field)?)));
+    let given: Vec<_> = given.collect();
+    let own = record.present("labels").filter(|_| !label_fields.is_empty());
     let Some(own) = own.map_or(Some(Fields(Vec::new())), |own| serde_json::from_str(own.get()).ok()) else {
         // The server refuses labels that are no object, and its error names the field.
         return Ok(own.map(|own| own.get().to_owned()));
@@ -174,7 +184,7 @@ mod tests {
     }
 
     fn mapped_by(form: &LineForm, line: &[u8]) -> Result<String, String> {
-        let origin = Origin { file: "x".into(), place: Place::Line(7) };
+        let origin = Origin { file: "x".into(), place: Place::Line { number: 7, offset: 99 } };
         let document = document(line, form, &origin).map_err(|reason| reason.to_string());
         document.map(|line| String::from_utf8(line).expect("UTF-8"))
     }
@@ -215,6 +225,20 @@ mod tests {
         assert_eq!(mapped("{\"url\":"), Err("not a complete JSON object: it ends too early (column 7)".into()));
         let broken = mapped_by(&form(Ids::Optional), b"{\"body\":\"\xFF\"}");
         assert_eq!(broken, Err("not valid UTF-8 (column 10)".into()));
+    }
+
+    #[test]
+    fn a_null_is_a_missing_field_and_another_type_is_an_error() {
+        assert_eq!(mapped(r#"{"body":null,"html":"<p>"}"#), Ok(r#"{"html":"<p>"}"#.into()));
+        assert_eq!(mapped(r#"{"url":null,"body":"t","metadata":null,"labels":null}"#), Ok(r#"{"text":"t"}"#.into()));
+        assert!(mapped(r#"{"body":null,"set":null}"#).is_err_and(|reason| reason.starts_with("no field \"body\"")));
+        let made = mapped_by(&form(Ids::Made), br#"{"url":null,"body":"t"}"#);
+        assert_eq!(made, Ok(r#"{"id":"x:7","text":"t"}"#.into()));
+        let wrong = |line: &str| mapped(line).unwrap_err();
+        assert_eq!(wrong(r#"{"url":1.5,"body":"t"}"#), "url: must be a string or a whole number, but is 1.5");
+        assert_eq!(wrong(r#"{"url":["a"],"body":"t"}"#), "url: must be a string or a whole number, but is an array");
+        assert_eq!(wrong(r#"{"body":7}"#), "body: must be a string, but is 7");
+        assert_eq!(wrong(r#"{"html":{"a":1}}"#), "html: must be a string, but is an object");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
+use super::ahead::Ahead;
 use super::chunk::{Chunk, Origin, Place};
 use super::gather::{Gather, Part};
 use super::line;
@@ -17,26 +18,29 @@ pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Passes the documents of a file to `give`, until it returns false.
 pub(super) fn read(
-    mut units: Units,
+    units: Units,
     file: &Arc<str>,
     wanted: &Wanted,
     give: &mut dyn FnMut(Chunk) -> bool,
 ) -> Result<(), InputError> {
-    let (mut gather, mut number, mut buffer) = (Gather::new(give), 0, Vec::new());
+    let mut units = Ahead::new(units);
+    let (mut gather, mut number, mut end, mut buffer) = (Gather::new(give), 0, 0, Vec::new());
     // The lines before an error are used like all other lines.
     let read = loop {
+        let offset = end;
         let length = match read_line(&mut units, &mut buffer) {
             Ok(0) => break Ok(()),
             Ok(length) => length,
-            Err(error) => break Err(InputError::Cut { line: number + 1, error }),
+            Err(error) => break Err(InputError::Cut { line: number + 1, offset, error }),
         };
         number += 1;
+        end += length;
         let line = buffer.strip_prefix(BYTE_ORDER_MARK).filter(|_| number == 1).unwrap_or(&buffer);
         if line.trim_ascii().is_empty() {
             gather.blank(length);
             continue;
         }
-        let origin = Origin { file: Arc::clone(file), place: Place::Line(number) };
+        let origin = Origin { file: Arc::clone(file), place: Place::Line { number, offset } };
         let document = document(line, length, &wanted.form, &origin);
         let original = wanted.originals.then_some(line);
         let part = Part { origin, document, original, ranked: None, text_bytes: length };

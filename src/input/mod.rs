@@ -2,6 +2,7 @@
 //! Lines, CSV, TSV or WARC, and files of text, plain or compressed with gzip or zstd; files of Parquet. Out: [`Chunk`]s.
 //! Some rows of Parquet files -> a file with these rows. This module must never know how chunks are sent or answered.
 
+mod ahead;
 mod chunk;
 mod fields;
 mod file;
@@ -14,8 +15,10 @@ mod parquet;
 mod parquet_rows;
 mod reason;
 mod rewinding;
+mod row_number;
 mod row_object;
 mod table;
+mod table_cell;
 mod table_header;
 mod table_records;
 mod text;
@@ -24,9 +27,9 @@ mod wanted;
 mod warc;
 
 pub use chunk::{Chunk, Origin, Place};
-pub use fields::Fields;
-pub use file::{input_bytes, is_parquet, look_at, read, read_chunks};
+pub use fields::{Fields, kind_of};
+pub use file::{columns_of_parquet, input_bytes, is_parquet, look_at, read, read_chunks};
 pub use parquet_rows::RowCopier;
 pub use reason::{InputError, NoField, Reason};
 pub use table_header::TableHeader;
-pub use wanted::{Ids, LabelField, LineForm, Wanted};
+pub use wanted::{Ids, LabelField, LineForm, SeenFields, Wanted};

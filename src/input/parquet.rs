@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
+use arrow_json::writer::EncoderOptions;
 use parquet::arrow::ProjectionMask;
 
 use super::chunk::{Chunk, Origin, Place};
@@ -17,7 +18,7 @@ use super::gather::{Gather, Part};
 use super::line;
 use super::lines::LINE_BYTES_MAX;
 use super::reason::{InputError, Reason};
-use super::row_object::object;
+use super::row_object::RowObjects;
 use super::wanted::Wanted;
 use crate::load::{FINGERPRINT, ParquetFile, catching, check_compression, pairs};
 
@@ -77,6 +78,12 @@ pub(super) fn look_at(file: File, wanted: &Wanted) -> Result<(), InputError> {
     open(file, &"".into(), wanted).map(drop)
 }
 
+/// Returns the names of the columns of a file.
+pub(super) fn columns(mut file: File) -> Result<Vec<String>, InputError> {
+    let file = ParquetFile::open(&mut file, |_| false).map_err(|detail| InputError::DamagedParquet { detail })?;
+    Ok(file.schema().fields().iter().map(|field| field.name().clone()).collect())
+}
+
 struct Opened<'a> {
     file: ParquetFile,
     name: Arc<str>,
@@ -99,7 +106,8 @@ struct Group {
 }
 
 fn open<'a>(mut file: File, name: &Arc<str>, wanted: &'a Wanted) -> Result<Opened<'a>, InputError> {
-    let is_read = |name: &str| wanted.reads(name);
+    // An original has all columns.
+    let is_read = |name: &str| wanted.originals || wanted.reads(name);
     let file = ParquetFile::open(&mut file, is_read).map_err(|detail| InputError::DamagedParquet { detail })?;
     check_compression(file.metadata(), is_read).map_err(InputError::ParquetCompression)?;
     let metadata = file.metadata().file_metadata();
@@ -125,6 +133,7 @@ struct Row {
     /// The number of bytes of the row as JSON.
     bytes: u64,
     original: Option<Vec<u8>>,
+    ranked: Option<Vec<u8>>,
 }
 
 /// A batch of rows, or the damage that ends the row group.
@@ -156,13 +165,15 @@ impl Group {
         let builder = opened.file.builder().with_projection(opened.columns.clone());
         let builder = builder.with_row_groups(vec![self.number]);
         let mut batches = catching(|| builder.build().map_err(|error| error.to_string()))?;
-        let mut row = self.begin;
+        let (mut row, options) = (self.begin, EncoderOptions::default());
+        let is_field = |name: &str| opened.wanted.reads(name);
         while let Some(batch) = catching(|| batches.next().transpose().map_err(|error| error.to_string()))? {
+            let objects = RowObjects::new(&batch, &options, opened.fingerprint.as_deref(), is_field);
+            let mut objects = objects.map_err(|error| error.to_string())?;
             let rows = (0..batch.num_rows()).map(|at| {
-                let object = object(&batch, at, opened.fingerprint.as_deref());
                 let origin = Origin { file: Arc::clone(&opened.name), place: Place::Row(row) };
                 row += 1;
-                opened.row(object, &origin)
+                opened.row(&mut objects, at, &origin)
             });
             if give.send(Ok(rows.collect())).is_err() {
                 break;
@@ -173,14 +184,19 @@ impl Group {
 }
 
 impl Opened<'_> {
-    fn row(&self, object: Vec<u8>, origin: &Origin) -> Row {
-        let bytes = object.len();
-        let document = if bytes <= LINE_BYTES_MAX {
-            line::document(&object, &self.wanted.form, origin)
-        } else {
-            Err(Reason::other("too_large", format!("the row has {bytes} bytes; the limit is {LINE_BYTES_MAX}")))
+    fn row(&self, objects: &mut RowObjects<'_>, at: usize, origin: &Origin) -> Row {
+        let object = objects.document(at);
+        let bytes = object.as_ref().map_or(0, Vec::len);
+        let document = match object {
+            Err(wrong) => Err(Reason::other("not_utf8", format!("{}: not valid UTF-8", wrong.field))),
+            Ok(object) if bytes <= LINE_BYTES_MAX => line::document(&object, &self.wanted.form, origin),
+            Ok(_) => {
+                Err(Reason::other("too_large", format!("the row has {bytes} bytes; the limit is {LINE_BYTES_MAX}")))
+            }
         };
-        Row { document, bytes: bytes as u64, original: self.wanted.originals.then_some(object) }
+        let original = (self.wanted.originals && document.is_ok()).then(|| objects.whole(at));
+        let ranked = self.wanted.also.as_ref().filter(|_| document.is_ok()).map(|field| objects.ranked(at, field));
+        Row { document, bytes: bytes as u64, original, ranked }
     }
 }
 
@@ -214,7 +230,7 @@ impl Rows<'_> {
         let batches = match batches {
             Ok(batches) => batches,
             Err(reason) => {
-                let refused = Row { document: Err(reason), bytes: 0, original: None };
+                let refused = Row { document: Err(reason), bytes: 0, original: None, ranked: None };
                 let is_taken = self.add(refused, name)?;
                 self.read = group.begin + group.rows;
                 return Ok(if is_taken { Next::Group } else { Next::Nothing });
@@ -243,8 +259,8 @@ impl Rows<'_> {
         // that were read.
         let share = self.read as f64 / self.total.max(1) as f64;
         let taken = ((self.bytes as f64 * share) as u64).min(self.bytes);
-        let Row { document, bytes, original } = row;
-        let part = Part { origin, document, original: original.as_deref(), ranked: None, text_bytes: bytes };
+        let Row { document, bytes, original, ranked } = row;
+        let part = Part { origin, document, original: original.as_deref(), ranked, text_bytes: bytes };
         self.gather.add(part, taken)
     }
 }

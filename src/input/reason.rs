@@ -62,8 +62,8 @@ pub enum InputError {
     #[error(transparent)]
     Read(#[from] io::Error),
     /// The file is damaged, or the rest of it cannot be read. The lines before this place are used.
-    #[error("{error}, in line {line}")]
-    Cut { line: u64, error: io::Error },
+    #[error("{error}, in line {line} at byte {offset}")]
+    Cut { line: u64, offset: u64, error: io::Error },
     /// Like [`Cut`](Self::Cut), for a table. The records before this place are used.
     #[error("{error}, in record {number} at byte {offset}")]
     CutRecord { number: u64, offset: u64, error: io::Error },

@@ -13,7 +13,7 @@ const READ_BYTES: usize = 1 << 17;
 
 /// A reader that can go back.
 pub(super) struct Rewinding {
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     /// The present place in the buffer.
     at: usize,
@@ -23,7 +23,7 @@ pub(super) struct Rewinding {
 }
 
 impl Rewinding {
-    pub(super) fn new(input: Box<dyn Read>) -> Self {
+    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
         Self { input, buffer: Vec::new(), at: 0, begin: 0, failed: false }
     }
 

@@ -3,22 +3,20 @@
 
 use std::sync::Arc;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::chunk::{Chunk, Origin, Place};
 use super::gather::{Gather, Part};
 use super::line;
 use super::lines::LINE_BYTES_MAX;
 use super::reason::{InputError, NoField, Reason};
+use super::table_cell::{json_of, number};
 use super::table_header::TableHeader;
 use super::table_records::{COLUMNS_MAX, Form, Found, Records};
 use super::units::Units;
 use super::wanted::{Ids, LineForm, Wanted};
-use crate::types::strict_json::compact_object;
 
-/// Fields whose values are no strings. A cell has their JSON.
-const JSON_FIELDS: [&str; 4] = ["metadata", "labels", "set", "shingles"];
-/// Fields that are the content of a document. If another of them is given, an empty one is left out.
+/// Fields that are the content of a document, besides the text and the page.
 const CONTENT_FIELDS: [&str; 2] = ["set", "signature"];
 
 /// Passes the documents of a table to `give`, until it returns false.
@@ -112,33 +110,13 @@ struct Column {
     at: usize,
     /// The name, as the key of a JSON object with its colon.
     key: String,
-    /// Whether a cell has the JSON of an object or an array.
-    is_json: bool,
-    content: Content,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Content {
-    /// The column with the usual content of the rows. A cell of it may be empty.
-    Usual,
-    Other,
-    No,
+    name: String,
 }
 
 impl Columns {
     fn of(names: &[String], wanted: &Wanted) -> Self {
-        let LineForm { text_field, html_field, .. } = &wanted.form;
-        let usual = if names.contains(text_field) { text_field } else { html_field };
         let key = |name: &String| format!("{}:", Value::from(name.as_str()));
-        let content = |name: &String| match name {
-            _ if name == usual => Content::Usual,
-            _ if name == html_field || CONTENT_FIELDS.contains(&name.as_str()) => Content::Other,
-            _ => Content::No,
-        };
-        let column = |(at, name): (usize, &String)| {
-            let is_json = JSON_FIELDS.contains(&name.as_str());
-            Column { at, key: key(name), is_json, content: content(name) }
-        };
+        let column = |(at, name): (usize, &String)| Column { at, key: key(name), name: name.clone() };
         let ranked = names.iter().position(|name| wanted.also.as_ref() == Some(name));
         Self {
             count: names.len(),
@@ -169,20 +147,15 @@ impl Columns {
         }
     }
 
-    /// Writes a row as a JSON object. An empty cell means that the row has no such field. Only the usual content may be
-    /// empty, if the row has no other content.
+    /// Writes a row as a JSON object. An empty cell is a missing field, as a `null` is in a line of JSON.
     fn object(&self, records: &Records, object: &mut Vec<u8>) {
         let is_filled = |column: &Column| !records.field(column.at).is_empty();
-        let has_other = self.read.iter().any(|column| column.content == Content::Other && is_filled(column));
         object.clear();
-        for column in &self.read {
-            if !is_filled(column) && (column.content != Content::Usual || has_other) {
-                continue;
-            }
+        for column in self.read.iter().filter(|column| is_filled(column)) {
             object.push(if object.is_empty() { b'{' } else { b',' });
             object.extend_from_slice(column.key.as_bytes());
             let cell = str::from_utf8(records.field(column.at)).expect("it was checked");
-            match Some(cell).filter(|_| column.is_json).and_then(json) {
+            match json_of(&column.name, cell) {
                 Some(value) => object.extend_from_slice(value.as_bytes()),
                 None => serde_json::to_writer(&mut *object, cell).expect("a string is JSON"),
             }
@@ -190,20 +163,12 @@ impl Columns {
         object.extend_from_slice(if object.is_empty() { b"{}" } else { b"}" });
     }
 
-    /// Returns the number that a row is ranked by, as a JSON object.
+    /// Returns the number that a row is ranked by, as a JSON object. A cell that has no number is a string.
     fn ranked(&self, records: &Records) -> Option<Vec<u8>> {
         let (at, key) = self.ranked.as_ref()?;
-        let cell = str::from_utf8(records.field(*at)).ok()?.trim();
-        let number: Option<Number> = serde_json::from_str(cell).ok();
-        let number = number.or_else(|| Number::from_f64(cell.parse().ok()?));
-        Some(number.map_or_else(|| "{}".to_owned(), |number| format!("{{{key}{number}}}")).into_bytes())
+        let cell = str::from_utf8(records.field(*at)).ok()?;
+        let value = || number(cell).unwrap_or_else(|| Value::from(cell).to_string());
+        let ranked = if cell.trim().is_empty() { "{}".to_owned() } else { format!("{{{key}{}}}", value()) };
+        Some(ranked.into_bytes())
     }
-}
-
-/// Returns the object or the array that a cell has, in one line. Any other text is sent as a string. The server refuses
-/// it, and its error names the field.
-fn json(cell: &str) -> Option<String> {
-    let is_array = |value: &Value| value.is_array();
-    let array = || serde_json::from_str(cell).ok().filter(is_array).map(|array| array.to_string());
-    compact_object(cell).ok().or_else(array)
 }

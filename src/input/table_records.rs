@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _};
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
+use super::ahead::Ahead;
 use super::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
 use super::units::Units;
 
@@ -20,7 +21,7 @@ const STORED_BYTES_MAX: u64 = LINE_BYTES_MAX as u64 + 2;
 
 /// The records of a table. The header is the first record.
 pub(super) struct Records {
-    units: Units,
+    units: Ahead,
     reader: Reader,
     /// The number of bytes that were read after decompression.
     position: u64,
@@ -58,7 +59,7 @@ impl Records {
             if units.peek(BYTE_ORDER_MARK.len())?.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         units.consume(mark);
         Ok(Self {
-            units,
+            units: Ahead::new(units),
             reader: ReaderBuilder::new().delimiter(separator).build(),
             position: mark as u64,
             fields: vec![0; FIELD_BYTES],
@@ -206,6 +207,12 @@ mod tests {
         assert_eq!(all(b"\xEF\xBB\xBFid\r\n\r\nx\r\n\"\""), expected);
         assert_eq!(all(b"a,b\rc,d\r"), [of(0, "a,b", &["a", "b"]), of(4, "c,d", &["c", "d"])]);
         assert!(all(b"").is_empty() && all(b"\n\r\n").is_empty());
+    }
+
+    #[test]
+    fn a_carriage_return_ends_a_record_except_inside_quotes() {
+        let fields = |bytes: &[u8]| all(bytes).into_iter().map(|(_, _, fields)| fields).collect::<Vec<_>>();
+        assert_eq!(fields(b"a,\"b\rc\r\nd\ne\"\rf,g\r\nh,i\n"), [["a", "b\rc\r\nd\ne"], ["f", "g"], ["h", "i"]]);
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub(super) struct Units {
 impl Units {
     /// Begins with the first unit. The first bytes of the file show how it is compressed. A zstd frame may require 2 to
     /// the power of `window_log_max` bytes of memory.
-    pub(super) fn open(input: Box<dyn Read>, window_log_max: u32) -> io::Result<Self> {
+    pub(super) fn open(input: Box<dyn Read + Send>, window_log_max: u32) -> io::Result<Self> {
         let mut raw = Rewinding::new(input);
         let has_skipped = skip_frames(&mut raw)?;
         let magic = raw.peek(4)?;

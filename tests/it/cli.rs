@@ -239,9 +239,12 @@ fn imports_and_names_bad_lines(one_by_one: &[&str], at_once: &[&str]) {
     assert_eq!(code(&import), 1, "{import:?}");
     assert_eq!(counts.map(|name| row(&import, name)), [205, 0, 100, 1, 1, 100, 0, 3]);
     let words_said = text(&import.stderr);
-    assert!(words_said.contains("-:6: not a complete JSON object: it ends too early (column"), "{words_said}");
-    assert!(words_said.contains("-:11: no field \"body\""), "{words_said}");
-    assert!(words_said.contains("-:21 (id \"original-0\")"), "{words_said}");
+    assert!(
+        words_said.contains("-:6 at byte 623: not a complete JSON object: it ends too early (column"),
+        "{words_said}"
+    );
+    assert!(words_said.contains("-:11 at byte 1296: no field \"body\""), "{words_said}");
+    assert!(words_said.contains("-:21 at byte 2966 (id \"original-0\")"), "{words_said}");
     assert!(!words_said.contains("w500000"), "no text of a document: {words_said}");
 }
 

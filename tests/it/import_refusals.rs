@@ -123,7 +123,10 @@ fn failed_lines_are_counted_by_reason_and_have_a_code() {
         "{failed}"
     );
     let said = text(&import.stderr);
-    assert!(said.contains("-:8: id: is given twice") && said.contains("-:9: text: is given twice"), "{said}");
+    assert!(
+        said.contains("-:8 at byte 472: id: is given twice") && said.contains("-:9 at byte 509: text: is given twice"),
+        "{said}"
+    );
     let several = said.lines().find(|line| line.starts_with("failed: -:10")).unwrap();
     assert!(
         several.contains(": text: only one of text")

@@ -245,7 +245,7 @@ fn what_was_answered_before_an_error_is_in_the_files() {
         run(&["import", "--server", &url, "--kept", path(&kept), path(&good), path(&cut), path(&good), path(&good)]);
     assert_eq!(code(&import), 2, "{import:?}");
     let said = text(&import.stderr);
-    let line = said.split("in line ").nth(1).and_then(|rest| rest.split(';').next());
+    let line = said.split("in line ").nth(1).and_then(|rest| rest.split(' ').next());
     let line: usize = line.and_then(|line| line.trim().parse().ok()).unwrap_or_else(|| panic!("no line in {said}"));
     assert!((19_500..=20_000).contains(&line), "{said}");
     let rest = format!("; the next 2 files were not read; the first of them is {}\n", path(&good));

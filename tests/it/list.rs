@@ -93,6 +93,20 @@ fn the_longest_is_kept_and_faulty_documents_are_listed() {
 }
 
 #[test]
+fn the_results_of_a_search_may_have_other_fields() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let text = "one two three four five six seven eight nine ten eleven twelve";
+    let body = json!({"documents": [{"text": text, "score": 1.5, "date": "today"}, {"text": text, "rank": {"n": 2}}]});
+    let ignored = client.post("/v1/dedup?extra=ignore", &body).ok();
+    assert_eq!(kept(&ignored), [(0, vec![1])]);
+    let refused = client.post("/v1/dedup", &body).ok();
+    assert_eq!(refused["summary"]["failed"], 2);
+    assert_eq!(refused["failed"][1]["error"]["errors"][0]["field"], "rank");
+}
+
+#[test]
 fn a_list_that_cannot_be_compared_is_refused() {
     let dir = dir();
     let server = Setup::new(&dir).limits(|limits| limits.batch_documents_max = 3).start();

@@ -26,6 +26,7 @@ mod connections;
 mod contain;
 mod contrib;
 mod copies;
+mod corpus_formats;
 mod crash;
 mod damaged;
 mod dashboard;

@@ -124,6 +124,27 @@ fn only_the_same_import_goes_on() {
             .contains("other options: http://127.0.0.1")
     );
     assert!(refused(&["--resume", "--verdicts", "verdicts.jsonl", "--id-field", "text"]).contains("other fields: "));
+    // A state that cannot be used says what to do.
+    let state = std::fs::read(dir.path().join("verdicts.jsonl.resume")).unwrap();
+    std::fs::write(dir.path().join("verdicts.jsonl.resume"), &state[..state.len() / 2]).unwrap();
+    let damaged = refused(&["--resume", "--verdicts", "verdicts.jsonl"]);
+    assert!(damaged.contains("is damaged; import again without --resume"), "{damaged}");
+    let state = text(&state);
+    let (before, after) = state.split_once("\"verdicts_bytes\":").unwrap();
+    let after = &after[after.find(',').unwrap()..];
+    let longer = format!("{before}\"verdicts_bytes\":99999999{after}");
+    std::fs::write(dir.path().join("verdicts.jsonl.resume"), longer).unwrap();
+    let missing = refused(&["--resume", "--verdicts", "verdicts.jsonl"]);
+    assert!(missing.contains("but had 99999999 when the import was interrupted; put the file back"), "{missing}");
+    std::fs::write(dir.path().join("verdicts.jsonl.resume"), state).unwrap();
+    // Another import that writes the same file holds its lock.
+    let held = std::fs::File::options().append(true).open(dir.path().join("verdicts.jsonl")).unwrap();
+    held.lock().unwrap();
+    for resume in [&["--resume"][..], &[]] {
+        let locked = refused(&[resume, &["--verdicts", "verdicts.jsonl"]].concat());
+        assert!(locked.contains("verdicts.jsonl: another import is writing this file"), "{locked}");
+    }
+    drop(held);
     // The interrupted import may have sent all documents. Then no broken line is left.
     let done = run(&["--resume", "--verdicts", "verdicts.jsonl"]);
     assert!(matches!(done.status.code(), Some(0 | 1)), "{done:?}");

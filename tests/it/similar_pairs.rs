@@ -221,7 +221,7 @@ fn a_document_without_an_id_has_its_place_as_its_id() {
         {\"text\": \"one two three four five six seven\"}\n{\"text\": \"\"}\n{\"id\": \"x\", \"text\": \"One two three four five six seven\"}\n";
     let run = run_with_input(&["pairs", "-", "-o", "-"], input.as_bytes());
     assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(text(&run.stderr).contains("failed: -:2: not a JSON object"), "{run:?}");
+    assert!(text(&run.stderr).contains("failed: -:2 at byte 46: not a JSON object"), "{run:?}");
     let ids: Vec<_> = parsed(&run.stdout).into_iter().collect();
     let pair = |a: &str, b: &str| ((a.to_owned(), b.to_owned()), 1.0);
     assert_eq!(ids, [pair("-:1", "-:3"), pair("-:1", "x"), pair("-:3", "x")]);

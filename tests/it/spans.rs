@@ -224,7 +224,8 @@ fn lines_without_a_text_are_reported_and_the_rest_is_used() {
     assert_eq!(run.status.code(), Some(1), "{run:?}");
     let told = text(&run.stderr);
     assert!(
-        told.contains("failed: -:2: not a JSON object") && told.contains("failed: -:3: there is no text"),
+        told.contains("failed: -:2 at byte 20: not a JSON object")
+            && told.contains("failed: -:3 at byte 27: there is no text"),
         "{told}"
     );
     let line: Value = serde_json::from_str(&text(&run.stdout)).unwrap();

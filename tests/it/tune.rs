@@ -192,15 +192,15 @@ fn wrong_samples_are_refused_with_their_reason() {
         ("blank", "\n\n \n".to_owned(), "has 0 documents"),
         ("one", one.clone(), "one has 1 document, 1 of them with shingles; --from-data needs at least two"),
         ("silent", "{\"text\": \"…\"}\n{\"text\": \"!\"}\n".to_owned(), "has 2 documents, 0 of them with shingles"),
-        ("broken", format!("{one}{one}{{\"text\": \n"), "broken:3: not a complete JSON object"),
-        ("array", format!("{one}[1]\n{one}"), "array:2: not a JSON object"),
+        ("broken", format!("{one}{one}{{\"text\": \n"), "broken:3 at byte 134: not a complete JSON object"),
+        ("array", format!("{one}[1]\n{one}"), "array:2 at byte 67: not a JSON object"),
         (
             "nameless",
             "{\"body\": \"a b c\"}\n".to_owned(),
             "nameless: no field \"text\"; there is \"body\": use --text-field",
         ),
-        ("typed", format!("{one}{{\"text\": 5}}\n"), "typed:2: text: "),
-        ("signed", "{\"signature\": \"AAAA\"}\n".to_owned(), "signed:1: a signature has no shingles"),
+        ("typed", format!("{one}{{\"text\": 5}}\n"), "typed:2 at byte 67: text: must be a string, but is 5"),
+        ("signed", "{\"signature\": \"AAAA\"}\n".to_owned(), "signed:1 at byte 0: a signature has no shingles"),
         ("copies", one.repeat(3), "all documents are duplicates of each other"),
     ];
     for (name, lines, reason) in cases {

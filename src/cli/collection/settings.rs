@@ -84,10 +84,10 @@ pub(in crate::cli) struct BandingArgs {
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
     /// Number of bands. The banding then no longer changes with the threshold
-    #[arg(long, value_name = "N", requires = "rows")]
+    #[arg(long, value_name = "N")]
     bands: Option<u32>,
     /// Number of rows of each band
-    #[arg(long, value_name = "N", requires = "bands")]
+    #[arg(long, value_name = "N")]
     rows: Option<u32>,
 }
 
@@ -103,8 +103,19 @@ impl BandingArgs {
             bail!("--threshold {threshold}: must be a number above 0 and at most 1");
         }
         settings.extend(threshold.map(|threshold| ("threshold".to_owned(), json!(threshold))));
-        let banding = bands.zip(*rows).map(|(bands, rows)| json!({ "bands": bands, "rows": rows }));
-        settings.extend(banding.map(|banding| ("banding".to_owned(), banding)));
+        if bands.is_none() && rows.is_none() {
+            return Ok(());
+        }
+        // A preset has both, and each of them can be replaced alone.
+        let mut banding = settings.remove("banding").unwrap_or_else(|| json!({}));
+        for (name, number, other) in [("bands", bands, "--rows"), ("rows", rows, "--bands")] {
+            match number {
+                Some(number) => banding[name] = json!(number),
+                None if banding[name].is_null() => bail!("{other} is given without --{name}; give both"),
+                None => {}
+            }
+        }
+        settings.insert("banding".to_owned(), banding);
         Ok(())
     }
 }

@@ -23,7 +23,21 @@ pub(super) struct Benchmarks {
     items: Vec<Item>,
     files: Vec<PathBuf>,
     failures: Failures,
+    /// The fields that no item has, each with its argument.
+    unseen: Vec<(&'static str, String)>,
 }
+
+/// The fields of items.
+pub(super) struct ItemFields<'a> {
+    pub id: &'a str,
+    /// The fields with texts. If there are several, each makes an item of its own.
+    pub texts: &'a [String],
+    /// The field with a page, if an item has no text.
+    pub html: &'a str,
+}
+
+/// The arguments that name these fields.
+const ITEM_FLAGS: [&str; 3] = ["--benchmark-id-field", "--benchmark-text-field", "--benchmark-html-field"];
 
 /// An item of a benchmark.
 pub(super) struct Item {
@@ -54,19 +68,21 @@ struct FileItems {
 }
 
 impl Benchmarks {
-    /// `id_field`, `fields`: the fields with the id of an item, and with its texts.
     pub(super) fn read(
         files: &[PathBuf],
-        (id_field, fields): (&str, &[String]),
+        fields: ItemFields<'_>,
         words: Words,
         items_per_gram_max: usize,
     ) -> Result<Self> {
         let index = GramIndex::new(words.size(), items_per_gram_max);
-        let mut all = Self { words, index, items: Vec::new(), files: files.to_vec(), failures: Failures::default() };
+        let (items, failures) = (Vec::new(), Failures::default());
+        let mut all = Self { words, index, items, files: files.to_vec(), failures, unseen: Vec::new() };
+        let forms = fields.forms();
         for (at, file) in files.iter().enumerate() {
-            let found = FileItems::read(file, id_field, fields, &all.words)?;
+            let found = FileItems::read(file, &forms, &all.words)?;
             all.add(at, found);
         }
+        all.unseen = unseen(&forms);
         if all.findable() == 0 {
             all.write_warnings(&mut io::stderr().lock())?;
             bail!("the benchmarks have no item of at least {ITEM_TOKENS_MIN} words, so there is nothing to look for");
@@ -123,6 +139,9 @@ impl Benchmarks {
     /// Writes which items cannot be found, for people.
     pub(super) fn write_warnings(&self, words: &mut impl Write) -> io::Result<()> {
         self.failures.write(words)?;
+        for (flag, field) in &self.unseen {
+            writeln!(words, "warning: no item has the field {field:?} ({flag})")?;
+        }
         let short = || self.items.iter().filter_map(|item| Some((item, item.too_short?)));
         for (item, too_short) in short().take(NAMED_MAX) {
             writeln!(words, "not looked for: {} ({}): {too_short}", item.origin, item.id)?;
@@ -134,19 +153,41 @@ impl Benchmarks {
     }
 }
 
+impl ItemFields<'_> {
+    /// Returns the form of lines for each field with texts.
+    fn forms(&self) -> Vec<LineForm> {
+        let form = |text: &String| {
+            let (id_field, text_field) = (self.id.to_owned(), text.clone());
+            // The page of an item must not count as the text of each field.
+            let html_field = if self.texts.len() == 1 { self.html.to_owned() } else { text.clone() };
+            LineForm { id_field, text_field, html_field, ids: Ids::Optional, ..LineForm::default() }
+        };
+        self.texts.iter().map(form).collect()
+    }
+}
+
+/// Returns the fields that were named, and that no item has.
+fn unseen(forms: &[LineForm]) -> Vec<(&'static str, String)> {
+    let of_form = |(number, form): (usize, &LineForm)| {
+        // All forms have the same id, and only a form that is alone has a field with a page.
+        let is_own = move |at: usize| at == 1 || number == 0 && (at == 0 || forms.len() == 1);
+        let unseen = form.seen.unseen(form).filter(|(at, _)| is_own(*at));
+        unseen.map(|(at, field)| (ITEM_FLAGS[at], field.to_owned())).collect::<Vec<_>>()
+    };
+    forms.iter().enumerate().flat_map(of_form).collect()
+}
+
 impl FileItems {
     /// Reads a file once for each field.
-    fn read(file: &Path, id_field: &str, fields: &[String], words: &Words) -> Result<Self> {
-        if fields.len() > 1 && !file.is_file() {
+    fn read(file: &Path, forms: &[LineForm], words: &Words) -> Result<Self> {
+        if forms.len() > 1 && !file.is_file() {
             let file = file.display();
             bail!("--benchmarks {file}: several fields are read one after another, so it must be a regular file");
         }
         let (mut all, mut missing) = (Self::default(), None);
-        for (number, field) in fields.iter().enumerate() {
-            let (id_field, text_field) = (id_field.to_owned(), field.clone());
-            let form = LineForm { id_field, text_field, ids: Ids::Optional, ..LineForm::default() };
-            let wanted = Wanted { form, ..Wanted::default() };
-            let name = (fields.len() > 1).then_some(&**field);
+        for (number, form) in forms.iter().enumerate() {
+            let wanted = Wanted { form: form.clone(), ..Wanted::default() };
+            let name = (forms.len() > 1).then_some(&*form.text_field);
             match read_chunks(file, &wanted, |chunk| all.take(&chunk, number, name, words)) {
                 Ok(()) => {}
                 // Other benchmarks may have this field.

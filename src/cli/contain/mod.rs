@@ -15,17 +15,21 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::ArgGroup;
 
-use super::corpus::output::{Format, KeptRecords, OUTPUT, OutputFile, Snapshot, check_name, format, write_kept};
+use super::corpus::format::{Format, check_name, format_of};
+use super::corpus::kept::KeptFile;
+use super::corpus::kept_records::{KeptRecords, write_kept};
+use super::corpus::output::{OUTPUT, OutputFile, Snapshot};
 use super::corpus::signing::each_made;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching, refuse_stdin_twice};
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::grams::{GramIndex, GramSize};
 use crate::input::{Wanted, input_bytes};
 use crate::types::Extract;
-use benchmarks::Benchmarks;
+use benchmarks::{Benchmarks, ItemFields};
 use checking::Checked;
 use tally::Tally;
 use words::Words;
@@ -84,6 +88,10 @@ pub struct Args {
     /// these fields is an item of its own, with the id ID#FIELD
     #[arg(long, value_name = "FIELD")]
     benchmark_text_field: Vec<String>,
+    /// Field with the page of an item, if it differs from --html-field. It is used if the item has no text. If several fields
+    /// with texts are given, no pages are read
+    #[arg(long, value_name = "FIELD")]
+    benchmark_html_field: Option<String>,
     /// Part of an HTML page that is read: article (the main text) or visible (all visible text)
     #[arg(long, value_name = "EXTRACT", default_value = Extract::default().as_str(), value_parser = extract)]
     extract: Extract,
@@ -110,12 +118,16 @@ fn extract(text: &str) -> Result<Extract, String> {
 impl Args {
     fn read(&self, benchmarks: &[PathBuf]) -> Result<Benchmarks> {
         let words = Words::new(GramSize::new(self.ngram).expect("it was checked"), self.extract);
-        let id_field = self.benchmark_id_field.as_ref().unwrap_or(&self.fields.id_field);
-        let fields = match &self.benchmark_text_field[..] {
-            [] => std::slice::from_ref(&self.fields.text_field),
-            fields => fields,
+        let texts = &self.benchmark_text_field;
+        if let Some(at) = (1..texts.len()).find(|&at| texts[..at].contains(&texts[at])) {
+            bail!("--benchmark-text-field {}: is given twice; each field makes an item of its own", texts[at]);
+        }
+        let fields = ItemFields {
+            id: self.benchmark_id_field.as_ref().unwrap_or(&self.fields.id_field),
+            texts: if texts.is_empty() { std::slice::from_ref(&self.fields.text_field) } else { texts },
+            html: self.benchmark_html_field.as_ref().unwrap_or(&self.fields.html_field),
         };
-        Benchmarks::read(benchmarks, (id_field, fields), words, self.items_per_gram)
+        Benchmarks::read(benchmarks, fields, words, self.items_per_gram)
     }
 
     /// The outputs with their flags.
@@ -137,7 +149,7 @@ struct Job {
 
 /// The files that are written.
 struct Outputs {
-    kept: Option<OutputFile>,
+    kept: Option<KeptFile>,
     dropped: Option<OutputFile>,
     items: Option<OutputFile>,
 }
@@ -152,19 +164,19 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     // Benchmarks may have other fields. They are read before an output is made.
     look_at_all(&files, &wanted)?;
     let format = args.output.as_ref().map(|output| {
-        let format = format(&files)?;
-        check_name(output, format).map(|()| format)
+        let format = format_of(&files)?;
+        check_name(output, OUTPUT, &format).map(|()| format)
     });
     let format = format.transpose()?;
-    for (_, path) in args.outputs().into_iter().skip(1) {
-        path.map_or(Ok(()), |path| check_name(path, Format::Lines))?;
+    for (flag, path) in args.outputs().into_iter().skip(1) {
+        path.map_or(Ok(()), |path| check_name(path, flag, &Format::Lines))?;
     }
     // Rows of Parquet are copied from the file.
     wanted.originals = format == Some(Format::Lines);
     let stop = interruption()?;
     let benchmarks = Arc::new(args.read(&benchmarks)?);
     benchmarks.write_warnings(&mut io::stderr().lock())?;
-    let mut outputs = Outputs::create(args)?;
+    let mut outputs = Outputs::create(args, format.as_ref())?;
     let job = Job { files, wanted, format, containment_min: args.min_containment, stop, begun };
     let tally = job.check(&benchmarks, &mut outputs)?;
     tally.write_failures(&mut io::stderr().lock())?;
@@ -178,6 +190,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             .zip(tally.found())
             .try_for_each(|(item, found)| items.line(&report::item(item, *found)))?;
     }
+    warn_unseen(&job.wanted.form, FIELD_FLAGS, &mut io::stderr().lock())?;
     outputs.publish()?;
     let is_output_on_stdout = args.outputs().iter().any(|(_, path)| *path == Some(Path::new("-")));
     summarise(is_output_on_stdout, |mut out| tally.write_summary(&benchmarks, begun.elapsed(), &mut out))?;
@@ -185,16 +198,21 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 impl Outputs {
-    fn create(args: &Args) -> Result<Self> {
-        let [kept, dropped, items] = args.outputs().map(|(flag, path)| path.map(|path| OutputFile::create(path, flag)));
-        Ok(Self { kept: kept.transpose()?, dropped: dropped.transpose()?, items: items.transpose()? })
+    fn create(args: &Args, format: Option<&Format>) -> Result<Self> {
+        let [(flag, kept), lines @ ..] = args.outputs();
+        let kept = kept.zip(format).map(|(path, format)| KeptFile::create(path, flag, format)).transpose()?;
+        let [dropped, items] = lines.map(|(flag, path)| path.map(|path| OutputFile::create(path, flag)).transpose());
+        Ok(Self { kept, dropped: dropped?, items: items? })
     }
 
     /// Gives all files their names. If one of them cannot be written, none appears.
     fn publish(self) -> Result<()> {
-        let mut all: Vec<_> = [self.kept, self.dropped, self.items].into_iter().flatten().collect();
-        all.iter_mut().try_for_each(OutputFile::complete)?;
-        all.into_iter().try_for_each(OutputFile::publish)
+        let Self { mut kept, dropped, items } = self;
+        let mut lines: Vec<_> = [dropped, items].into_iter().flatten().collect();
+        kept.as_mut().map_or(Ok(()), KeptFile::complete)?;
+        lines.iter_mut().try_for_each(OutputFile::complete)?;
+        kept.map_or(Ok(()), KeptFile::publish)?;
+        lines.into_iter().try_for_each(OutputFile::publish)
     }
 }
 
@@ -213,7 +231,7 @@ impl Job {
                 let numbers = checked.kept().map(|at| checked.chunk().origins[at].number());
                 numbers.for_each(|number| kept.add(checked.file(), number));
             } else if let Some(output) = &mut outputs.kept {
-                output.originals(checked.chunk(), checked.kept())?;
+                output.documents(checked.chunk(), checked.kept())?;
             }
             if let Some(dropped) = &mut outputs.dropped {
                 report::lines(&checked, benchmarks).try_for_each(|line| dropped.line(&line))?;
@@ -225,7 +243,7 @@ impl Job {
         })?;
         bar.finish_and_clear();
         if let (Some(before), Some(output)) = (before, &mut outputs.kept) {
-            write_kept(Format::Parquet, &self.files, &self.wanted, &kept, &self.stop, output)?;
+            write_kept(&Format::Parquet, &self.files, &self.wanted, &kept, &self.stop, output)?;
             if before != Snapshot::of(&self.files)? {
                 bail!("the files were changed while they were read; there is no output");
             }

@@ -49,7 +49,7 @@ struct ItemLine<'a> {
 /// Returns the lines of a chunk, in the order of the input.
 pub(super) fn lines(checked: &Checked, benchmarks: &Benchmarks) -> impl Iterator<Item = Vec<u8>> {
     let failures = checked.failures().map(|(origin, reason)| {
-        let line = ErrorLine::new(PlaceFields::of(origin), reason);
+        let line = ErrorLine::new(PlaceFields::of(origin).with_offset(origin), reason);
         (origin.number(), serde_json::to_vec(&line).expect("a line is JSON"))
     });
     let documents = checked.outcomes().filter_map(|(at, outcome)| {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::input::Fields;
+use super::rank::Rank;
+use crate::input::{Fields, kind_of};
 
 /// Which of several duplicates is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,21 +35,25 @@ impl Order {
     }
 
     /// Returns the rank of a document with a content of `bytes` bytes, made from this line. Documents with a higher rank
-    /// are decided on earlier; those without the field come last.
-    pub(in crate::cli) fn rank(&self, bytes: u64, line: &[u8]) -> f64 {
+    /// are decided on earlier; those without the field come last. The error names the field.
+    pub(in crate::cli) fn rank(&self, bytes: u64, line: &[u8]) -> Result<Rank, String> {
         match self {
-            Self::First => 0.0,
-            Self::Longest => bytes as f64,
-            Self::Max(field) => number(line, field).unwrap_or(f64::NEG_INFINITY),
+            Self::First => Ok(Rank::default()),
+            Self::Longest => Ok(Rank::of_length(bytes)),
+            Self::Max(field) => number(line, field),
         }
     }
 }
 
-fn number(line: &[u8], field: &str) -> Option<f64> {
-    let fields: Fields<'_> = serde_json::from_slice(line).ok()?;
-    let number: f64 = fields.get(field)?.get().parse().ok()?;
-    // The sum of -0 and 0 is 0.
-    Some(number + 0.0)
+fn number(line: &[u8], field: &str) -> Result<Rank, String> {
+    let fields: Option<Fields<'_>> = serde_json::from_slice(line).ok();
+    match fields.as_ref().and_then(|fields| fields.present(field)).map(|value| value.get()) {
+        None => Ok(Rank::default()),
+        Some(value) if value.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
+            Rank::of_number(value).map_err(|error| format!("{field}: {error}"))
+        }
+        Some(value) => Err(format!("{field}: must be a number, but is {}", kind_of(value))),
+    }
 }
 
 impl fmt::Display for Order {
@@ -69,9 +74,10 @@ mod tests {
     fn a_rank_is_a_number_of_the_line() {
         let order = Order::parse("max:score").unwrap();
         let rank = |line: &str| order.rank(9, line.as_bytes());
-        assert_eq!(rank(r#"{"id":1,"score":-2.5e1}"#), -25.0);
-        assert!([r#"{"id":1}"#, r#"{"score":"7"}"#, r#"{"score":null}"#].iter().all(|line| rank(line).is_infinite()));
-        assert_eq!(Order::Longest.rank(9, b""), 9.0);
+        assert_eq!(rank(r#"{"id":1,"score":-2.5e1}"#), Ok(Rank::of_number("-25").unwrap()));
+        assert!([r#"{"id":1}"#, r#"{"score":null}"#].iter().all(|line| rank(line).unwrap().is_missing()));
+        assert_eq!(rank(r#"{"score":"7"}"#), Err("score: must be a number, but is a string".to_owned()));
+        assert_eq!(Order::Longest.rank(9, b""), Ok(Rank::of_length(9)));
         assert!(["", "last", "max:", "MAX:a"].iter().all(|text| Order::parse(text).is_err()));
     }
 }

@@ -10,57 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 
 use super::signing::INTERRUPTED;
-use crate::cli::files::{read_all, target, unreadable};
+use crate::cli::files::target;
 use crate::cli::line_file::LineFile;
-use crate::input::{Chunk, RowCopier, Wanted, is_parquet};
+use crate::input::Chunk;
 
 /// The argument that names the output.
 pub(in crate::cli) const OUTPUT: &str = "--output";
-
-/// The format of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Format {
-    Lines,
-    Parquet,
-}
-
-/// Returns the format of the output: that of the input.
-pub(in crate::cli) fn format(files: &[PathBuf]) -> Result<Format> {
-    let parquet = |path: &PathBuf| is_parquet(path).with_context(|| format!("cannot read {}", path.display()));
-    let are = files.iter().map(parquet).collect::<Result<Vec<_>>>()?;
-    if !are.contains(&true) {
-        return Ok(Format::Lines);
-    }
-    match files.iter().zip(are).find(|(_, is_parquet)| !is_parquet) {
-        None => Ok(Format::Parquet),
-        Some((other, _)) => bail!(
-            "{}: this is not Parquet, but other files are; the output has the format of the input, so give them separately",
-            other.display()
-        ),
-    }
-}
-
-/// The ends of names of files with lines.
-const LINES: [&str; 7] = ["json", "jsonl", "ndjson", "csv", "tsv", "txt", "text"];
-
-/// Checks that the name of an output fits its format.
-pub(in crate::cli) fn check_name(output: &Path, format: Format) -> Result<()> {
-    let extension = output.extension().and_then(|extension| extension.to_str());
-    if format == Format::Lines && extension == Some("parquet") {
-        bail!("{}: this output has lines, not Parquet; name a file that does not end in .parquet", output.display());
-    }
-    if format == Format::Parquet && extension.is_some_and(|extension| LINES.contains(&extension)) {
-        let output = output.display();
-        bail!(
-            "--output {output}: the output has the format of the input, which is Parquet; name a file that ends in .parquet"
-        );
-    }
-    if format == Format::Parquet && matches!(extension, Some("gz" | "zst")) {
-        let output = output.display();
-        bail!("--output {output}: Parquet is not compressed as a whole; name a file that ends in .parquet");
-    }
-    Ok(())
-}
 
 /// A file that is being written: first under another name, which begins with a dot.
 pub(in crate::cli) struct OutputFile {
@@ -150,63 +105,6 @@ impl Snapshot {
         };
         files.iter().map(state).collect::<Result<_>>().map(Self)
     }
-}
-
-/// The records that are kept, by the number of the file and of the line, row or record. A bit each.
-pub(in crate::cli) struct KeptRecords {
-    files: Vec<Vec<u64>>,
-}
-
-impl KeptRecords {
-    pub(in crate::cli) fn new(files: usize) -> Self {
-        Self { files: vec![Vec::new(); files] }
-    }
-
-    pub(in crate::cli) fn add(&mut self, file: usize, number: u64) {
-        let (bits, word) = (&mut self.files[file], (number / 64) as usize);
-        if bits.len() <= word {
-            bits.resize(word + 1, 0);
-        }
-        bits[word] |= 1 << (number % 64);
-    }
-
-    fn has(&self, file: usize, number: u64) -> bool {
-        self.files[file].get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1)
-    }
-}
-
-/// Reads the files again, and writes the records that are kept.
-pub(in crate::cli) fn write_kept(
-    format: Format,
-    files: &[PathBuf],
-    wanted: &Wanted,
-    kept: &KeptRecords,
-    stop: &AtomicBool,
-    output: &mut OutputFile,
-) -> Result<()> {
-    if format == Format::Parquet {
-        return write_rows(files, kept, stop, output);
-    }
-    let mut written = Ok(());
-    let read = read_all(files, wanted, |file, chunk| {
-        let is_kept = |at: &usize| kept.has(file, chunk.origins[*at].number());
-        written = output.originals(&chunk, (0..chunk.lines.len()).filter(is_kept));
-        written.is_ok() && !stop.load(Ordering::Relaxed)
-    });
-    written?;
-    match read {
-        Some(error) => Err(error),
-        None => refuse_interrupted(stop),
-    }
-}
-
-fn write_rows(files: &[PathBuf], kept: &KeptRecords, stop: &AtomicBool, output: &mut OutputFile) -> Result<()> {
-    let mut copier = RowCopier::new(output.take_file()?);
-    for (file, path) in files.iter().enumerate() {
-        copier.copy(path, |row| kept.has(file, row), stop).map_err(|error| unreadable(error, path))?;
-        refuse_interrupted(stop)?;
-    }
-    copier.finish().context("cannot write the rows")
 }
 
 /// Ends a run that a signal has interrupted.

@@ -46,12 +46,19 @@ pub(in crate::cli) fn signer(config: Option<PathBuf>, asked: Map<String, Value>)
     let (secret, default) = (collections.secret.as_ref(), &collections.default_settings);
     let settings = settings_of_json(&Value::from(asked).to_string(), default, secret.map(SecretKey::fingerprint));
     let settings = settings.map_err(|problem| {
-        let told = problem
-            .errors
-            .iter()
-            .map(|error| format!("--{}: {}", error.field.replace("banding", "bands"), error.detail));
+        let told = problem.errors.iter().map(|error| format!("{}: {}", name_of(&error.field), error.detail));
         anyhow!("{}", told.collect::<Vec<_>>().join("; "))
     })?;
     let signer = CorpusSigner::new(settings, secret, CpuPool::new(cpu))?;
     Ok((signer, collections.limits))
+}
+
+/// Returns the name of a setting for people. Bands and rows may come from a preset, so no single argument is named.
+fn name_of(field: &str) -> String {
+    match field {
+        "banding" => "bands and rows (--bands, --rows)".to_owned(),
+        "banding.bands" => "--bands".to_owned(),
+        "banding.rows" => "--rows".to_owned(),
+        field => format!("--{field}"),
+    }
 }

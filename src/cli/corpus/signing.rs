@@ -11,13 +11,14 @@ use rayon::prelude::*;
 use serde_json::value::RawValue;
 
 use super::order::Order;
+use super::rank::Rank;
 use crate::cli::files::read_all;
 use crate::cli::placed::Unreadable;
 use crate::cli::retry::LOOK_EVERY;
 use crate::corpus::{CorpusSigner, SignedDocument};
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
-use crate::http::error::Problem;
+use crate::http::error::{Code, Problem};
 use crate::input::{Chunk, Fields, Origin, Wanted};
 use crate::types::DocId;
 
@@ -42,7 +43,7 @@ pub(in crate::cli) struct Document {
     pub file: usize,
     pub origin: Origin,
     pub id: Option<DocId>,
-    pub rank: f64,
+    pub rank: Rank,
     pub signed: SignedDocument,
     /// Its place in the chunk.
     pub at: usize,
@@ -56,13 +57,11 @@ impl SignedChunk {
             let (id, content) = comparable(text);
             let signed = from_json(&content, Invalid::Refuse, &Caller::anyone())
                 .and_then(|document| signer.sign(document.content).map_err(Problem::from));
-            match signed {
-                Ok(signed) => {
-                    let rank = order.rank(signed.bytes(), chunk.ranked(at));
-                    Ok(Document { file, origin, id, rank, signed, at })
-                }
-                Err(problem) => Err((origin, Unreadable::new(problem.code.as_str(), problem.detail))),
-            }
+            let refused = |code, detail| (origin.clone(), Unreadable::new(code, detail));
+            let signed = signed.map_err(|problem| refused(problem.code.as_str(), problem.detail))?;
+            let rank = order.rank(signed.bytes(), chunk.ranked(at));
+            let rank = rank.map_err(|detail| refused(Code::InvalidValue.as_str(), detail))?;
+            Ok(Document { file, origin, id, rank, signed, at })
         };
         let signed: Vec<_> = chunk.lines.par_iter().enumerate().map(sign).collect();
         let (mut documents, mut refused) = (Vec::with_capacity(signed.len()), Vec::new());

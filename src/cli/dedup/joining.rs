@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::report::Original;
 use super::results::Results;
 use crate::cli::corpus::named::Named;
+use crate::cli::corpus::rank::Rank;
 use crate::cli::corpus::signing::Document;
 use crate::corpus::{Components, CorpusSigner, Duplicate, Link};
 
@@ -21,7 +22,7 @@ struct Joined {
     /// The number of its file.
     file: usize,
     named: Named,
-    rank: f64,
+    rank: Rank,
     /// The number of documents that were not compared with it because of a limit.
     unread: u64,
 }
@@ -53,7 +54,7 @@ impl Joining {
 
     /// Returns whether no document has a rank.
     pub(super) fn lacks_ranks(&self) -> bool {
-        !self.documents.is_empty() && self.documents.iter().all(|document| document.rank == f64::NEG_INFINITY)
+        !self.documents.is_empty() && self.documents.iter().all(|document| document.rank.is_missing())
     }
 
     /// Keeps the document of the highest rank of each component. Of equal ranks, it is the first document.

@@ -57,10 +57,7 @@ impl Listing {
     pub(super) fn read(&mut self, chunk: &SignedChunk) {
         let (file, chunk) = (chunk.file(), chunk.chunk());
         for (at, origin) in chunk.origins.iter().enumerate() {
-            // An original that is no JSON is replaced by the document that was made from it.
-            let original = Some(chunk.original(at)).filter(|line| line.trim_ascii_start().starts_with(b"{"));
-            let text = original.unwrap_or(&chunk.lines[at]).to_vec();
-            self.texts.insert((file, origin.number()), text);
+            self.texts.insert((file, origin.number()), chunk.object(at).into_owned());
         }
     }
 

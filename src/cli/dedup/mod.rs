@@ -18,8 +18,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use super::corpus::format::{Asked, Format, check_name, format};
+use super::corpus::kept::KeptFile;
+use super::corpus::kept_records::write_kept;
 use super::corpus::order::Order;
-use super::corpus::output::{Format, OUTPUT, OutputFile, Snapshot, check_name, format, write_kept};
+use super::corpus::output::{OUTPUT, OutputFile, Snapshot};
 use super::corpus::picture::{PLOT, draw};
 use super::corpus::signing::each_signed;
 use super::exit::ExitStatus;
@@ -28,6 +31,7 @@ use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::corpus::{Components, Deduplicator, SearchLimits};
 use crate::input::{Wanted, input_bytes};
 use deciding::{Clusters, Deciding};
@@ -68,6 +72,10 @@ pub struct Args {
     /// with its duplicates. They are in memory until the end
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Format of the kept documents, if it is not that of the input. jsonl: a JSON object with all fields of each document,
+    /// of any input. csv, tsv, parquet: only of tables and of Parquet, because other documents may have any fields
+    #[arg(long, value_name = "FORMAT", requires = "output")]
+    format: Option<Asked>,
     /// Write a line of JSON to FILE for each document that is not kept: its place, the kept document that it repeats, and
     /// their similarity
     #[arg(long, value_name = "FILE")]
@@ -107,16 +115,22 @@ fn deduplicate(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
     let outputs = [(OUTPUT, args.output.as_deref()), (REPORT, args.report.as_deref()), (PLOT, args.plot.as_deref())];
     check_outputs(&files, &outputs)?;
-    let wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
-    look_at_all(&files, &wanted)?;
-    let format = format(&files)?;
-    if let Some(output) = &args.output {
-        check_format(args, &files, output, format)?;
-    }
+    let mut wanted = Wanted { originals: true, also: args.keep.field().cloned(), ..args.fields.wanted(false) };
+    wanted.objects = args.output.is_none() || args.format == Some(Asked::Jsonl);
+    let header = look_at_all(&files, &wanted)?;
+    let format = match &args.output {
+        Some(output) => {
+            let format = format(args.format, &files, header.as_ref())?;
+            check_format(args, &files, output, &format).map(|()| format)?
+        }
+        None => Format::Objects,
+    };
+    // Rows of Parquet are copied from the file.
+    wanted.originals = format != Format::Parquet;
     let stop = interruption()?;
     let mut deciding = deciding(args, files.len())?;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
-    let mut output = OutputFile::create(path, OUTPUT)?;
+    let mut output = KeptFile::create(path, OUTPUT, &format)?;
     let mut report = args.report.as_deref().map(|path| ReportFile::create(path, REPORT)).transpose()?;
     let mut plot = args.plot.as_deref().map(|path| OutputFile::create(path, PLOT)).transpose()?;
     let clusters = args.settings.cluster_kind();
@@ -138,6 +152,7 @@ fn deduplicate(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     output.publish()?;
     report.map(ReportFile::publish).transpose()?;
     plot.map(OutputFile::publish).transpose()?;
+    warn_unseen(&job.wanted.form, FIELD_FLAGS, &mut std::io::stderr().lock())?;
     if let Some(warning) = tally.warning() {
         writeln!(std::io::stderr().lock(), "warning: {warning}")
             .context("the output is written, but a warning cannot be")?;
@@ -155,7 +170,7 @@ impl Job {
     fn decide(
         &self,
         deciding: &mut Deciding,
-        output: &mut OutputFile,
+        output: &mut KeptFile,
         mut report: Option<&mut ReportFile>,
     ) -> Result<()> {
         let before = (!self.streams() && !self.lists).then(|| Snapshot::of(&self.files)).transpose()?;
@@ -164,7 +179,7 @@ impl Job {
         each_signed(&self.files, &self.wanted, (&signer, &self.order), &self.stop, |mut chunk| {
             let kept = deciding.take(&mut chunk, &self.order)?;
             if self.streams() {
-                output.originals(chunk.chunk(), kept)?;
+                output.documents(chunk.chunk(), kept)?;
             }
             if self.decides_at_once() {
                 write_report(deciding, report.as_deref_mut())?;
@@ -177,11 +192,11 @@ impl Job {
         deciding.finish(&self.order, &self.stop)?;
         write_report(deciding, report)?;
         if let Some(listing) = deciding.results().listing() {
-            listing.lines().try_for_each(|line| output.line(&line))?;
+            listing.lines().try_for_each(|line| output.file().line(&line))?;
         }
         if let Some(before) = before {
             let kept = deciding.results().kept_records();
-            write_kept(self.format, &self.files, &self.wanted, kept, &self.stop, output)?;
+            write_kept(&self.format, &self.files, &self.wanted, kept, &self.stop, output)?;
             if before != Snapshot::of(&self.files)? {
                 bail!("the files were changed while they were read; there is no output");
             }
@@ -196,7 +211,7 @@ impl Job {
 
     /// Whether kept documents are written while the files are read.
     fn streams(&self) -> bool {
-        self.decides_at_once() && self.format == Format::Lines && !self.lists
+        self.decides_at_once() && self.format != Format::Parquet && !self.lists
     }
 }
 
@@ -205,9 +220,9 @@ fn write_report(deciding: &mut Deciding, report: Option<&mut ReportFile>) -> Res
     deciding.take_report().try_for_each(|line| report.line(&line))
 }
 
-/// Checks that the output can have the format of the input, and that files are read again only if this is possible.
-fn check_format(args: &Args, files: &[PathBuf], output: &Path, format: Format) -> Result<()> {
-    check_name(output, format)?;
+/// Checks that the output can have its name, and that files are read again only if this is possible.
+fn check_format(args: &Args, files: &[PathBuf], output: &Path, format: &Format) -> Result<()> {
+    check_name(output, OUTPUT, format)?;
     let Some(path) = read_once(files) else { return Ok(()) };
     let (order, path) = (&args.keep, path.display());
     if args.settings.cluster_kind() == ClusterKind::Components {

@@ -69,7 +69,7 @@ impl Report {
     }
 
     pub(super) fn failed(&mut self, file: usize, origin: &Origin, reason: Unreadable) {
-        self.add(file, origin, &ErrorLine::new(PlaceFields::of(origin), reason));
+        self.add(file, origin, &ErrorLine::new(PlaceFields::of(origin).with_offset(origin), reason));
     }
 
     /// Adds a document that is kept, if it was not compared with all others.

@@ -3,8 +3,8 @@
 use super::listing::Listing;
 use super::report::{Original, Report};
 use super::tally::Tally;
+use crate::cli::corpus::kept_records::KeptRecords;
 use crate::cli::corpus::named::Named;
-use crate::cli::corpus::output::KeptRecords;
 use crate::cli::corpus::signing::SignedChunk;
 use crate::corpus::{Decided, Decision};
 

@@ -44,14 +44,14 @@ impl Star {
 
     /// Returns whether none of the documents that wait has a rank.
     pub(super) fn lacks_ranks(&self) -> bool {
-        !self.waiting.is_empty() && self.waiting.iter().all(|document| document.rank == f64::NEG_INFINITY)
+        !self.waiting.is_empty() && self.waiting.iter().all(|document| document.rank.is_missing())
     }
 
     /// Decides on the documents that wait. Those of the highest rank come first, and those of one rank stay in the order of
     /// the input.
     pub(super) fn decide_waiting(&mut self, results: &mut Results, stop: &AtomicBool) -> Result<()> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_by(|a, b| b.rank.total_cmp(&a.rank));
+        waiting.sort_by(|a, b| b.rank.cmp(&a.rank));
         let mut waiting = waiting.into_iter();
         while waiting.len() > 0 {
             refuse_interrupted(stop)?;

@@ -11,8 +11,10 @@ use crate::cli::summary::{Failures, write_count, write_speed};
 use crate::corpus::{Decided, Decision};
 use crate::input::Origin;
 
-/// The share of all documents from which a component counts as large.
+/// The share of all documents above which a component counts as large, and the least number of its documents. In a small
+/// corpus, a few duplicates are a large share.
 const LARGE: f64 = 0.01;
+const LARGE_DOCUMENTS: u64 = 100;
 
 /// The results so far. Each document is counted once.
 #[derive(Default)]
@@ -86,11 +88,10 @@ impl Tally {
         self.similarities.parts()
     }
 
-    /// Returns a warning if one component has many documents, which are often not similar to each other. Two documents are
-    /// no chain.
+    /// Returns a warning if one component has many documents, which are often not similar to each other.
     pub(super) fn warning(&self) -> Option<String> {
         let all = self.documents() - self.failed();
-        let is_large = self.largest > 2 && self.largest as f64 > all as f64 * LARGE;
+        let is_large = self.largest >= LARGE_DOCUMENTS && self.largest as f64 > all as f64 * LARGE;
         is_large.then(|| {
             let share = self.largest as f64 / all as f64 * 100.0;
             format!(
@@ -125,5 +126,20 @@ impl Tally {
         write_speed(out, self.documents(), self.text_bytes, elapsed)?;
         self.similarities.write("similarity of near duplicates", out)?;
         out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_large_component_of_many_documents_is_warned_about() {
+        let warns = |largest: u64, others: u64| {
+            let mut tally = Tally { kept: largest + others, ..Tally::default() };
+            tally.components([largest].into_iter().chain((0..others).map(|_| 1)));
+            tally.warning().is_some()
+        };
+        assert!(!warns(3, 0) && !warns(99, 1) && warns(100, 0) && warns(100, 9_899) && !warns(100, 9_900));
     }
 }

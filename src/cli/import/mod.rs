@@ -26,6 +26,7 @@ use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching
 use super::progress;
 use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use super::usual::usual;
 use crate::input::{Chunk, Wanted, input_bytes};
 use crate::types::Label;
@@ -248,7 +249,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     };
     import.send(&files, &wanted, connections);
     bar.finish_and_clear();
-    import.finish()
+    let status = import.finish()?;
+    warn_unseen(&wanted.form, FIELD_FLAGS, &mut std::io::stderr().lock()).context("cannot write a warning")?;
+    Ok(status)
 }
 
 impl Import<'_> {

@@ -2,12 +2,12 @@
 //! answered in any order, but are written in the order of the input: each connection waits for its turn. So at most one
 //! chunk for each connection is in memory.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::answer::Answer;
 use super::resume::{Progress, StateFile, VERDICTS};
@@ -60,6 +60,7 @@ impl Outputs {
         {
             return Err(one_file(VERDICTS, (KEPT, &kept.path)));
         }
+        verdicts.iter().chain(&kept).try_for_each(Opened::lock)?;
         let next = resumed.as_ref().map_or(0, |resumed| resumed.chunks);
         // The files are emptied after this, so they always have at least the lines that the state counts.
         if let Some(state) = state.as_ref().filter(|_| resumed.is_none()) {
@@ -138,7 +139,12 @@ impl TurnOf<'_> {
             }
             let Some((line, answer)) = answer else { continue };
             match serde_json::from_str::<Fields<'_>>(line) {
-                Ok(fields) => turn.verdict(placed(&fields, &PlaceFields::of(origin)).as_bytes())?,
+                Ok(fields) => {
+                    let place = PlaceFields::of(origin);
+                    let is_error = fields.get("error").is_some();
+                    let place = if is_error { place.with_offset(origin) } else { place };
+                    turn.verdict(placed(&fields, &place).as_bytes())?;
+                }
                 Err(_) => turn.verdict(&unreadable(origin, Unreadable::answer()))?,
             }
             if answer.as_ref().is_some_and(|answer| answer.stored) {
@@ -189,7 +195,7 @@ impl Turn {
 }
 
 fn unreadable(origin: &crate::input::Origin, error: Unreadable) -> Vec<u8> {
-    serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin), error)).expect("strings are JSON")
+    serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin).with_offset(origin), error)).expect("strings are JSON")
 }
 
 /// A file that is open for writing, but still has its old content.
@@ -204,6 +210,16 @@ impl Opened {
         let file = File::options().write(true).create(true).truncate(false).open(path);
         let opened = file.and_then(|file| Ok(Self { path: path.to_owned(), data: file.metadata()?, file }));
         opened.with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Refuses a file that another import is writing. The lock ends with the process, also if it is killed. If a file
+    /// system has no locks, the file is used without one.
+    fn lock(&self) -> Result<()> {
+        if self.data.is_file() && matches!(self.file.try_lock(), Err(TryLockError::WouldBlock)) {
+            let path = self.path.display();
+            bail!("{path}: another import is writing this file; wait until it ends, or name another file");
+        }
+        Ok(())
     }
 
     /// Empties the file, unless it is a pipe or a device, and returns what `make` makes of it.

@@ -105,14 +105,27 @@ impl StateFile {
             }
             Err(error) => return Err(error).with_context(|| format!("cannot read {path}")),
         };
-        let State { job, progress } =
-            serde_json::from_slice(&text).with_context(|| format!("{path} is not the state of an import"))?;
+        let State { job, progress } = serde_json::from_slice(&text).with_context(|| {
+            format!("--resume: {path} is damaged; import again without --resume: stored documents stay as they are")
+        })?;
         if job != self.job {
             bail!(
                 "--resume: {path} belongs to an import with {}; give the same files and options, or import again \
                  without --resume",
                 self.difference(&job)
             );
+        }
+        let lengths =
+            [(Some(verdicts), Some(progress.verdicts_bytes)), (self.job.kept.as_deref(), progress.kept_bytes)];
+        for (output, bytes) in lengths.into_iter().filter_map(|(output, bytes)| output.zip(bytes)) {
+            let found = output.metadata().map_or(0, |data| data.len());
+            if found < bytes {
+                bail!(
+                    "--resume: {} has {found} bytes, but had {bytes} when the import was interrupted; put the file back, or \
+                     import again without --resume: stored documents stay as they are",
+                    output.display()
+                );
+            }
         }
         Ok(Some(progress))
     }

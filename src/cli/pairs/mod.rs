@@ -19,11 +19,12 @@ use super::corpus::picture::{PLOT, draw};
 use super::corpus::settings::SettingsArgs;
 use super::corpus::signing::{SignedChunk, each_signed};
 use super::exit::ExitStatus;
-use super::files::{FieldArgs, check_outputs, look_at_all, matching};
+use super::files::{FieldArgs, check_outputs, look_at_all, matching, one_of_both};
 use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::corpus::PairFinder;
 use crate::input::{Wanted, input_bytes};
 use finding::Finding;
@@ -83,6 +84,13 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 
 fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let (files, against) = (matching(&args.files)?, matching(&args.against)?);
+    if let Some(path) = one_of_both(&files, &against) {
+        bail!(
+            "{} is also a file of --against, so its documents would be compared with themselves; to list the pairs of one \
+             corpus, leave out --against",
+            path.display()
+        );
+    }
     let inputs = [&files[..], &against].concat();
     check_outputs(&inputs, &[(OUTPUT, Some(&args.output)), (PLOT, args.plot.as_deref())])?;
     let wanted = args.fields.wanted(false);
@@ -98,6 +106,7 @@ fn list(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     if finding.tally().has_only_failures() {
         bail!("no line is a document; there is no output");
     }
+    warn_unseen(&job.wanted.form, FIELD_FLAGS, &mut std::io::stderr().lock())?;
     let (finder, tally, output) = finding.into_parts();
     if let Some(plot) = &mut plot {
         plot.line(draw(finder.signer().settings(), tally.similarities())?.as_bytes())?;

@@ -14,7 +14,8 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use super::corpus::output::{Format, OUTPUT, Snapshot, check_name};
+use super::corpus::format::{Format, check_name};
+use super::corpus::output::{OUTPUT, Snapshot};
 use super::corpus::signing::each_made;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching, read_once};
@@ -22,6 +23,7 @@ use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
 use super::summary::summarise;
+use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::input::{Wanted, input_bytes};
 use crate::types::Extract;
 use documents::{Documents, TextChunk};
@@ -86,8 +88,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 fn find(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
     check_outputs(&files, &[(OUTPUT, Some(&args.output))])?;
-    check_name(&args.output, Format::Lines)?;
-    let wanted = Wanted { originals: args.cut, ..args.fields.wanted(false) };
+    check_name(&args.output, OUTPUT, &Format::Objects)?;
+    let wanted = Wanted { originals: args.cut, objects: true, ..args.fields.wanted(false) };
     look_at_all(&files, &wanted)?;
     let stop = interruption()?;
     let FieldArgs { text_field, html_field, .. } = &args.fields;
@@ -101,6 +103,7 @@ fn find(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     if tally.has_only_failures() {
         bail!("no line is a document; there is no output");
     }
+    warn_unseen(&job.wanted.form, FIELD_FLAGS, &mut std::io::stderr().lock())?;
     output.publish()?;
     summarise(is_on_stdout, |mut out| tally.write_summary(job.begun.elapsed(), &mut out))?;
     Ok(if tally.failed() > 0 { ExitStatus::Found } else { ExitStatus::Fine })

@@ -63,20 +63,19 @@ impl SpanFile {
         names: &[Named],
     ) -> Result<()> {
         let at = document.at;
-        // Records of tables and pages of WARC files are written as lines of JSON.
-        let is_line = chunk.header.is_none() && !chunk.originals.is_empty();
-        let own = if is_line { chunk.original(at) } else { &chunk.lines[at] };
         match &self.fields {
             None if spans.is_empty() => Ok(()),
             None => {
                 let line = serde_json::to_vec(&line(document, spans, names)).expect("the report is JSON");
                 self.file.line(&line)
             }
-            Some(_) if spans.is_empty() => self.file.line(own),
+            Some(_) if spans.is_empty() => self.file.line(&chunk.object(at)),
             Some((text, html)) => {
-                let (text, html) = if is_line { (text.as_str(), html.as_str()) } else { ("text", "html") };
+                // Pages of WARC files and texts have the fields of the API.
+                let is_own = chunk.originals.is_empty();
+                let (text, html) = if is_own { ("text", "html") } else { (text.as_str(), html.as_str()) };
                 let replaced = if document.is_extracted { html } else { text };
-                self.file.line(cut(own, (replaced, text), &without(&document.text, spans)).as_bytes())
+                self.file.line(cut(&chunk.object(at), (replaced, text), &without(&document.text, spans)).as_bytes())
             }
         }
     }
@@ -115,7 +114,9 @@ fn line<'a>(document: &'a TextDocument, spans: &[Span], names: &'a [Named]) -> L
 fn cut(line: &[u8], (replaced, field): (&str, &str), text: &str) -> String {
     let fields: Fields<'_> = serde_json::from_slice(line).expect("a document is an object");
     let mut cut = String::with_capacity(line.len());
-    for (name, value) in &fields.0 {
+    // A line with a page may have a null as its text.
+    let others = |name: &str| name == replaced || name != field;
+    for (name, value) in fields.0.iter().filter(|(name, _)| others(name)) {
         cut.push(if cut.is_empty() { '{' } else { ',' });
         let (name, value) = match name == replaced {
             true => (field, Value::from(text).to_string()),
@@ -139,5 +140,7 @@ mod tests {
         assert_eq!(cut(line, ("body", "body"), "a \"q\""), r#"{"n":1.50,"body":"a \"q\"","x\"y":[1, 2]}"#);
         let page = br#"{"id": "p", "html": "<p>a b", "z": null}"#;
         assert_eq!(cut(page, ("html", "body"), "a"), r#"{"id":"p","body":"a","z":null}"#);
+        let both = br#"{"body": null, "html": "<p>a b"}"#;
+        assert_eq!(cut(both, ("html", "body"), "a"), r#"{"body":"a"}"#);
     }
 }

@@ -26,7 +26,7 @@ pub async fn dedup(
     quota: Quota,
     BatchText(body): BatchText,
 ) -> Result<Response, Problem> {
-    let invalid = options::invalid(&query)?;
+    let reading = (options::invalid(&query)?, options::extra(&query)?);
     let (text, when_full, mut body_room) = body.into_parts();
     let bytes = text.len();
     let _place = state.admission().batches().enter().await?;
@@ -41,7 +41,7 @@ pub async fn dedup(
     body_room.fit(body_room.bytes() + documents * signer.bytes_each() + signer.shingle_bytes(bytes))?;
     let room = state.answer_room(ListBody::bytes_max(documents, bytes))?;
     let sender = (caller, request_id.to_string());
-    let list = List::new(input, signer, sender, invalid, state.search_limits());
+    let list = List::new(input, signer, sender, reading, state.search_limits());
     let body = state.cpu().place(when_full).await?.run_uncut(bytes, move || list.deduplicate()).await??;
     let mut answer = Pieces::default();
     answer.json(&body);

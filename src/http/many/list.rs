@@ -2,7 +2,7 @@
 
 use crate::corpus::{CorpusSigner, Decided, Decision, Deduplicator, Matching, SearchLimits, SignedDocument};
 use crate::http::caller::Caller;
-use crate::http::dto::document::{DocumentInput, Invalid, from_json};
+use crate::http::dto::document::{DocumentInput, Extra, Invalid, of_fields};
 use crate::http::dto::list::{
     FailedBody, KeptBody, ListBody, ListInput, ListOrder, ListSummary, ListedBody, RepeatBody,
 };
@@ -15,6 +15,7 @@ pub(in crate::http) struct List {
     signer: CorpusSigner,
     caller: Caller,
     invalid: Invalid,
+    extra: Extra,
     limits: SearchLimits,
     /// The id of the request, for problems.
     request_id: String,
@@ -32,10 +33,10 @@ impl List {
         input: ListInput,
         signer: CorpusSigner,
         (caller, request_id): (Caller, String),
-        invalid: Invalid,
+        (invalid, extra): (Invalid, Extra),
         limits: SearchLimits,
     ) -> Self {
-        Self { input, signer, caller, invalid, limits, request_id }
+        Self { input, signer, caller, invalid, extra, limits, request_id }
     }
 
     /// Decides on all documents, on this thread.
@@ -74,7 +75,7 @@ impl List {
         let mut documents = Vec::with_capacity(self.input.documents.len());
         for (index, json) in self.input.documents.iter().enumerate() {
             let text = std::str::from_utf8(json).expect("it is a part of a String");
-            let parsed = from_json(text, self.invalid, &self.caller);
+            let parsed = of_fields(text, self.invalid, self.extra, &self.caller);
             let id = parsed.as_ref().ok().and_then(|parsed| parsed.id.clone());
             let signed = parsed.and_then(|DocumentInput { content, .. }| Ok(self.signer.sign(content)?));
             match signed {

@@ -13,7 +13,7 @@ type Row = (u64, Vec<u8>);
 /// The documents of a file, and whether the file was read without failures.
 fn documents(path: &Path) -> Option<(Vec<Row>, bool)> {
     let form = LineForm { ids: Ids::Optional, ..LineForm::default() };
-    let wanted = Wanted { form, originals: true, also: None };
+    let wanted = Wanted { form, originals: true, ..Wanted::default() };
     let (mut documents, mut is_whole) = (Vec::new(), true);
     let read = read_chunks(path, &wanted, |chunk: Chunk| {
         is_whole &= chunk.failures.is_empty();

@@ -1,7 +1,7 @@
 //! A table in CSV or TSV -> its documents. Each document is JSON with one content, each record is counted once, and its
 //! place leads to its bytes. A table that has only its header and its kept records has the same documents.
 
-use hapax::input::{Chunk, Ids, LineForm, Place, Wanted};
+use hapax::input::{Chunk, Fields, Ids, LineForm, Place, Wanted};
 use hapax_fuzz::read_file;
 
 /// The documents of a table, with the records from which they were made.
@@ -15,7 +15,7 @@ struct Rows {
 
 fn rows(name: &str, table: &[u8]) -> Option<Rows> {
     let form = LineForm { ids: Ids::Optional, ..LineForm::default() };
-    let wanted = Wanted { form, originals: true, also: Some("score".to_owned()) };
+    let wanted = Wanted { form, originals: true, also: Some("score".to_owned()), ..Wanted::default() };
     let (mut rows, mut last) = (Rows::default(), 0);
     let take = |chunk: Chunk| {
         let Some(header) = &chunk.header else { return };
@@ -30,7 +30,7 @@ fn rows(name: &str, table: &[u8]) -> Option<Rows> {
             let document: serde_json::Value = serde_json::from_slice(&chunk.lines[at]).expect("a document is JSON");
             let has = |field: &str| document.get(field).is_some();
             assert!(has("text") || has("html") || has("set") || has("signature"), "{document}");
-            let _: serde_json::Value = serde_json::from_slice(chunk.ranked(at)).expect("the rank is JSON");
+            let _: Fields<'_> = serde_json::from_slice(chunk.ranked(at)).expect("the rank is JSON");
         }
         rows.failed += chunk.failures.len();
         rows.documents.extend(chunk.lines);

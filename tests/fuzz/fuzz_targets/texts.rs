@@ -7,13 +7,13 @@ use hapax_fuzz::read_file;
 /// The documents of a file, and the number of failures.
 fn documents(name: &str, bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     let form = LineForm { ids: Ids::Made, ..LineForm::default() };
-    let wanted = Wanted { form, originals: true, also: None };
+    let wanted = Wanted { form, originals: true, ..Wanted::default() };
     let (mut documents, mut failed, mut last) = (Vec::new(), 0, 0);
     let take = |chunk: Chunk| {
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             // A line may have an escape that is no character. It is refused later.
             let document: Fields<'_> = serde_json::from_slice(line).expect("a document is an object");
-            if let Place::Line(number) = origin.place {
+            if let Place::Line { number, .. } = origin.place {
                 assert!(number > last, "{origin}, after line {last}");
                 last = number;
             } else if origin.place == Place::File {

@@ -327,9 +327,15 @@ fn items_may_have_several_texts_and_short_ones_are_named() {
     let output = contain(dir.path(), &[&all[..], &fields].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let told = text(&output.stderr);
-    assert!(told.contains("failed: bench.jsonl:3 (question): text: must be a string"), "{told}");
-    assert!(told.contains("failed: bench.jsonl:4: no field \"question\""), "{told}");
-    assert!(told.contains("not looked for: bench.jsonl:1 (a#answer): has 2 words; an item needs at least 8"), "{told}");
+    assert!(
+        told.contains("failed: bench.jsonl:3 at byte ") && told.contains(": question: must be a string, but is 5"),
+        "{told}"
+    );
+    assert!(told.contains(": no field \"question\""), "{told}");
+    assert!(
+        told.contains("not looked for: bench.jsonl:1 at byte 0 (a#answer): has 2 words; an item needs at least 8"),
+        "{told}"
+    );
     let counted = ["documents", "kept", "contaminated", "failed"].map(|name| row(&output, name));
     assert_eq!(counted, [2, 0, 2, 0]);
     let items: Vec<_> = parsed(&read(&dir.path().join("items")));
@@ -403,7 +409,7 @@ fn unusable_files_and_settings_are_refused() {
             .contains("no field \"q\"; there is \"text\": use --benchmark-text-field")
     );
     let nothing = refused(&["in.jsonl", "--benchmarks", "in.jsonl", "--dropped", "out"]);
-    assert!(nothing.contains("not looked for: in.jsonl:1 (1): has 2 words"), "{nothing}");
+    assert!(nothing.contains("not looked for: in.jsonl:1 at byte 0 (1): has 2 words"), "{nothing}");
     assert!(nothing.contains("have no item of at least 8 words"), "{nothing}");
     let twice = refused(&["-", "--benchmarks", "-", "--dropped", "out"]);
     assert!(twice.contains("- is given twice"), "{twice}");

@@ -95,7 +95,7 @@ const OTHER_CRATES: [(&str, &str); 21] = [
     ("collections", "bytes futures hapax_core metrics parking_lot thiserror tokio tracing"),
     (
         "input",
-        "arrow_array arrow_schema base64 brotli_decompressor csv_core encoding_rs flate2 memchr parquet serde serde_json thiserror zstd",
+        "arrow_array arrow_json arrow_schema base64 brotli_decompressor csv_core encoding_rs flate2 memchr parquet serde serde_json thiserror zstd",
     ),
     ("config", "figment hapax_core ipnet jiff rustix serde serde_json strsim thiserror"),
     (
@@ -105,7 +105,7 @@ const OTHER_CRATES: [(&str, &str); 21] = [
     ),
     (
         "cli",
-        "anyhow arrow_array arrow_json arrow_schema clap flate2 glob hapax_core indicatif jiff listenfd metrics parquet plotters \
+        "anyhow arrow_array arrow_json arrow_schema clap csv_core flate2 glob hapax_core indicatif jiff listenfd metrics parquet plotters \
          rayon rustix rustls sd_notify serde serde_json signal_hook thiserror tokio tokio_util tracing ureq zstd",
     ),
 ];

@@ -391,7 +391,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("cli/tune/", "theirs", "0.3988"),
     ("cli/tune/", "THRESHOLD", "┊"),
     ("cli/tune/", "VERDICT", "○"),
-    ("cli/tune/sample.rs", "origin", "sample.jsonl:3"),
+    ("cli/tune/sample.rs", "origin", "sample.jsonl:3 at byte 1024"),
     ("cli/tune/sample.rs", "path", "sample.jsonl"),
     ("cli/tune/words.rs", "at", "0.639"),
     ("cli/tune/words.rs", "steepest", "steepest at 0.639"),
