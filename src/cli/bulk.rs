@@ -1,11 +1,12 @@
 //! Sends one chunk in a bulk request, and sends a line again if it may succeed later. Input: a [`Chunk`]. Output: an
 //! answer for each of its lines, in the order in which the answers arrive. Knows nothing of the use of the answers.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 
 use serde::Deserialize;
 
-use super::client::{Client, ClientError, Problem};
+use super::api::Api;
+use super::client::{ClientError, Problem};
 use super::retry::{Patience, line_may_pass, may_pass};
 use crate::input::Chunk;
 
@@ -47,8 +48,8 @@ pub enum BulkError {
         /// Whether the same request may succeed a little later.
         passing: bool,
     },
-    /// The server had no room for a line. It would refuse each of the following lines too.
-    #[error("the server has no room for more documents: {detail}")]
+    /// There was no room for a line. Each of the following lines would be refused too.
+    #[error("there is no room for more documents: {detail}")]
     Full {
         /// The server's reason for refusing the line.
         detail: String,
@@ -62,7 +63,7 @@ pub enum BulkError {
 /// lines again until each line has an answer, or until `patience` is over. Sending a line twice is safe, because
 /// inserts are idempotent.
 pub fn send(
-    client: &Client,
+    api: &dyn Api,
     path: &str,
     chunk: &Chunk,
     order: Order,
@@ -80,7 +81,7 @@ pub fn send(
         let last = patience.is_over();
         let mut done = vec![false; open.len()];
         let mut is_behind_open = false;
-        let result = send_once(client, path, &body, &mut |number, line, status| {
+        let result = send_once(api, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
             // Some refusals pass, for example if a queue was full. Any other refusal is final.
             let passing = status.is_some_and(line_may_pass) && !last;
@@ -94,7 +95,7 @@ pub fn send(
         let wanted = match result {
             Ok(()) => None,
             Err(BulkError::Client(error)) if may_pass(&error) && !last => match error {
-                ClientError::Refused { retry_after, .. } => retry_after,
+                ClientError::Refused { retry_after, .. } | ClientError::Declined { retry_after, .. } => retry_after,
                 _ => None,
             },
             Err(BulkError::Truncated { passing: true, .. }) if !last => None,
@@ -112,39 +113,63 @@ pub fn send(
 }
 
 fn send_once(
-    client: &Client,
+    api: &dyn Api,
     path: &str,
     body: &[u8],
     answered: &mut dyn FnMut(usize, &str, Option<u16>),
 ) -> Result<(), BulkError> {
-    let url = || client.url().to_owned();
-    let mut reader = BufReader::with_capacity(1 << 16, client.post_lines(path, body)?);
-    let mut text = String::new();
-    loop {
-        text.clear();
-        let ended = match reader.read_line(&mut text) {
-            Ok(0) => Some(None),
-            Ok(_) => None,
-            Err(error) => Some(Some(error.to_string())),
-        };
-        if let Some(reason) = ended {
-            return Err(BulkError::Truncated { url: url(), reason, passing: true });
-        }
-        let line: Line<'_> = serde_json::from_str(&text)
-            .map_err(|_| BulkError::Foreign { url: url(), line: text.chars().take(120).collect() })?;
-        match (line.kind, line.line) {
-            ("summary", _) => return Ok(()),
-            ("fatal", _) => {
-                let passing = line.error.as_ref().is_none_or(|problem| line_may_pass(problem.status));
-                let reason = line.error.map(|problem| problem.detail);
-                return Err(BulkError::Truncated { url: url(), reason, passing });
+    let mut lines = AnswerLines::new(api.name(), api.post_lines(path, body)?);
+    while let Some((number, line, status)) = lines.next()? {
+        answered(number, line, status);
+    }
+    Ok(())
+}
+
+/// The lines of an answer, as they arrive.
+pub(super) struct AnswerLines<'a, R> {
+    url: &'a str,
+    reader: BufReader<R>,
+    text: String,
+}
+
+impl<'a, R: Read> AnswerLines<'a, R> {
+    pub(super) fn new(url: &'a str, answer: R) -> Self {
+        Self { url, reader: BufReader::with_capacity(1 << 16, answer), text: String::new() }
+    }
+
+    /// Returns the next answer: the number of its line in the request, its text, and the status of its error. `None`:
+    /// all lines are answered.
+    pub(super) fn next(&mut self) -> Result<Option<(usize, &str, Option<u16>)>, BulkError> {
+        let url = || self.url.to_owned();
+        loop {
+            self.text.clear();
+            let ended = match self.reader.read_line(&mut self.text) {
+                Ok(0) => Some(None),
+                Ok(_) => None,
+                Err(error) => Some(Some(error.to_string())),
+            };
+            if let Some(reason) = ended {
+                return Err(BulkError::Truncated { url: url(), reason, passing: true });
             }
-            (_, Some(_)) if line.error.as_ref().is_some_and(|problem| FULL.contains(&&*problem.code)) => {
-                let detail = line.error.map(|problem| problem.detail).unwrap_or_default();
-                return Err(BulkError::Full { detail });
+            let line: Line<'_> = serde_json::from_str(&self.text)
+                .map_err(|_| BulkError::Foreign { url: url(), line: self.text.chars().take(120).collect() })?;
+            match (line.kind, line.line) {
+                ("summary", _) => return Ok(None),
+                ("fatal", _) => {
+                    let passing = line.error.as_ref().is_none_or(|problem| line_may_pass(problem.status));
+                    let reason = line.error.map(|problem| problem.detail);
+                    return Err(BulkError::Truncated { url: url(), reason, passing });
+                }
+                (_, Some(_)) if line.error.as_ref().is_some_and(|problem| FULL.contains(&&*problem.code)) => {
+                    let detail = line.error.map(|problem| problem.detail).unwrap_or_default();
+                    return Err(BulkError::Full { detail });
+                }
+                (_, Some(number)) => {
+                    let status = line.error.map(|problem| problem.status);
+                    return Ok(Some((number, self.text.trim_end(), status)));
+                }
+                _ => {}
             }
-            (_, Some(number)) => answered(number, text.trim_end(), line.error.map(|problem| problem.status)),
-            _ => {}
         }
     }
 }
