@@ -21,7 +21,7 @@ pub trait Api: Sync {
 
     /// Sends lines of JSON and returns the lines of the answer as they arrive. `path` begins with `/` and includes the
     /// query.
-    fn post_lines(&self, path: &str, lines: &[u8]) -> Result<Box<dyn Read + '_>, ClientError>;
+    fn post_lines(&self, path: &str, lines: &[u8]) -> Result<Box<dyn Read>, ClientError>;
 }
 
 impl Api for Client {
@@ -37,7 +37,7 @@ impl Api for Client {
         self.send(method, path, json)
     }
 
-    fn post_lines(&self, path: &str, lines: &[u8]) -> Result<Box<dyn Read + '_>, ClientError> {
+    fn post_lines(&self, path: &str, lines: &[u8]) -> Result<Box<dyn Read>, ClientError> {
         Ok(Box::new(self.post_lines(path, lines)?))
     }
 }

@@ -1,7 +1,7 @@
 //! Sends one chunk in a bulk request, and sends a line again if it may succeed later. Input: a [`Chunk`]. Output: an
 //! answer for each of its lines, in the order in which the answers arrive. Knows nothing of the use of the answers.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 
 use serde::Deserialize;
 
@@ -13,6 +13,11 @@ use crate::input::Chunk;
 /// The codes of errors that last until there is room again, on the disk or in the memory budget. Other errors with the
 /// same status concern one document only.
 const FULL: [&str; 2] = ["storage_full", "memory_budget_reached"];
+
+/// Returns whether an error with this code concerns all later documents too.
+pub(super) fn is_full(code: &str) -> bool {
+    FULL.contains(&code)
+}
 
 /// The order in which lines are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +56,20 @@ pub enum BulkError {
     /// There was no room for a line. Each of the following lines would be refused too.
     #[error("there is no room for more documents: {detail}")]
     Full {
-        /// The server's reason for refusing the line.
+        /// The reason for refusing the line.
         detail: String,
     },
     /// The answer is not from hapax.
     #[error("the answer from {url} is not from a hapax server: {line}")]
     Foreign { url: String, line: String },
+}
+
+impl BulkError {
+    /// Returns the error of a line of an answer which says that there is no room.
+    pub(super) fn full(line: &str) -> Self {
+        let problem = serde_json::from_str(line).ok().and_then(|line: Line<'_>| line.error);
+        Self::Full { detail: problem.map(|problem| problem.detail).unwrap_or_default() }
+    }
 }
 
 /// Sends all lines of `chunk` to `path`, and passes each answer line to `answered`, with its place in the chunk. Sends
@@ -118,58 +131,34 @@ fn send_once(
     body: &[u8],
     answered: &mut dyn FnMut(usize, &str, Option<u16>),
 ) -> Result<(), BulkError> {
-    let mut lines = AnswerLines::new(api.name(), api.post_lines(path, body)?);
-    while let Some((number, line, status)) = lines.next()? {
-        answered(number, line, status);
-    }
-    Ok(())
-}
-
-/// The lines of an answer, as they arrive.
-pub(super) struct AnswerLines<'a, R> {
-    url: &'a str,
-    reader: BufReader<R>,
-    text: String,
-}
-
-impl<'a, R: Read> AnswerLines<'a, R> {
-    pub(super) fn new(url: &'a str, answer: R) -> Self {
-        Self { url, reader: BufReader::with_capacity(1 << 16, answer), text: String::new() }
-    }
-
-    /// Returns the next answer: the number of its line in the request, its text, and the status of its error. `None`:
-    /// all lines are answered.
-    pub(super) fn next(&mut self) -> Result<Option<(usize, &str, Option<u16>)>, BulkError> {
-        let url = || self.url.to_owned();
-        loop {
-            self.text.clear();
-            let ended = match self.reader.read_line(&mut self.text) {
-                Ok(0) => Some(None),
-                Ok(_) => None,
-                Err(error) => Some(Some(error.to_string())),
-            };
-            if let Some(reason) = ended {
-                return Err(BulkError::Truncated { url: url(), reason, passing: true });
+    let url = || api.name().to_owned();
+    let mut reader = BufReader::with_capacity(1 << 16, api.post_lines(path, body)?);
+    let mut text = String::new();
+    loop {
+        text.clear();
+        let ended = match reader.read_line(&mut text) {
+            Ok(0) => Some(None),
+            Ok(_) => None,
+            Err(error) => Some(Some(error.to_string())),
+        };
+        if let Some(reason) = ended {
+            return Err(BulkError::Truncated { url: url(), reason, passing: true });
+        }
+        let line: Line<'_> = serde_json::from_str(&text)
+            .map_err(|_| BulkError::Foreign { url: url(), line: text.chars().take(120).collect() })?;
+        match (line.kind, line.line) {
+            ("summary", _) => return Ok(()),
+            ("fatal", _) => {
+                let passing = line.error.as_ref().is_none_or(|problem| line_may_pass(problem.status));
+                let reason = line.error.map(|problem| problem.detail);
+                return Err(BulkError::Truncated { url: url(), reason, passing });
             }
-            let line: Line<'_> = serde_json::from_str(&self.text)
-                .map_err(|_| BulkError::Foreign { url: url(), line: self.text.chars().take(120).collect() })?;
-            match (line.kind, line.line) {
-                ("summary", _) => return Ok(None),
-                ("fatal", _) => {
-                    let passing = line.error.as_ref().is_none_or(|problem| line_may_pass(problem.status));
-                    let reason = line.error.map(|problem| problem.detail);
-                    return Err(BulkError::Truncated { url: url(), reason, passing });
-                }
-                (_, Some(_)) if line.error.as_ref().is_some_and(|problem| FULL.contains(&&*problem.code)) => {
-                    let detail = line.error.map(|problem| problem.detail).unwrap_or_default();
-                    return Err(BulkError::Full { detail });
-                }
-                (_, Some(number)) => {
-                    let status = line.error.map(|problem| problem.status);
-                    return Ok(Some((number, self.text.trim_end(), status)));
-                }
-                _ => {}
+            (_, Some(_)) if line.error.as_ref().is_some_and(|problem| is_full(&problem.code)) => {
+                let detail = line.error.map(|problem| problem.detail).unwrap_or_default();
+                return Err(BulkError::Full { detail });
             }
+            (_, Some(number)) => answered(number, text.trim_end(), line.error.map(|problem| problem.status)),
+            _ => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::Sender;
 use ureq::http::Method;
 
 use super::api::Api;
@@ -19,12 +19,13 @@ use crate::audit::AuditLog;
 use crate::collections::{CollectionError, Collections, Medium};
 use crate::config::{self, Addresses, Config, HttpLimits, Sources};
 use crate::cpu::CpuPool;
-use crate::http::{Access, AnswerStream, AppState, Boot, InProcess, WholeAnswer, Wiring};
+use crate::http::{Access, Answered, AppState, BodyType, Boot, Group, GroupAnswers, InProcess, WholeAnswer, Wiring};
 use crate::keys::KeyRing;
 use crate::types::CollectionName;
 
-/// A wait that never ends. This process is its own client, so nothing that it waits for is a sign of a broken client.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// A transaction begins at most this long after the last one. The answers are not urgent, and a transaction of many
+/// documents costs less for each of them.
+const COMMIT_WINDOW: Duration = Duration::from_millis(50);
 
 /// The data directory, and the routes that answer about it.
 pub(super) struct OwnServer {
@@ -55,16 +56,28 @@ impl OwnServer {
         Ok(Self { name, runtime, routes, collections, audit })
     }
 
-    /// Sends lines of JSON in one request, and returns the lines of the answer as they arrive.
-    pub(super) fn stream(&self, path: &str, pieces: Receiver<Vec<u8>>) -> Result<impl Read + use<'_>, ClientError> {
-        match self.runtime.block_on(self.routes.stream(path, pieces)) {
-            Ok(stream) => Ok(Answer { runtime: &self.runtime, stream }),
-            Err(answer) => Err(declined(answer)),
-        }
+    /// Begins the work of one bulk request, whose lines are given in groups.
+    pub(super) fn groups(&self, path: &str) -> Result<(Sender<Group>, OwnAnswers<'_>), ClientError> {
+        let begun = self.runtime.block_on(self.routes.groups(path));
+        let (give, answers) = begun.map_err(declined)?;
+        Ok((give, OwnAnswers { runtime: &self.runtime, answers }))
     }
 
-    fn ask(&self, method: Method, path: &str, json: Option<&str>) -> WholeAnswer {
-        self.runtime.block_on(self.routes.ask(method, path, json))
+    fn ask(&self, method: Method, path: &str, of_type: BodyType, body: &[u8]) -> WholeAnswer {
+        self.runtime.block_on(self.routes.ask(method, path, of_type, body.to_owned()))
+    }
+}
+
+/// The answers to groups of lines, in their order.
+pub(super) struct OwnAnswers<'a> {
+    runtime: &'a Runtime,
+    answers: GroupAnswers,
+}
+
+impl OwnAnswers<'_> {
+    /// Returns the answers to the next group, once they are on disk; `None` after the last group.
+    pub(super) fn next(&mut self) -> Option<Vec<Answered>> {
+        self.runtime.block_on(self.answers.next())
     }
 }
 
@@ -74,22 +87,17 @@ impl Api for OwnServer {
     }
 
     fn get(&self, path: &str) -> Result<(u16, String), ClientError> {
-        let WholeAnswer { status, text, .. } = self.ask(Method::GET, path, None);
+        let WholeAnswer { status, text, .. } = self.ask(Method::GET, path, BodyType::Json, b"");
         Ok((status, text))
     }
 
     fn send(&self, method: Method, path: &str, json: Option<&str>) -> Result<(u16, String), ClientError> {
-        match self.ask(method, path, json) {
-            WholeAnswer { status, text, .. } if (200..300).contains(&status) => Ok((status, text)),
-            answer => Err(declined(answer)),
-        }
+        accepted(self.ask(method, path, BodyType::Json, json.unwrap_or_default().as_bytes()))
     }
 
-    fn post_lines(&self, path: &str, lines: &[u8]) -> Result<Box<dyn Read + '_>, ClientError> {
-        let (give, take) = channel(1);
-        give.try_send(lines.to_owned()).expect("there is room for one");
-        drop(give);
-        Ok(Box::new(self.stream(path, take)?))
+    fn post_lines(&self, path: &str, lines: &[u8]) -> Result<Box<dyn Read>, ClientError> {
+        let (_, text) = accepted(self.ask(Method::POST, path, BodyType::Lines, lines))?;
+        Ok(Box::new(io::Cursor::new(text)))
     }
 }
 
@@ -101,34 +109,26 @@ impl Drop for OwnServer {
     }
 }
 
+fn accepted(answer: WholeAnswer) -> Result<(u16, String), ClientError> {
+    match answer {
+        WholeAnswer { status, text, .. } if (200..300).contains(&status) => Ok((status, text)),
+        answer => Err(declined(answer)),
+    }
+}
+
 fn declined(WholeAnswer { status, text, retry_after }: WholeAnswer) -> ClientError {
     let detail = serde_json::from_str::<Problem>(&text).map_or(text, |problem| problem.sentence());
     ClientError::Declined { status, detail, retry_after }
 }
 
-/// An answer that is read while it is made.
-struct Answer<'a> {
-    runtime: &'a Runtime,
-    stream: AnswerStream,
-}
-
-impl Read for Answer<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.runtime.block_on(self.stream.read(buffer))
-    }
-}
-
 /// Opens the collections, and makes the routes.
 async fn serve(config: Config, names: &[CollectionName]) -> Result<(InProcess, Collections, Option<Arc<AuditLog>>)> {
-    let Config { server, collections: settings, cpu, audit, .. } = config;
+    let Config { server, collections: mut settings, cpu, audit, .. } = config;
+    settings.limits.commit_window = settings.limits.commit_window.max(COMMIT_WINDOW);
     settings.memory.process.watch().context("cannot start the thread that watches memory")?;
     let (boot, cpu, audit) = (Boot::new(), CpuPool::new(cpu), audit.map(AuditLog::new));
-    let limits = HttpLimits {
-        bulk_idle_timeout: FOR_EVER,
-        bulk_stall_timeout: FOR_EVER,
-        request_timeout: FOR_EVER,
-        ..server.limits
-    };
+    // The limit on a source slows clients down.
+    let limits = HttpLimits { source_documents_per_second: None, ..server.limits };
     // There are no clients, so there are no keys, and no limits on clients.
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),

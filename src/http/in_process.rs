@@ -1,32 +1,40 @@
 //! Requests of this process -> the answers of the routes, without sockets. Knows nothing of connections: there is no
 //! client whose address, key or pace would matter.
 
-use std::convert::Infallible;
-use std::io;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, BodyDataStream};
-use axum::extract::Request;
+use axum::body::Body;
+use axum::extract::{FromRequestParts as _, Request};
 use axum::http::Method;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::Response;
-use bytes::Bytes;
-use futures::StreamExt as _;
-use futures::stream::poll_fn;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::Sender;
 use tower::ServiceExt as _;
 
+use super::caller::Caller;
+use super::error::Problem;
+use super::handlers::bulk;
+use super::many::{DocumentWork, Group, GroupAnswers, start_groups};
+use super::notes::Notes;
+use super::query::Query;
+use super::request::Targets;
 use super::router::router;
+use super::routes::ROUTES;
 use super::state::AppState;
 
-/// The most bytes of an answer that is returned as a whole. It is longer than any description of a collection.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// The type of a body of lines.
-const LINES: &str = "application/x-ndjson";
-
 /// The routes of a server that only its own process asks.
-pub struct InProcess(Router);
+pub struct InProcess {
+    state: AppState,
+    router: Router,
+}
+
+/// The media type of a body.
+#[derive(Clone, Copy, Debug)]
+pub enum BodyType {
+    Json,
+    Lines,
+}
 
 /// A whole answer.
 #[derive(Debug)]
@@ -37,61 +45,48 @@ pub struct WholeAnswer {
     pub retry_after: Option<Duration>,
 }
 
-/// An answer that is read while it is made.
-pub struct AnswerStream {
-    pieces: BodyDataStream,
-    /// The rest of the last piece.
-    piece: Bytes,
-}
-
 impl InProcess {
     pub fn new(state: AppState) -> Self {
-        Self(router(state))
+        Self { router: router(state.clone()), state }
     }
 
-    /// Answers a request with JSON, or without a body.
-    pub async fn ask(&self, method: Method, target: &str, json: Option<&str>) -> WholeAnswer {
-        let body = json.map_or_else(Body::empty, |json| Body::from(json.to_owned()));
-        whole(self.answer(method, target, "application/json", body).await).await
+    /// Answers a request. `target` is a path with its query, percent-encoded.
+    pub async fn ask(&self, method: Method, target: &str, of_type: BodyType, body: Vec<u8>) -> WholeAnswer {
+        let of_type = match of_type {
+            BodyType::Json => "application/json",
+            BodyType::Lines => "application/x-ndjson",
+        };
+        let request = Request::builder().method(method).uri(target).header(CONTENT_TYPE, of_type);
+        let request = request.body(Body::from(body)).expect("the target is percent-encoded");
+        let Ok(answer) = self.router.clone().oneshot(request).await;
+        whole(answer).await
     }
 
-    /// Answers one request with lines of JSON, which are read from `pieces` while the answer is made. An answer with
-    /// another status than success is returned as a whole.
-    pub async fn stream(&self, target: &str, mut pieces: Receiver<Vec<u8>>) -> Result<AnswerStream, WholeAnswer> {
-        let pieces = poll_fn(move |cx| pieces.poll_recv(cx)).map(|piece| Ok::<_, Infallible>(Bytes::from(piece)));
-        let answer = self.answer(Method::POST, target, LINES, Body::from_stream(pieces)).await;
-        if answer.status().is_success() {
-            return Ok(AnswerStream { pieces: answer.into_body().into_data_stream(), piece: Bytes::new() });
+    /// Begins the work of one bulk request, whose lines are given in groups.
+    pub async fn groups(&self, target: &str) -> Result<(Sender<Group>, GroupAnswers), WholeAnswer> {
+        match self.work(target).await {
+            Ok(work) => Ok(start_groups(work, &self.state)),
+            Err(problem) => Err(whole(problem.render(Response::default(), "")).await),
         }
-        Err(whole(answer).await)
     }
 
-    async fn answer(&self, method: Method, target: &str, of_type: &'static str, body: Body) -> Response {
-        let request = Request::builder().method(method).uri(target).header(CONTENT_TYPE, of_type).body(body);
-        let Ok(answer) = self.0.clone().oneshot(request.expect("the target is percent-encoded")).await;
-        answer
-    }
-}
-
-impl AnswerStream {
-    /// Reads some bytes, and returns their number; 0 at the end.
-    pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.piece.is_empty() {
-            match self.pieces.next().await {
-                Some(piece) => self.piece = piece.map_err(io::Error::other)?,
-                None => return Ok(0),
-            }
-        }
-        let taken = self.piece.split_to(buffer.len().min(self.piece.len()));
-        buffer[..taken.len()].copy_from_slice(&taken);
-        Ok(taken.len())
+    async fn work(&self, target: &str) -> Result<DocumentWork, Problem> {
+        let request = Request::builder().uri(target).body(()).expect("the target is percent-encoded");
+        let (mut parts, ()) = request.into_parts();
+        let route = ROUTES.iter().find(|route| route.streams && route.method == Method::POST);
+        let allowed = route.expect("there is a bulk route").query;
+        let query = Query::parse(parts.uri.query().unwrap_or_default(), allowed)?;
+        query.clone().attach(&mut parts.extensions);
+        Notes::attached(&mut parts.extensions).allow(Caller::anyone());
+        let targets = Targets::from_request_parts(&mut parts, &self.state).await?;
+        bulk::work(&self.state, Caller::anyone(), targets, &query)
     }
 }
 
 async fn whole(answer: Response) -> WholeAnswer {
     let status = answer.status().as_u16();
     let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let bytes = axum::body::to_bytes(answer.into_body(), ANSWER_BYTES_MAX).await.unwrap_or_default();
+    let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes).into_owned();
     WholeAnswer { status, text, retry_after: retry_after.map(Duration::from_secs) }
 }

@@ -26,7 +26,8 @@ fn write_inputs(dir: &Path, seed: u64) {
     }
     std::fs::write(dir.join("a.jsonl"), lines[..1500].join("\n")).unwrap();
     std::fs::write(dir.join("b.jsonl.zst"), zstd::encode_all(lines[1500..].join("\n").as_bytes(), 1).unwrap()).unwrap();
-    std::fs::write(dir.join("c.csv"), "id,text\nc1,one two three four\nd/2000,five six\n").unwrap();
+    std::fs::write(dir.join("c.jsonl"), "{\"id\": \"c\", \"text\": \"one two\"}\n{\"id\": 7, \"text\": \"one two\"}")
+        .unwrap();
 }
 
 /// Runs an import in a folder.
@@ -61,7 +62,7 @@ fn same_as_over_http(seed: u64, options: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     write_inputs(dir.path(), seed);
     let (served, direct) = (dir.path().join("served"), dir.path().join("direct"));
-    let files = ["a.jsonl", "b.jsonl.zst", "c.csv"];
+    let files = ["a.jsonl", "b.jsonl.zst", "c.jsonl"];
     let server = Server::start(&served);
     let url = server.url("");
     let over_http = ["--server", &url, "--connections", "1", "--verdicts", "http.jsonl", "--kept", "http.kept"];

@@ -270,7 +270,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     match &target {
         Target::Server(_) => import.send(&files, &wanted, connections),
         Target::Directory(server) => {
-            import.read(&files, &wanted, AHEAD, |take| direct::stream(&import, server, take));
+            import.read(&files, &wanted, AHEAD, |take| direct::store(&import, server, take));
         }
     }
     bar.finish_and_clear();

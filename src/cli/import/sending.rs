@@ -114,7 +114,7 @@ impl Import<'_> {
         tally.read(chunk.text_bytes, chunk.skipped);
         let mut answers = Vec::new();
         if self.outputs.is_some() {
-            answers.resize_with(chunk.lines.len(), || None);
+            answers.resize_with(chunk.origins.len(), || None);
         }
         answers
     }
