@@ -44,7 +44,12 @@ impl OwnServer {
         let flags = vec![("--data-dir", "data.dir", path.to_owned())];
         let sources = Sources { flags, ..Sources::of_process(config.cloned()) };
         let config = config::load(&sources)?.config;
-        if config.collections.redis.is_none() && config.collections.medium == Medium::Memory {
+        if config.collections.redis.is_some() {
+            bail!(
+                "--data-dir {path}: the documents are in a Redis cluster (data.store); send them to a server instead"
+            );
+        }
+        if config.collections.medium == Medium::Memory {
             bail!("--data-dir {path}: nothing would be kept, because data.store is \"memory\"; it must be \"disk\"");
         }
         let runtime = Runtime::new().context("cannot start threads")?;

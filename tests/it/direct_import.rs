@@ -162,13 +162,29 @@ fn collections_are_made_as_a_server_makes_them() {
 }
 
 #[test]
-fn nothing_is_imported_into_memory() {
+fn decisions_are_logged_as_those_of_a_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = [("a", 1), ("b", 1), ("c", 2)].map(|(id, n)| json!({"id": id, "text": words(n)}).to_string());
+    std::fs::write(dir.path().join("in.jsonl"), lines.join("\n")).unwrap();
+    std::fs::write(dir.path().join("hapax.toml"), "[audit]\ndir = \"audit\"\n").unwrap();
+    let imported = import(dir.path(), &["--data-dir", "data", "--config", "hapax.toml", "in.jsonl"]);
+    assert_eq!(code(&imported), 0, "{imported:?}");
+    let logged = run(&["audit", path(&dir.path().join("audit"))]);
+    let logged: Vec<_> = parsed(&logged.stdout).iter().map(|line| json!([line["id"], line["verdict"]])).collect();
+    assert_eq!(logged, [json!(["a", "unique"]), json!(["b", "exact_duplicate"]), json!(["c", "unique"])]);
+}
+
+#[test]
+fn nothing_is_imported_into_a_directory_that_keeps_nothing() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("in.jsonl"), json!({"id": "a", "text": words(1)}).to_string()).unwrap();
-    std::fs::write(dir.path().join("hapax.toml"), "[data]\nstore = \"memory\"\n").unwrap();
-    let refused = import(dir.path(), &["--data-dir", "data", "--config", "hapax.toml", "in.jsonl"]);
-    assert!(code(&refused) == 2 && text(&refused.stderr).contains("nothing would be kept"), "{refused:?}");
-    assert!(!dir.path().join("data").exists());
+    let redis = "store = \"redis\"\n[redis]\nnodes = [\"127.0.0.1:1\"]\n";
+    for (store, told) in [("store = \"memory\"\n", "nothing would be kept"), (redis, "in a Redis cluster")] {
+        std::fs::write(dir.path().join("hapax.toml"), format!("[data]\n{store}")).unwrap();
+        let refused = import(dir.path(), &["--data-dir", "data", "--config", "hapax.toml", "in.jsonl"]);
+        assert!(code(&refused) == 2 && text(&refused.stderr).contains(told), "{refused:?}");
+        assert!(!dir.path().join("data").exists());
+    }
 }
 
 #[test]

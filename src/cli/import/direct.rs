@@ -32,7 +32,7 @@ struct Fed {
 
 /// Stores the documents of all chunks, until there are none left, or until an error ends the import.
 pub(super) fn store(import: &Import<'_>, server: &OwnServer, take: Receiver<Numbered>) {
-    let (groups, answers) = match server.groups(&import.path) {
+    let (groups, answers) = match server.groups(import.path()) {
         Ok(begun) => begun,
         Err(error) => return import.stop(error.into()),
     };
@@ -43,7 +43,7 @@ pub(super) fn store(import: &Import<'_>, server: &OwnServer, take: Receiver<Numb
         // The end of this loop ends the thread that feeds, if it waits.
         for Fed { number, mut chunk, lines } in fed {
             let turn = import.turn_of(number);
-            let mut written = import.begun(&chunk);
+            let mut written = import.begin_chunk(&chunk);
             let answered = answer_chunk(import, &mut answers, (&chunk, &lines), &mut written);
             if turn.is_some() {
                 // The server needs the lines no longer, so they are not copied.

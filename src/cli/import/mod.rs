@@ -1,4 +1,4 @@
-//! `hapax import`: sends files to a running server, with a progress bar for people and counts for scripts.
+//! `hapax import`: sends files to a running server, or stores them in a data directory, with a progress bar for people and counts for scripts.
 
 mod answer;
 mod direct;
@@ -9,8 +9,7 @@ mod tally;
 mod verdict_file;
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
@@ -34,7 +33,7 @@ use outputs::{KEPT, Outputs};
 use resume::{Job, Progress, StateFile, VERDICTS};
 use sending::Import;
 
-/// Import documents into a running server.
+/// Import documents into a running server, or into a data directory.
 ///
 /// FILE is JSON Lines, CSV or TSV with a header, a WARC file of web pages, Parquet, or a text or a page of HTML. Each line
 /// of JSON is an object with an `id` and a `text`. Fields that the API does not know are left out, as in a bulk request
@@ -53,6 +52,7 @@ use sending::Import;
   hapax import --verdicts verdicts.jsonl --kept kept.jsonl.zst corpus.jsonl.zst
   zcat crawl.gz | jq -c '{id: .url, text: .body}' | hapax import -
   hapax import --collection news --on-duplicate store --connections 1 news.jsonl
+  hapax import --data-dir ./hapax-data corpus.jsonl.zst      without a server
 
 Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped
 early, 130 stopped by a second signal.")]
@@ -66,7 +66,8 @@ pub struct Args {
     /// Import into this data directory instead of asking a server; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "connections", "patience"])]
     data_dir: Option<PathBuf>,
-    /// Configuration file of the server that uses the data directory
+    /// Configuration file of the server that uses the data directory. A new directory gets a collection `default` with the
+    /// settings of its section [default_collection]
     #[arg(long, value_name = "FILE", requires = "data_dir")]
     config: Option<PathBuf>,
     /// Collection to import into
@@ -255,18 +256,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         .transpose()?;
     let bar = progress::of_files(input_bytes(&files));
     let connections = args.connections();
-    let import = Import {
-        api,
-        path: args.path(),
-        order: if connections == 1 { Order::Kept } else { Order::Any },
-        bar: &bar,
-        begun: Instant::now(),
-        outputs,
-        tally: Mutex::default(),
-        error: Mutex::default(),
-        patience: args.patience,
-        interrupted: interruption()?,
-    };
+    let order = if connections == 1 { Order::Kept } else { Order::Any };
+    let import = Import::new(api, (args.path(), order), &bar, outputs, args.patience, interruption()?);
     match &target {
         Target::Server(_) => import.send(&files, &wanted, connections),
         Target::Directory(server) => {

@@ -23,22 +23,50 @@ use crate::input::{Chunk, Wanted};
 
 /// One import. All connections share it.
 pub(super) struct Import<'a> {
-    pub(super) api: &'a dyn Api,
-    pub(super) path: String,
-    pub(super) order: Order,
-    pub(super) bar: &'a ProgressBar,
-    pub(super) begun: Instant,
-    pub(super) outputs: Option<Outputs>,
-    pub(super) tally: Mutex<Tally>,
+    api: &'a dyn Api,
+    path: String,
+    order: Order,
+    bar: &'a ProgressBar,
+    begun: Instant,
+    outputs: Option<Outputs>,
+    tally: Mutex<Tally>,
     /// The error that ends the import.
-    pub(super) error: Mutex<Option<anyhow::Error>>,
+    error: Mutex<Option<anyhow::Error>>,
     /// How long to wait for a server that does not answer.
-    pub(super) patience: Duration,
+    patience: Duration,
     /// Set by SIGINT or SIGTERM.
-    pub(super) interrupted: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
 }
 
-impl Import<'_> {
+impl<'a> Import<'a> {
+    /// An import by requests to `path`. Nothing is sent yet.
+    pub(super) fn new(
+        api: &'a dyn Api,
+        (path, order): (String, Order),
+        bar: &'a ProgressBar,
+        outputs: Option<Outputs>,
+        patience: Duration,
+        interrupted: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            api,
+            path,
+            order,
+            bar,
+            begun: Instant::now(),
+            outputs,
+            tally: Mutex::default(),
+            error: Mutex::default(),
+            patience,
+            interrupted,
+        }
+    }
+
+    /// The path of the requests, with the query.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Reads all files and sends their documents on this many connections.
     pub(super) fn send(&self, files: &[PathBuf], wanted: &Wanted, connections: u32) {
         self.read(files, wanted, connections as usize, |take| {
@@ -78,7 +106,7 @@ impl Import<'_> {
     fn send_chunks(&self, take: &Mutex<Receiver<(u64, Chunk)>>) {
         while let Some((number, chunk)) = self.next_chunk(|| locked(take).recv_timeout(LOOK_EVERY)) {
             let turn = self.turn_of(number);
-            let mut answers = self.begun(&chunk);
+            let mut answers = self.begin_chunk(&chunk);
             self.send_chunk(&chunk, &mut answers);
             self.done(turn, &chunk, &answers);
         }
@@ -106,7 +134,7 @@ impl Import<'_> {
 
     /// Counts the parts of a chunk that are no documents. Returns places for the answers, if they will be written to a
     /// file.
-    pub(super) fn begun(&self, chunk: &Chunk) -> Vec<Option<Answered>> {
+    pub(super) fn begin_chunk(&self, chunk: &Chunk) -> Vec<Option<Answered>> {
         let mut tally = locked(&self.tally);
         for (origin, reason) in &chunk.failures {
             tally.unreadable(origin, reason);
