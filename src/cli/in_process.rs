@@ -25,7 +25,7 @@ use crate::types::CollectionName;
 
 /// A transaction begins at most this long after the last one. The answers are not urgent, and a transaction of many
 /// documents costs less for each of them.
-const COMMIT_WINDOW: Duration = Duration::from_millis(50);
+const COMMIT_WINDOW: Duration = Duration::from_millis(30);
 
 /// The data directory, and the routes that answer about it.
 pub(super) struct OwnServer {
@@ -46,7 +46,7 @@ impl OwnServer {
         let config = config::load(&sources)?.config;
         if config.collections.redis.is_some() {
             bail!(
-                "--data-dir {path}: the documents are in a Redis cluster (data.store); send them to a server instead"
+                "--data-dir {path}: data.store is \"redis\", so documents are in a Redis cluster; import through a server"
             );
         }
         if config.collections.medium == Medium::Memory {

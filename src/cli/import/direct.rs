@@ -15,7 +15,7 @@ use crate::http::{Answered, Group, Line};
 use crate::input::Chunk;
 
 /// The most chunks that wait: for the reader, and for their answers.
-pub(super) const AHEAD: usize = 2;
+pub(super) const AHEAD: usize = 4;
 /// A group ends after this many lines, or when it has this many bytes.
 const GROUP_LINES: usize = 64;
 const GROUP_BYTES: usize = 256 << 10;

@@ -15,8 +15,9 @@ use super::work::{DocumentWork, LineBounds};
 use crate::cpu;
 use crate::http::state::AppState;
 
-/// The most groups whose decisions may wait for the disk. More of them share a transaction.
-const UNDECIDED_MAX: usize = 64;
+/// The most groups whose decisions may wait for the disk. They share transactions, and further groups are decided while a
+/// transaction is written.
+const DECIDED_MAX: usize = 112;
 
 /// A line: the JSON of one document.
 pub type Line = Bytes;
@@ -51,7 +52,7 @@ pub(crate) fn start_groups(work: DocumentWork, state: &AppState) -> (Sender<Grou
     let ahead = 2 * cpu::cores();
     let (give, groups) = channel(1);
     let (prepared, preparing) = channel(ahead);
-    let (decided, answers) = channel(UNDECIDED_MAX);
+    let (decided, answers) = channel(DECIDED_MAX);
     let work = Arc::new(work);
     tokio::spawn(prepare_all(Arc::clone(&work), groups, prepared, bounds));
     tokio::spawn(decide_all(work, preparing, decided, answer_bytes_max));
