@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-dedup bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-dedup bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -139,6 +139,12 @@ bench-load: wheel ## compare a load of precomputed signatures with an import of 
 	target/tools-bench-load/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall target/wheels/*.whl
 	target/tools-bench-load/bin/python -m pip install --quiet --disable-pip-version-check numpy 'pyarrow>=20'
 	target/tools-bench-load/bin/python loadtest/load.py --binary target/release/hapax $(BENCH_LOAD_OPTIONS)
+
+# By hand: make bench-import BENCH_IMPORT_OPTIONS='--documents 1000000'
+BENCH_IMPORT_OPTIONS ?=
+bench-import: ## compare an import into a data directory with an import through a server, as a ratio within one run
+	cargo build --release --locked --bin hapax
+	python3 loadtest/importing.py --binary target/release/hapax $(BENCH_IMPORT_OPTIONS)
 
 # By hand: make bench-dedup DEDUP_OPTIONS='--documents 20000'
 DEDUP_OPTIONS ?= --corpora $(HAPAX_CORPORA)

@@ -5,13 +5,19 @@ use std::io::{BufRead, BufReader};
 
 use serde::Deserialize;
 
-use super::client::{Client, ClientError, Problem};
+use super::api::Api;
+use super::client::{ClientError, Problem};
 use super::retry::{Patience, line_may_pass, may_pass};
 use crate::input::Chunk;
 
 /// The codes of errors that last until there is room again, on the disk or in the memory budget. Other errors with the
 /// same status concern one document only.
 const FULL: [&str; 2] = ["storage_full", "memory_budget_reached"];
+
+/// Returns whether an error with this code concerns all later documents too.
+pub(super) fn is_full(code: &str) -> bool {
+    FULL.contains(&code)
+}
 
 /// The order in which lines are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +53,10 @@ pub enum BulkError {
         /// Whether the same request may succeed a little later.
         passing: bool,
     },
-    /// The server had no room for a line. It would refuse each of the following lines too.
-    #[error("the server has no room for more documents: {detail}")]
+    /// There was no room for a line. Each of the following lines would be refused too.
+    #[error("there is no room for more documents: {detail}")]
     Full {
-        /// The server's reason for refusing the line.
+        /// The reason for refusing the line.
         detail: String,
     },
     /// The answer is not from hapax.
@@ -58,11 +64,19 @@ pub enum BulkError {
     Foreign { url: String, line: String },
 }
 
+impl BulkError {
+    /// Returns the error of a line of an answer which says that there is no room.
+    pub(super) fn full(line: &str) -> Self {
+        let problem = serde_json::from_str(line).ok().and_then(|line: Line<'_>| line.error);
+        Self::Full { detail: problem.map(|problem| problem.detail).unwrap_or_default() }
+    }
+}
+
 /// Sends all lines of `chunk` to `path`, and passes each answer line to `answered`, with its place in the chunk. Sends
 /// lines again until each line has an answer, or until `patience` is over. Sending a line twice is safe, because
 /// inserts are idempotent.
 pub fn send(
-    client: &Client,
+    api: &dyn Api,
     path: &str,
     chunk: &Chunk,
     order: Order,
@@ -80,7 +94,7 @@ pub fn send(
         let last = patience.is_over();
         let mut done = vec![false; open.len()];
         let mut is_behind_open = false;
-        let result = send_once(client, path, &body, &mut |number, line, status| {
+        let result = send_once(api, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
             // Some refusals pass, for example if a queue was full. Any other refusal is final.
             let passing = status.is_some_and(line_may_pass) && !last;
@@ -94,7 +108,7 @@ pub fn send(
         let wanted = match result {
             Ok(()) => None,
             Err(BulkError::Client(error)) if may_pass(&error) && !last => match error {
-                ClientError::Refused { retry_after, .. } => retry_after,
+                ClientError::Refused { retry_after, .. } | ClientError::Declined { retry_after, .. } => retry_after,
                 _ => None,
             },
             Err(BulkError::Truncated { passing: true, .. }) if !last => None,
@@ -112,13 +126,13 @@ pub fn send(
 }
 
 fn send_once(
-    client: &Client,
+    api: &dyn Api,
     path: &str,
     body: &[u8],
     answered: &mut dyn FnMut(usize, &str, Option<u16>),
 ) -> Result<(), BulkError> {
-    let url = || client.url().to_owned();
-    let mut reader = BufReader::with_capacity(1 << 16, client.post_lines(path, body)?);
+    let url = || api.name().to_owned();
+    let mut reader = BufReader::with_capacity(1 << 16, api.post_lines(path, body)?);
     let mut text = String::new();
     loop {
         text.clear();
@@ -139,7 +153,7 @@ fn send_once(
                 let reason = line.error.map(|problem| problem.detail);
                 return Err(BulkError::Truncated { url: url(), reason, passing });
             }
-            (_, Some(_)) if line.error.as_ref().is_some_and(|problem| FULL.contains(&&*problem.code)) => {
+            (_, Some(_)) if line.error.as_ref().is_some_and(|problem| is_full(&problem.code)) => {
                 let detail = line.error.map(|problem| problem.detail).unwrap_or_default();
                 return Err(BulkError::Full { detail });
             }

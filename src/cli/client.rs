@@ -72,6 +72,14 @@ pub enum ClientError {
         /// How long the server asks to wait before the next attempt.
         retry_after: Option<Duration>,
     },
+    /// There is no server, and the data directory refused the request.
+    #[error("{detail}")]
+    Declined {
+        status: u16,
+        detail: String,
+        /// How long to wait before the next attempt.
+        retry_after: Option<Duration>,
+    },
 }
 
 fn advice(status: u16) -> &'static str {

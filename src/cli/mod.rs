@@ -1,6 +1,7 @@
 //! The command line: one file or folder for each command. Input: arguments and the environment. Output: data on stdout,
 //! messages and progress bars on stderr, and an exit status.
 
+pub mod api;
 mod arguments;
 pub mod audit;
 mod audit_compare;
@@ -23,6 +24,7 @@ mod export_parquet;
 mod files;
 pub mod health;
 pub mod import;
+mod in_process;
 mod in_use;
 pub mod keys;
 mod line_file;

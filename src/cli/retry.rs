@@ -25,7 +25,9 @@ pub(super) fn may_pass(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } | ClientError::Broken { .. } => true,
         // The reason may be a quota, a proxy whose server restarts, or a full queue.
-        ClientError::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
+        ClientError::Refused { status, .. } | ClientError::Declined { status, .. } => {
+            matches!(status, 429 | 502 | 503 | 504)
+        }
         ClientError::Url { .. }
         | ClientError::KeyFile { .. }
         | ClientError::Key

@@ -153,7 +153,8 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     runtime.enable_all().thread_name("hapax-serve").on_thread_start(run_promptly).build()
 }
 
-fn defaults(collections: &CollectionsConfig) -> Defaults {
+/// Returns what requests get that name no settings.
+pub(super) fn defaults(collections: &CollectionsConfig) -> Defaults {
     Defaults {
         settings: collections.default_settings.clone(),
         secret_fingerprint: collections.secret.as_ref().map(hapax_core::SecretKey::fingerprint),

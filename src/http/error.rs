@@ -272,6 +272,16 @@ pub struct ProblemBody {
     collections: Vec<CollectionProgress>,
 }
 
+impl ProblemBody {
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+}
+
 impl Problem {
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let again = code.status() == StatusCode::SERVICE_UNAVAILABLE;

@@ -33,6 +33,7 @@ mod dashboard;
 mod decision;
 mod dedup;
 mod descriptors;
+mod direct_import;
 mod docs;
 mod docs_examples;
 mod docs_pictures;

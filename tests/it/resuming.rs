@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::text;
 use crate::dedup::corpus;
 use crate::support::client::Client;
-use crate::support::command::hapax;
+use crate::support::command::{hapax, run};
 use crate::support::server::Server;
 
 /// Returns lines of documents, of which each fiftieth is broken.
@@ -26,9 +26,11 @@ fn lines(count: usize, seed: u64) -> Vec<String> {
     corpus(count, seed).into_iter().enumerate().map(line).collect()
 }
 
-fn import(dir: &Path, server: &Server, arguments: &[&str]) -> Child {
-    let url = server.url("");
-    let mut command = hapax(&[&["import", "in.jsonl", "--server", &url], arguments].concat());
+/// Begins an import. Without a server, it goes into the directory `data`.
+fn import(dir: &Path, server: Option<&Server>, arguments: &[&str]) -> Child {
+    let url = server.map(|server| server.url(""));
+    let target = url.as_ref().map_or(["--data-dir", "data"], |url| ["--server", url]);
+    let mut command = hapax(&[["import", "in.jsonl"].as_slice(), &target, arguments].concat());
     command.current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
 }
 
@@ -46,9 +48,10 @@ fn read(path: &Path) -> Vec<Value> {
 }
 
 /// Kills imports until one is complete, and checks the result.
-fn killed_until_complete(seed: u64, end: &str) {
+fn killed_until_complete(seed: u64, end: &str, through_a_server: bool) {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("data"));
+    let data = dir.path().join("data");
+    let server = through_a_server.then(|| Server::start(&data));
     let lines = lines(12_000, seed);
     std::fs::write(dir.path().join("in.jsonl"), lines.join("\n")).unwrap();
     let (verdicts, kept) = (format!("verdicts.jsonl{end}"), format!("kept.jsonl{end}"));
@@ -56,7 +59,7 @@ fn killed_until_complete(seed: u64, end: &str) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut kills = 0;
     loop {
-        let mut child = import(dir.path(), &server, &arguments);
+        let mut child = import(dir.path(), server.as_ref(), &arguments);
         // A run gets further if it lasts for a second, because the state is written each second.
         let lasts = Duration::from_millis(if kills < 4 { random.random_range(20..2500) } else { 120_000 });
         let begun = std::time::Instant::now();
@@ -83,17 +86,27 @@ fn killed_until_complete(seed: u64, end: &str) {
     let stored: Vec<_> = verdicts.iter().filter(|verdict| verdict["stored"] == true).cloned().collect();
     assert_eq!(ids(&read(&dir.path().join(&kept))), ids(&stored), "seed {seed}, {kills} kills");
     let different = ids(&stored).into_iter().collect::<BTreeSet<_>>().len();
+    let server = server.unwrap_or_else(|| Server::start(&data));
     assert_eq!(documents(&server), different as u64, "seed {seed}");
+    server.terminate();
+    let verified = run(&["verify", "--data-dir", data.to_str().expect("UTF-8")]);
+    assert!(verified.status.success(), "seed {seed}: {verified:?}");
 }
 
 #[test]
 fn an_import_that_is_killed_goes_on() {
-    killed_until_complete(41, "");
+    killed_until_complete(41, "", true);
 }
 
 #[test]
 fn an_import_with_compressed_outputs_goes_on() {
-    killed_until_complete(42, ".zst");
+    killed_until_complete(42, ".zst", true);
+}
+
+#[test]
+fn an_import_without_a_server_goes_on() {
+    killed_until_complete(44, "", false);
+    killed_until_complete(45, ".zst", false);
 }
 
 #[test]
@@ -101,7 +114,7 @@ fn only_the_same_import_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(&dir.path().join("data"));
     std::fs::write(dir.path().join("in.jsonl"), lines(6000, 43).join("\n")).unwrap();
-    let run = |arguments: &[&str]| import(dir.path(), &server, arguments).wait_with_output().unwrap();
+    let run = |arguments: &[&str]| import(dir.path(), Some(&server), arguments).wait_with_output().unwrap();
     let refused = |arguments: &[&str]| {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -110,7 +123,7 @@ fn only_the_same_import_goes_on() {
     assert!(refused(&["--resume"]).contains("--resume needs --verdicts"));
     assert!(refused(&["--resume", "--verdicts", "/dev/null"]).contains("/dev/null is not a regular file"));
     // An interruption leaves the state.
-    let mut child = import(dir.path(), &server, &["--verdicts", "verdicts.jsonl"]);
+    let mut child = import(dir.path(), Some(&server), &["--verdicts", "verdicts.jsonl"]);
     let begun = std::time::Instant::now();
     while documents(&server) == 0 && begun.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(5));

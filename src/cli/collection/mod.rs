@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use ureq::http::Method;
 
+use super::api::Api;
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::plural::plural;
@@ -118,7 +119,7 @@ pub(super) struct CreateArgs {
 
 /// Creates the collection called `name` if `--create` was given. An existing collection is used as it is, but it must
 /// have the given settings.
-pub(super) fn ensure(client: &Client, name: &str, args: &CreateArgs) -> Result<()> {
+pub(super) fn ensure(client: &dyn Api, name: &str, args: &CreateArgs) -> Result<()> {
     let settings = settings(&args.frozen, &args.changes)?;
     if !args.create {
         return match settings.keys().next() {
@@ -242,6 +243,6 @@ fn settings(frozen: &FrozenArgs, changes: &ChangeArgs) -> Result<Map<String, Val
     Ok(settings)
 }
 
-fn put(client: &Client, name: &str, settings: Map<String, Value>) -> Result<(u16, String)> {
+fn put(client: &dyn Api, name: &str, settings: Map<String, Value>) -> Result<(u16, String)> {
     Ok(client.send(Method::PUT, &path(name), Some(&Value::from(settings).to_string()))?)
 }

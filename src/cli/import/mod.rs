@@ -1,40 +1,40 @@
-//! `hapax import`: sends files to a running server, with a progress bar for people and counts for scripts.
+//! `hapax import`: sends files to a running server, or stores them in a data directory, with a progress bar for people and counts for scripts.
 
 mod answer;
+mod direct;
 mod outputs;
 mod resume;
+mod sending;
 mod tally;
 mod verdict_file;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::bulk::{self, BulkError, Order};
+use super::api::Api;
+use super::bulk::Order;
 use super::client::{Client, ServerArgs, encode};
 use super::collection::{CreateArgs, ensure};
 use super::duration::duration;
 use super::exit::ExitStatus;
-use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching, read_all_joined};
+use super::files::{DocumentArgs, FieldArgs, check_outputs, look_at_all, matching};
+use super::in_process::OwnServer;
 use super::progress;
-use super::retry::{LOOK_EVERY, Patience};
 use super::signals::interruption;
 use super::unseen::{FIELD_FLAGS, warn_unseen};
 use super::usual::usual;
-use crate::input::{Chunk, Wanted, input_bytes};
-use crate::types::Label;
-use outputs::{Answered, KEPT, Outputs};
+use crate::collections::AskedCollections;
+use crate::input::{Wanted, input_bytes};
+use crate::types::{CollectionName, Label};
+use direct::AHEAD;
+use outputs::{KEPT, Outputs};
 use resume::{Job, Progress, StateFile, VERDICTS};
-use tally::Tally;
+use sending::Import;
 
-/// Import documents into a running server.
+/// Import documents into a running server, or into a data directory.
 ///
 /// FILE is JSON Lines, CSV or TSV with a header, a WARC file of web pages, Parquet, or a text or a page of HTML. Each line
 /// of JSON is an object with an `id` and a `text`. Fields that the API does not know are left out, as in a bulk request
@@ -53,6 +53,7 @@ use tally::Tally;
   hapax import --verdicts verdicts.jsonl --kept kept.jsonl.zst corpus.jsonl.zst
   zcat crawl.gz | jq -c '{id: .url, text: .body}' | hapax import -
   hapax import --collection news --on-duplicate store --connections 1 news.jsonl
+  hapax import --data-dir ./hapax-data corpus.jsonl.zst      without a server
 
 Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped
 early, 130 stopped by a second signal.")]
@@ -63,6 +64,13 @@ pub struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     server: ServerArgs,
+    /// Import into this data directory instead of asking a server; no server may be using it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "connections", "patience"])]
+    data_dir: Option<PathBuf>,
+    /// Configuration file of the server that uses the data directory. A new directory gets a collection `default` with the
+    /// settings of its section [default_collection]
+    #[arg(long, value_name = "FILE", requires = "data_dir")]
+    config: Option<PathBuf>,
     /// Collection to import into
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
@@ -134,6 +142,21 @@ enum OnExisting {
     Keep,
 }
 
+/// The place to import into.
+enum Target {
+    Server(Client),
+    Directory(OwnServer),
+}
+
+impl Target {
+    fn api(&self) -> &dyn Api {
+        match self {
+            Self::Server(client) => client,
+            Self::Directory(server) => server,
+        }
+    }
+}
+
 impl Args {
     /// Returns the arguments of an import with the default options.
     pub(super) fn usual(files: &[PathBuf], collection: &str, server: &ServerArgs) -> Self {
@@ -147,6 +170,22 @@ impl Args {
             OnExisting::Conflict | OnExisting::Keep => 4,
         };
         self.connections.unwrap_or(usual)
+    }
+
+    /// Reaches the server, or opens the data directory.
+    fn target(&self) -> Result<Target> {
+        let Some(dir) = &self.data_dir else {
+            let client = Client::new(&self.server)?;
+            client.reach()?;
+            return Ok(Target::Server(client));
+        };
+        let own = CollectionName::new(&self.collection).map_err(|error| anyhow!("--collection: {error}"))?;
+        let mut names = match &self.collections {
+            Some(listed) => AskedCollections::names(listed, &own).map_err(|error| anyhow!("--collections: {error}"))?,
+            None => Vec::new(),
+        };
+        names.push(own);
+        Ok(Target::Directory(OwnServer::open(dir, self.config.as_ref(), &names)?))
     }
 
     /// Returns the file with the state of the import, if it can be resumed, and how far the import has come.
@@ -200,23 +239,6 @@ impl Args {
     }
 }
 
-/// One import. All connections share it.
-struct Import<'a> {
-    client: &'a Client,
-    path: String,
-    order: Order,
-    bar: &'a ProgressBar,
-    begun: Instant,
-    outputs: Option<Outputs>,
-    tally: Mutex<Tally>,
-    /// The error that ends the import.
-    error: Mutex<Option<anyhow::Error>>,
-    /// How long to wait for a server that does not answer.
-    patience: Duration,
-    /// Set by SIGINT or SIGTERM.
-    interrupted: Arc<AtomicBool>,
-}
-
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
     check_outputs(&files, &[(VERDICTS, args.verdicts.as_deref()), (KEPT, args.kept.as_deref())])?;
@@ -226,172 +248,25 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let mut wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
     args.documents.add_to(&mut wanted);
     look_at_all(&files, &wanted)?;
-    let client = Client::new(&args.server)?;
-    client.reach()?;
-    ensure(&client, &args.collection, &args.create)?;
-    let state = args.state(&files, &wanted, client.url())?;
+    let target = args.target()?;
+    let api = target.api();
+    ensure(api, &args.collection, &args.create)?;
+    let state = args.state(&files, &wanted, api.name())?;
     let outputs = (args.verdicts.is_some() || args.kept.is_some())
         .then(|| Outputs::create(args.verdicts.as_deref(), args.kept.as_deref(), state))
         .transpose()?;
     let bar = progress::of_files(input_bytes(&files));
     let connections = args.connections();
-    let import = Import {
-        client: &client,
-        path: args.path(),
-        order: if connections == 1 { Order::Kept } else { Order::Any },
-        bar: &bar,
-        begun: Instant::now(),
-        outputs,
-        tally: Mutex::default(),
-        error: Mutex::default(),
-        patience: args.patience,
-        interrupted: interruption()?,
-    };
-    import.send(&files, &wanted, connections);
+    let order = if connections == 1 { Order::Kept } else { Order::Any };
+    let import = Import::new(api, (args.path(), order), &bar, outputs, args.patience, interruption()?);
+    match &target {
+        Target::Server(_) => import.send(&files, &wanted, connections),
+        Target::Directory(server) => {
+            import.read(&files, &wanted, AHEAD, |take| direct::store(&import, server, take));
+        }
+    }
     bar.finish_and_clear();
     let status = import.finish()?;
     warn_unseen(&wanted.form, FIELD_FLAGS, &mut std::io::stderr().lock()).context("cannot write a warning")?;
     Ok(status)
-}
-
-impl Import<'_> {
-    /// Reads all files and sends their documents on this many connections.
-    fn send(&self, files: &[PathBuf], wanted: &Wanted, connections: u32) {
-        // The channel holds as many chunks as there are connections. So memory stays bounded, and connections need not
-        // wait for the reader.
-        let (give, take) = sync_channel(connections as usize);
-        let first = self.outputs.as_ref().map_or(0, Outputs::chunks);
-        let reader = read_beside(files.to_vec(), wanted.clone(), first, give);
-        let take = Mutex::new(take);
-        std::thread::scope(|scope| {
-            for _ in 0..connections {
-                scope.spawn(|| self.send_chunks(&take));
-            }
-        });
-        // After a failure, the reader may still be waiting for input. Its thread is not joined, but ends with the
-        // process.
-        if !self.has_failed()
-            && let Some(error) = reader.join().expect("the reader does not panic")
-        {
-            self.fail(error);
-        }
-    }
-
-    /// Sends chunks on one connection, until there are no chunks left, or until an error on any connection ends the
-    /// import.
-    fn send_chunks(&self, take: &Mutex<Receiver<(u64, Chunk)>>) {
-        while !self.has_failed() {
-            let (number, chunk) = match locked(take).recv_timeout(LOOK_EVERY) {
-                Ok(next) => next,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.look_for_interruption();
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            let turn = self.outputs.as_ref().map(|outputs| outputs.turn_of(number));
-            let answers = self.send_chunk(&chunk);
-            self.look_for_interruption();
-            if let Some(turn) = turn
-                && let Err(error) = turn.write(&chunk, &answers)
-            {
-                self.fail(error);
-            }
-            self.bar.inc(chunk.input_bytes);
-            self.bar.set_message(progress::documents(locked(&self.tally).documents(), self.begun));
-        }
-    }
-
-    /// Sends a chunk and counts the answers. Returns the answers if they will be written to a file.
-    fn send_chunk(&self, chunk: &Chunk) -> Vec<Option<Answered>> {
-        for (origin, reason) in &chunk.failures {
-            locked(&self.tally).unreadable(origin, reason);
-        }
-        let mut answers = Vec::new();
-        if self.outputs.is_some() {
-            answers.resize_with(chunk.lines.len(), || None);
-        }
-        let patience = Patience::new(self.patience, Some(&*self.interrupted));
-        let sent = bulk::send(self.client, &self.path, chunk, self.order, patience, |place, line| {
-            let answer = serde_json::from_str(line).ok();
-            locked(&self.tally).answer(&chunk.origins[place], answer.as_ref());
-            if let Some(slot) = answers.get_mut(place) {
-                *slot = Some((line.to_owned(), answer));
-            }
-        });
-        locked(&self.tally).read(chunk.text_bytes, chunk.skipped);
-        if let Err(error) = sent {
-            let full = matches!(error, BulkError::Full { .. });
-            let again = "the import stopped; make room and run it again: stored documents stay as they are";
-            let error = anyhow!(error);
-            self.fail(if full { error.context(again) } else { error });
-        }
-        answers
-    }
-
-    /// Finishes the output files, and reports the results.
-    fn finish(self) -> Result<ExitStatus> {
-        let is_complete = locked(&self.error).is_none();
-        if let Some(Err(error)) = self.outputs.map(|outputs| outputs.finish(is_complete)) {
-            locked(&self.error).get_or_insert(error);
-        }
-        let tally = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let error = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
-        tally.write_failures(&mut std::io::stderr().lock())?;
-        // If a file or the collection does not exist, nothing was sent, and the error alone is enough.
-        if error.is_none() || tally.documents() > 0 {
-            let written = tally.write_summary(self.begun.elapsed(), &mut std::io::stdout().lock());
-            // The reader of the summary may have closed the pipe early. The documents stay stored.
-            if let Err(error) = written
-                && error.kind() != std::io::ErrorKind::BrokenPipe
-            {
-                return Err(error).context("cannot write the summary");
-            }
-        }
-        match error {
-            Some(error) => Err(error),
-            None if tally.failed() > 0 => Ok(ExitStatus::Found),
-            None => Ok(ExitStatus::Fine),
-        }
-    }
-
-    /// Ends the import if it was interrupted. Chunks that are being sent are still sent completely, and files are
-    /// finished.
-    fn look_for_interruption(&self) {
-        if self.interrupted.load(Ordering::Relaxed) && !self.has_failed() {
-            self.fail(match self.outputs.as_ref().is_some_and(Outputs::has_state) {
-                true => anyhow!("interrupted; run the import again with --resume to continue"),
-                false => anyhow!("interrupted; stored documents stay stored, so run the import again to continue"),
-            });
-        }
-    }
-
-    fn fail(&self, error: anyhow::Error) {
-        locked(&self.error).get_or_insert(error);
-    }
-
-    fn has_failed(&self) -> bool {
-        locked(&self.error).is_some()
-    }
-}
-
-/// Reads all files on a thread of its own, until the receiver of the chunks is dropped. The chunks before `first` are left
-/// out. Returns the error that ended the reading of a file.
-fn read_beside(
-    files: Vec<PathBuf>,
-    wanted: Wanted,
-    first: u64,
-    give: SyncSender<(u64, Chunk)>,
-) -> JoinHandle<Option<anyhow::Error>> {
-    std::thread::spawn(move || {
-        let mut numbers = 0..;
-        read_all_joined(&files, &wanted, |chunk| {
-            let number = numbers.next().expect("they do not end");
-            number < first || give.send((number, chunk)).is_ok()
-        })
-    })
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,16 +21,14 @@ use crate::http::state::AppState;
 pub async fn bulk(
     State(state): State<AppState>,
     caller: Caller,
-    Targets { own: collection, others }: Targets,
+    targets: Targets,
     RequestId(request_id): RequestId,
     query: Query,
     quota: Quota,
     request: Request,
 ) -> Result<Response, Problem> {
     let limits = *state.limits();
-    let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
-    let op = Operation::new(op, &query, &caller)?;
-    let (invalid, extra) = (options::invalid(&query)?, options::extra(&query)?);
+    let work = work(&state, caller, targets, &query)?;
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
     let content_type = expect_lines(&parts.headers)?;
@@ -46,13 +44,24 @@ pub async fn bulk(
     let place = state.bulk_place()?;
     // The request may last for hours, so the memory of its decoder is counted from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
-    // The lookups of a line are counted against the client's limits when the line is read. So the count here is 0.
-    let asked = others.asked(&collection, 0);
-    let work = DocumentWork::of_stream(&state, caller, collection, op, invalid).with_extra(extra);
-    let work = work.asking(&state, asked);
     let bulk = Bulk { work, duplex, request_id, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.
     let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-store, no-transform")];
     Ok((headers, [("x-accel-buffering", "no")], answers).into_response())
+}
+
+/// Returns the work on the documents of a stream with these parameters.
+pub(in crate::http) fn work(
+    state: &AppState,
+    caller: Caller,
+    Targets { own: collection, others }: Targets,
+    query: &Query,
+) -> Result<DocumentWork, Problem> {
+    let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
+    let op = Operation::new(op, query, &caller)?;
+    let (invalid, extra) = (options::invalid(query)?, options::extra(query)?);
+    // The lookups of a line are counted against the client's limits when the line is read. So the count here is 0.
+    let asked = others.asked(&collection, 0);
+    Ok(DocumentWork::of_stream(state, caller, collection, op, invalid).with_extra(extra).asking(state, asked))
 }

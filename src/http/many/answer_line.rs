@@ -4,9 +4,12 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::states::DocumentAnswer;
 use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::{VerdictBody, text};
 use crate::http::error::ProblemBody;
+use crate::keys::Scores;
+use crate::types::CollectionName;
 
 /// The kind of a line with a verdict. Most lines have this kind.
 pub(super) const VERDICT: &str = "verdict";
@@ -42,6 +45,30 @@ pub(super) enum AnswerLine {
 }
 
 impl AnswerLine {
+    /// Returns the line about a document.
+    pub(super) fn of(line: u64, answer: DocumentAnswer, collection: &CollectionName, request_id: &str) -> Self {
+        match answer {
+            DocumentAnswer::Verdict(verdict) => {
+                Self::Verdict { line, verdict: VerdictBody::joint(collection, verdict, || request_id.to_owned()) }
+            }
+            DocumentAnswer::Deleted { id, was_there } => {
+                Self::Deleted { line, id: id.as_str().to_owned(), deleted: was_there.into() }
+            }
+            DocumentAnswer::Failed { id, problem } => {
+                let id = id.map(|id| id.as_str().to_owned());
+                Self::Error { line, id, error: problem.into_body(request_id) }
+            }
+        }
+    }
+
+    /// Returns the same line with the parts of a verdict that the client may see.
+    pub(super) fn seen_with(self, scores: Scores) -> Self {
+        match self {
+            Self::Verdict { line, verdict } => Self::Verdict { line, verdict: verdict.seen_with(scores) },
+            other => other,
+        }
+    }
+
     /// Writes the line as JSON, without the line end. Most lines are verdicts, and serde would take much longer for
     /// them.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
@@ -51,6 +78,14 @@ impl AnswerLine {
         out.write_all(b",")?;
         text::members(verdict, out)?;
         out.write_all(b"}")
+    }
+
+    /// Returns the status and the code of the line's error, if it has one.
+    pub(super) fn failed(&self) -> Option<(u16, &'static str)> {
+        match self {
+            Self::Error { error, .. } | Self::Fatal { error, .. } => Some((error.status(), error.code())),
+            Self::Verdict { .. } | Self::Deleted { .. } | Self::Summary { .. } => None,
+        }
     }
 
     /// The line's kind, as in the metric's label.

@@ -17,7 +17,6 @@ use super::work::DocumentWork;
 use super::writer::{LineWriter, answers};
 use crate::http::body::Window;
 use crate::http::dto::summary::Summary;
-use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
 use crate::http::leftover;
 use crate::http::quota::Quota;
@@ -115,22 +114,12 @@ async fn answer_all(
     let mut answers = std::pin::pin!(work.answers(inputs));
     while let Some((line, answer, room)) = writer.until(answers.next()).await {
         answered += 1;
-        let answer = match answer {
-            DocumentAnswer::Verdict(verdict) => {
-                done.summary.verdict(verdict.verdict());
-                let body = VerdictBody::joint(collection.name(), verdict, || request_id.to_owned());
-                AnswerLine::Verdict { line, verdict: body.seen_with(scores) }
-            }
-            DocumentAnswer::Deleted { id, was_there } => {
-                done.summary.deletion(was_there);
-                AnswerLine::Deleted { line, id: id.as_str().to_owned(), deleted: was_there.into() }
-            }
-            DocumentAnswer::Failed { id, problem } => {
-                done.summary.error();
-                let id = id.map(|id| id.as_str().to_owned());
-                AnswerLine::Error { line, id, error: problem.into_body(request_id) }
-            }
-        };
+        match &answer {
+            DocumentAnswer::Verdict(verdict) => done.summary.verdict(verdict.verdict()),
+            DocumentAnswer::Deleted { was_there, .. } => done.summary.deletion(*was_there),
+            DocumentAnswer::Failed { .. } => done.summary.error(),
+        }
+        let answer = AnswerLine::of(line, answer, collection.name(), request_id).seen_with(scores);
         done.last_line = line;
         // If the client may be waiting for this answer before it sends more, the answer is sent at once.
         let last = begun.load(Ordering::Relaxed) == answered;

@@ -3,6 +3,7 @@
 mod answer_line;
 mod bulk;
 mod feed;
+mod groups;
 mod lines;
 mod list;
 mod operation;
@@ -17,6 +18,8 @@ mod work;
 mod writer;
 
 pub(super) use bulk::{Bulk, start};
+pub(super) use groups::start_groups;
+pub use groups::{Answered, Group, GroupAnswers, Line};
 pub(super) use list::List;
 pub(super) use operation::Operation;
 pub(super) use states::{DocumentAnswer, Input};

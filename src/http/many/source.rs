@@ -9,7 +9,7 @@ use super::feed::Feed;
 use super::lines::{NumberedLine, Splitter};
 use super::rooms::LineRooms;
 use super::shutdown::Shutdown;
-use super::states::Input;
+use super::states::{Input, too_long};
 use super::work::DocumentWork;
 use crate::http::body::{self, Window};
 use crate::http::dto::document::BYTE_ORDER_MARK;
@@ -140,9 +140,7 @@ impl LineSource {
     async fn input(&mut self, NumberedLine { number, text }: NumberedLine) -> Result<Input<u64>, Problem> {
         let Some(mut json) = text else {
             self.rooms.pass_over();
-            let detail =
-                format!("the line is longer than {} bytes (`server.bulk_line_bytes_max`)", self.line_bytes_max);
-            let json = Err(Problem::new(Code::TooLarge, detail));
+            let json = Err(too_long(self.line_bytes_max));
             return Ok(Input { tag: number, json, room: None, answer_bytes_max: 0, answer: None });
         };
         if number == 1 && json.starts_with(BYTE_ORDER_MARK.as_bytes()) {

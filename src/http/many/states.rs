@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use crate::collections::{Attached, JointVerdict, Prepared};
 use crate::http::answer::LineRoom;
 use crate::http::body::Room;
-use crate::http::error::Problem;
+use crate::http::error::{Code, Problem};
 use crate::http::options::InsertAsked;
 use crate::types::{DocId, PageFacts};
 
@@ -96,4 +96,9 @@ pub(super) fn deleted_bytes(id: &DocId) -> usize {
 
 pub(super) fn failed(id: Option<DocId>, problem: Problem) -> Ready {
     Ready::Done(Box::new(DocumentAnswer::Failed { id, problem }))
+}
+
+/// Returns the problem of a line of more than `max` bytes.
+pub(super) fn too_long(max: usize) -> Problem {
+    Problem::new(Code::TooLarge, format!("the line is longer than {max} bytes (`server.bulk_line_bytes_max`)"))
 }

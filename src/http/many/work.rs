@@ -5,6 +5,7 @@
 //! Knows nothing of lines or of the JSON of answers.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +19,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::operation::Operation;
 use super::parsed::Parsed;
 use super::several::Several;
-use super::states::{DecidedInTurn, DocumentAnswer, Input, Insert, Ready, ReadyDocument, deleted_bytes, failed};
+use super::states::{
+    DecidedInTurn, DocumentAnswer, Input, Insert, Ready, ReadyDocument, deleted_bytes, failed, too_long,
+};
 use crate::collections::{
     AskedCollections, CheckOptions, Collection, CollectionError, InsertOptions, JointVerdict, PrepareOptions, Prepared,
     Purpose, RequestOrder,
@@ -70,6 +73,13 @@ struct Gates {
     sources: Sources,
     /// The order of the documents.
     order: Arc<RequestOrder>,
+}
+
+/// The largest sizes of a line and of its answer, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LineBounds {
+    pub(super) line_bytes_max: usize,
+    pub(super) answer_bytes_max: usize,
 }
 
 /// The bytes of JSON that the answers of a request may still take.
@@ -276,6 +286,31 @@ impl DocumentWork {
             Some(places) => Some(places.piece().await),
             None => None,
         }
+    }
+
+    /// Prepares the documents of a group, one after another. A panic during the work on one of them fails only that one.
+    pub(super) async fn prepare_group(self: Arc<Self>, group: Vec<Bytes>, bounds: LineBounds) -> Vec<Ready> {
+        let LineBounds { line_bytes_max, answer_bytes_max } = bounds;
+        let mut ready = Vec::with_capacity(group.len());
+        for json in group {
+            if json.len() > line_bytes_max {
+                ready.push(failed(None, too_long(line_bytes_max)));
+                continue;
+            }
+            let prepared = AssertUnwindSafe(self.prepare(json, answer_bytes_max)).catch_unwind().await;
+            ready
+                .push(prepared.unwrap_or_else(|_| failed(None, Problem::internal("a document could not be prepared"))));
+        }
+        ready
+    }
+
+    /// Decides the documents of a group, one after another.
+    pub(super) async fn decide_group(&self, group: Vec<Ready>, bytes_max: usize) -> Vec<DecidedInTurn> {
+        let mut decided = Vec::with_capacity(group.len());
+        for ready in group {
+            decided.push(self.decide(ready, bytes_max).await);
+        }
+        decided
     }
 
     fn spawn_prepare<T: Send + 'static>(
