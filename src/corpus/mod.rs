@@ -4,16 +4,20 @@
 //! are similar is decided as in a collection that gets the same documents in the same order with `on_duplicate=skip`.
 //! Everything is in memory, and nothing is stored. Knows nothing of files and ids, and not how the results are used.
 
+mod batches;
 mod components;
 mod dedup;
 mod entered;
 mod first_places;
+mod forest;
 mod known;
 mod pairs;
 mod signer;
 mod spans;
+mod stored;
 mod windows;
 
+pub use batches::{Batches, LargeGroup, SharedBands};
 pub use components::{Components, Link};
 pub use dedup::{Decided, Decision, Deduplicator, Duplicate};
 pub use first_places::{FirstPlace, FirstPlaces, found_by};

@@ -58,6 +58,14 @@ impl CorpusSigner {
 }
 
 impl SignedDocument {
+    pub(super) fn of(prepared: Prepared) -> Self {
+        Self(prepared)
+    }
+
+    pub(super) fn prepared(&self) -> &Prepared {
+        &self.0
+    }
+
     pub(super) fn into_prepared(self) -> Prepared {
         self.0
     }

@@ -64,7 +64,7 @@ impl Made {
 }
 
 impl Prepared {
-    pub(super) fn new(made: Option<Made>, shingles: Option<u64>) -> Self {
+    pub(crate) fn new(made: Option<Made>, shingles: Option<u64>) -> Self {
         Self { made, shingles, ranks: None, empty_slots: None, page: None, content_bytes: 0 }
     }
 

@@ -1,0 +1,280 @@
+//! Signed documents -> decisions, in bounded memory: the same decisions as in memory.
+//!
+//! 1. Each document is written to a temporary file (`documents.rs` of `cli/spill`), and its band keys go to sorted runs
+//!    (`key_runs.rs`). In memory, a document takes four bytes.
+//! 2. The runs of each band are merged, so documents that share a key meet. A chain of shared bands joins documents to
+//!    groups (`corpus/batches.rs`): decisions in one group do not depend on any other group. This takes eight bytes a
+//!    document.
+//! 3. A document that shares no band is kept. The others are written to another temporary file, divided into batches of
+//!    whole groups that fit into memory.
+//! 4. The documents of each batch are decided on as if they were the whole corpus, in the same order.
+//! 5. The lines of the report are sorted again (`line_runs.rs`), and the kept documents are copied from the input.
+//!
+//! Of several documents of the same content, all but the first only repeat its decision. They are few in a batch, so nothing
+//! is done about them. A group that is larger than a batch is tried if documents are decided on in the order of the input:
+//! only those that are kept take memory then.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail};
+use indicatif::{BinaryBytes, HumanCount};
+
+use super::joining::Joining;
+use super::results::Results;
+use super::settings::ClusterKind;
+use super::star::Star;
+use crate::cli::corpus::named::Named;
+use crate::cli::corpus::order::Order;
+use crate::cli::corpus::output::refuse_interrupted;
+use crate::cli::corpus::signing::Document;
+use crate::cli::memory::Memory;
+use crate::cli::spill::documents::{DocumentStreams, FileNames, StoredDocuments};
+use crate::cli::spill::key_runs::KeyRuns;
+use crate::corpus::{Batches, Components, CorpusSigner, Deduplicator, LargeGroup, Matching, SearchLimits, SharedBands};
+
+/// The memory that a document takes in a batch besides its index entry, its id and its shingles: its names, its links to
+/// other documents, and what allocations waste.
+const DOCUMENT_BYTES: usize = 400;
+/// The number of documents that are decided on between two looks for a signal.
+const DECIDED_AT_ONCE: usize = 1000;
+/// The largest buffer of a stream of documents.
+const STREAM_BYTES_MAX: usize = 256 << 10;
+const STREAM_BYTES_MIN: usize = 4 << 10;
+const WEIGHTS_AT_ONCE: usize = 1 << 16;
+
+/// The way in which documents are compared and joined.
+#[derive(Clone)]
+pub(super) struct Ways {
+    pub signer: CorpusSigner,
+    pub matching: Matching,
+    pub limits: SearchLimits,
+    pub clusters: ClusterKind,
+}
+
+/// The documents so far.
+pub(super) struct InBatches {
+    ways: Ways,
+    memory: Memory,
+    folder: PathBuf,
+    names: FileNames,
+    all: DocumentStreams,
+    /// `None` when all documents were read.
+    keys: Option<KeyRuns>,
+    /// The memory that each document takes in a batch.
+    bytes: Vec<Vec<u32>>,
+    count: u32,
+    has_rank: bool,
+}
+
+impl InBatches {
+    /// `folder`: the folder of temporary files.
+    pub(super) fn new(ways: Ways, memory: Memory, folder: &Path) -> Result<Self> {
+        let bands = ways.signer.settings().banding.bands();
+        Ok(Self {
+            memory,
+            folder: folder.to_owned(),
+            names: FileNames::default(),
+            all: DocumentStreams::create(folder, 1, STREAM_BYTES_MAX)?,
+            keys: Some(KeyRuns::create(folder, bands, memory.bytes() / 4)?),
+            bytes: Vec::new(),
+            count: 0,
+            has_rank: false,
+            ways,
+        })
+    }
+
+    pub(super) fn signer(&self) -> &CorpusSigner {
+        &self.ways.signer
+    }
+
+    /// The number of documents with at least one token.
+    pub(super) fn documents(&self) -> u64 {
+        u64::from(self.count)
+    }
+
+    /// Returns whether no document has a rank.
+    pub(super) fn lacks_ranks(&self) -> bool {
+        self.count > 0 && !self.has_rank
+    }
+
+    /// Takes documents. `results` gets those that are empty.
+    pub(super) fn take(&mut self, documents: Vec<Document>, results: &mut Results) -> Result<()> {
+        let (mut record, settings) = (Vec::new(), self.ways.signer.settings().clone());
+        let documents_max = self.memory.bytes() / 2 / SharedBands::BYTES_EACH;
+        for document in documents {
+            let Some(signature) = document.signed.signature() else {
+                let Document { file, origin, id, .. } = document;
+                results.empty(file, &Named { origin, id });
+                continue;
+            };
+            if self.count as usize >= documents_max {
+                bail!(
+                    "--memory {}: this is enough for {} documents, and there are more; give more memory",
+                    self.memory,
+                    HumanCount(documents_max as u64)
+                );
+            }
+            let keys = self.keys.as_mut().expect("no document follows the last one");
+            keys.add(self.count, settings.banding.keys(signature, settings.spec.shape()).map(|key| key.0))?;
+            self.names.bytes_of(&document, &mut record);
+            self.all.add(0, &record)?;
+            if self.bytes.last().is_none_or(|bytes| bytes.len() == WEIGHTS_AT_ONCE) {
+                self.bytes.push(Vec::with_capacity(WEIGHTS_AT_ONCE));
+            }
+            let bytes = self.bytes_of(&document);
+            self.bytes.last_mut().expect("it was added").push(u32::try_from(bytes).unwrap_or(u32::MAX));
+            self.has_rank |= document.rank != f64::NEG_INFINITY;
+            self.count += 1;
+        }
+        results.report_mut().check()
+    }
+
+    /// Returns the memory that a document takes in a batch.
+    fn bytes_of(&self, document: &Document) -> usize {
+        let id = document.id.as_ref().map_or(0, |id| id.as_str().len());
+        self.ways.signer.bytes_each() + DOCUMENT_BYTES + id + document.signed.shingle_bytes()
+    }
+
+    /// Decides on all documents.
+    pub(super) fn finish(&mut self, order: &Order, results: &mut Results, stop: &AtomicBool) -> Result<()> {
+        let batches = self.batches(stop)?;
+        let large: Vec<_> = (0..batches.count()).map(|batch| batches.large(batch)).collect();
+        let mut streams = self.divide(batches, results, stop)?;
+        for (batch, large) in large.into_iter().enumerate() {
+            let documents = streams.read(batch)?;
+            match self.ways.clusters {
+                ClusterKind::Star if *order == Order::First => self.in_order(documents, large, results, stop)?,
+                _ if large.is_some() => return Err(self.too_large(large)),
+                ClusterKind::Star => self.by_rank(documents, results, stop)?,
+                ClusterKind::Components => self.joined(documents, results, stop)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Divides the documents into batches.
+    fn batches(&mut self, stop: &AtomicBool) -> Result<Batches> {
+        let keys = self.keys.take().expect("all documents are finished once").finish()?;
+        let bytes = std::mem::take(&mut self.bytes).into_iter().flatten().map(|bytes| bytes as usize);
+        let shared = Mutex::new(SharedBands::new(self.count, bytes));
+        keys.each_pair(self.memory.bytes() / 8, |pairs| {
+            refuse_interrupted(stop)?;
+            let mut shared = shared.lock().expect("no thread panics");
+            pairs.iter().for_each(|&(one, other)| shared.join(one, other));
+            Ok(())
+        })?;
+        Ok(shared.into_inner().expect("no thread panics").into_batches(self.batch_bytes()))
+    }
+
+    fn batch_bytes(&self) -> usize {
+        self.memory.bytes() / 10 * 6
+    }
+
+    /// Keeps the documents that share no band, and returns the others: a stream for each batch.
+    fn divide(&mut self, mut batches: Batches, results: &mut Results, stop: &AtomicBool) -> Result<DocumentStreams> {
+        let count = batches.count() as usize;
+        let buffer_bytes = (self.memory.bytes() / 8 / count.max(1)).clamp(STREAM_BYTES_MIN, STREAM_BYTES_MAX);
+        let mut streams = DocumentStreams::create(&self.folder, count, buffer_bytes)?;
+        let mut all = self.all.read(0)?;
+        let mut alone = 0;
+        for number in 0..self.count {
+            if number as usize % DECIDED_AT_ONCE == 0 {
+                refuse_interrupted(stop)?;
+            }
+            match batches.of(number) {
+                Some(batch) => streams.add(batch as usize, all.next_record()?.expect("it was added"))?,
+                None => {
+                    let document = all.next(&self.names, &self.ways.signer)?.expect("it was added");
+                    let Document { file, origin, id, .. } = document;
+                    results.kept(file, &Named { origin, id }, 0);
+                    alone += 1;
+                }
+            }
+        }
+        if self.ways.clusters == ClusterKind::Components {
+            results.tally_mut().components(std::iter::repeat_n(1, alone));
+        }
+        streams.flush()?;
+        self.all = DocumentStreams::create(&self.folder, 0, 0)?;
+        Ok(streams)
+    }
+
+    /// Reads up to [`DECIDED_AT_ONCE`] documents. Returns none at the end.
+    fn some(&self, documents: &mut StoredDocuments, stop: &AtomicBool) -> Result<Vec<Document>> {
+        refuse_interrupted(stop)?;
+        let mut some = Vec::new();
+        while some.len() < DECIDED_AT_ONCE
+            && let Some(document) = documents.next(&self.names, &self.ways.signer)?
+        {
+            some.push(Document { at: some.len(), ..document });
+        }
+        Ok(some)
+    }
+
+    fn star(&self) -> Star {
+        let Ways { signer, matching, limits, .. } = self.ways.clone();
+        Star::new(Deduplicator::new(signer, matching, limits))
+    }
+
+    fn in_order(
+        &self,
+        mut documents: StoredDocuments,
+        large: Option<LargeGroup>,
+        results: &mut Results,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let (mut star, mut bytes) = (self.star(), 0);
+        loop {
+            let some = self.some(&mut documents, stop)?;
+            if some.is_empty() {
+                return Ok(());
+            }
+            let each: Vec<_> = some.iter().map(|document| self.bytes_of(document)).collect();
+            bytes += star.decide(some, results)?.into_iter().map(|at| each[at]).sum::<usize>();
+            if large.is_some() && bytes > self.batch_bytes() {
+                return Err(self.too_large(large));
+            }
+            results.report_mut().check()?;
+        }
+    }
+
+    fn by_rank(&self, mut documents: StoredDocuments, results: &mut Results, stop: &AtomicBool) -> Result<()> {
+        let mut star = self.star();
+        loop {
+            let mut some = self.some(&mut documents, stop)?;
+            if some.is_empty() {
+                break;
+            }
+            star.wait(&mut some);
+        }
+        star.decide_waiting(results, stop)?;
+        results.report_mut().check()
+    }
+
+    fn joined(&self, mut documents: StoredDocuments, results: &mut Results, stop: &AtomicBool) -> Result<()> {
+        let Ways { signer, matching, limits, .. } = self.ways.clone();
+        let mut joining = Joining::new(Components::new(signer, matching, limits));
+        loop {
+            let some = self.some(&mut documents, stop)?;
+            if some.is_empty() {
+                break;
+            }
+            some.into_iter().try_for_each(|document| joining.take(document, results))?;
+        }
+        joining.finish(results);
+        results.report_mut().check()
+    }
+
+    fn too_large(&self, large: Option<LargeGroup>) -> anyhow::Error {
+        let LargeGroup { documents, bytes, .. } = large.expect("the group is large");
+        anyhow::anyhow!(
+            "--memory {}: chains of shared bands join {} documents, which must be compared at once and take {}; give about \
+             twice as much memory, or bands with more rows",
+            self.memory,
+            HumanCount(documents),
+            BinaryBytes(bytes)
+        )
+    }
+}
