@@ -40,7 +40,10 @@ mod tests {
     #[test]
     fn a_size_has_a_unit() {
         assert_eq!(Memory::parse("512MiB").unwrap().bytes(), 512 << 20);
-        assert_eq!(["2048KiB", "3GiB", "1025MiB"].map(|text| Memory::parse(text).unwrap().to_string()), ["2MiB", "3GiB", "1025MiB"]);
+        assert_eq!(
+            ["2048KiB", "3GiB", "1025MiB"].map(|text| Memory::parse(text).unwrap().to_string()),
+            ["2MiB", "3GiB", "1025MiB"]
+        );
         for text in ["", "5", "GiB", "5 GiB", "-1GiB", "1.5GiB", "5GB", "99999999999999999999KiB", "99999999999TiB"] {
             assert!(Memory::parse(text).is_err(), "{text}");
         }

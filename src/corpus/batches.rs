@@ -25,16 +25,8 @@ pub struct Batches {
     /// The batch of each group, at the number of its first document.
     numbers: Vec<u32>,
     count: u32,
-    large: Vec<LargeGroup>,
-}
-
-/// A group that is larger than a batch may be. It is a batch of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LargeGroup {
-    pub batch: u32,
-    /// The memory that its documents take.
-    pub bytes: u64,
-    pub documents: u64,
+    /// The batches with a group that is larger than a batch may be, and with nothing else.
+    large: Vec<u32>,
 }
 
 /// The number of a document that shares no band with another one.
@@ -64,7 +56,8 @@ impl SharedBands {
         let (mut count, mut filled, mut large) = (0, u32::MAX, Vec::new());
         for document in 0..weights.len() {
             let weight = weights[document];
-            if groups.root(document as u32) as usize != document || is_joined[document / 64] >> (document % 64) & 1 == 0 {
+            if groups.root(document as u32) as usize != document || is_joined[document / 64] >> (document % 64) & 1 == 0
+            {
                 weights[document] = ALONE;
                 continue;
             }
@@ -74,14 +67,11 @@ impl SharedBands {
             }
             weights[document] = count - 1;
             if weight > most {
-                let bytes = u64::from(weight) * WEIGHT_BYTES as u64;
-                large.push(LargeGroup { batch: count - 1, bytes, documents: 0 });
+                large.push(count - 1);
                 filled = u32::MAX;
             }
         }
-        let mut batches = Batches { groups, numbers: weights, count, large };
-        batches.count_large();
-        batches
+        Batches { groups, numbers: weights, count, large }
     }
 }
 
@@ -110,19 +100,9 @@ impl Batches {
         Some(self.numbers[root as usize]).filter(|&number| number != ALONE)
     }
 
-    /// Returns the group of a batch that is larger than a batch may be.
-    pub fn large(&self, batch: u32) -> Option<LargeGroup> {
-        self.large.iter().copied().find(|large| large.batch == batch)
-    }
-
-    fn count_large(&mut self) {
-        if self.large.is_empty() {
-            return;
-        }
-        for document in 0..self.groups.len() {
-            let Some(batch) = self.of(document) else { continue };
-            self.large.iter_mut().filter(|large| large.batch == batch).for_each(|large| large.documents += 1);
-        }
+    /// Whether a batch is one group that is larger than a batch may be.
+    pub fn is_large(&self, batch: u32) -> bool {
+        self.large.binary_search(&batch).is_ok()
     }
 }
 
@@ -142,7 +122,7 @@ mod tests {
         let mut batches = shared(9, 100, &[(8, 0), (2, 3), (3, 5), (6, 7)]).into_batches(128 * 5);
         let of: Vec<_> = (0..9).map(|document| batches.of(document)).collect();
         assert_eq!(of, [Some(0), None, Some(0), Some(0), None, Some(0), Some(1), Some(1), Some(0)]);
-        assert!(batches.count() == 2 && (0..2).all(|batch| batches.large(batch).is_none()));
+        assert!(batches.count() == 2 && !batches.is_large(0) && !batches.is_large(1));
     }
 
     #[test]
@@ -150,8 +130,7 @@ mod tests {
         let mut batches = shared(7, 64, &[(0, 2), (1, 3), (4, 1), (5, 6)]).into_batches(128);
         let of: Vec<_> = (0..7).map(|document| batches.of(document)).collect();
         assert_eq!(of, [0, 1, 0, 1, 1, 2, 2].map(Some));
-        assert_eq!(batches.large(1), Some(LargeGroup { batch: 1, bytes: 192, documents: 3 }));
-        assert!(batches.large(0).is_none() && batches.large(2).is_none());
+        assert_eq!([0, 1, 2].map(|batch| batches.is_large(batch)), [false, true, false]);
         assert_eq!(shared(3, 64, &[]).into_batches(1).count(), 0);
     }
 }

@@ -23,6 +23,13 @@ pub struct Link {
     pub similarity: Similarity,
 }
 
+impl Link {
+    /// Whether this is a link to a more similar document.
+    pub(super) fn is_better(&self, old: &Self) -> bool {
+        (self.same_content, self.similarity.value) > (old.same_content, old.similarity.value)
+    }
+}
+
 impl Components {
     pub fn new(signer: CorpusSigner, matching: Matching, limits: SearchLimits) -> Self {
         Self { known: Known::new(signer, matching, limits), forest: Forest::default(), links: Vec::new() }
@@ -53,8 +60,7 @@ impl Components {
         let (similarity, same_content) = (self.known.similarity(found), found.same_content());
         for (one, to) in [(number, other), (other, number)] {
             let link = Link { to, same_content, similarity };
-            let is_better = |old: &Link| (same_content, similarity.value) > (old.same_content, old.similarity.value);
-            if self.links[one].as_ref().is_none_or(is_better) {
+            if self.links[one].as_ref().is_none_or(|old| link.is_better(old)) {
                 self.links[one] = Some(link);
             }
         }

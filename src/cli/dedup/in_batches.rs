@@ -10,18 +10,17 @@
 //! 4. The documents of each batch are decided on as if they were the whole corpus, in the same order.
 //! 5. The lines of the report are sorted again (`line_runs.rs`), and the kept documents are copied from the input.
 //!
-//! Of several documents of the same content, all but the first only repeat its decision. They are few in a batch, so nothing
-//! is done about them. A group that is larger than a batch is tried if documents are decided on in the order of the input:
-//! only those that are kept take memory then.
+//! A group that is larger than a batch is decided on from temporary files alone (`on_shelves.rs`), which takes longer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::HumanCount;
 
 use super::joining::Joining;
+use super::on_shelves::{self, Room};
 use super::results::Results;
 use super::settings::ClusterKind;
 use super::star::Star;
@@ -30,9 +29,10 @@ use crate::cli::corpus::order::Order;
 use crate::cli::corpus::output::refuse_interrupted;
 use crate::cli::corpus::signing::Document;
 use crate::cli::memory::Memory;
-use crate::cli::spill::documents::{DocumentStreams, FileNames, StoredDocuments};
+use crate::cli::spill::documents::{DocumentStreams, FileNames, StoredDocuments, order_of};
 use crate::cli::spill::key_runs::KeyRuns;
-use crate::corpus::{Batches, Components, CorpusSigner, Deduplicator, LargeGroup, Matching, SearchLimits, SharedBands};
+use crate::cli::spill::line_runs::LineRuns;
+use crate::corpus::{Batches, Components, CorpusSigner, Deduplicator, Matching, SearchLimits, SharedBands};
 
 /// The memory that a document takes in a batch besides its index entry, its id and its shingles: its names, its links to
 /// other documents, and what allocations waste.
@@ -140,14 +140,20 @@ impl InBatches {
     /// Decides on all documents.
     pub(super) fn finish(&mut self, order: &Order, results: &mut Results, stop: &AtomicBool) -> Result<()> {
         let batches = self.batches(stop)?;
-        let large: Vec<_> = (0..batches.count()).map(|batch| batches.large(batch)).collect();
+        let are_large: Vec<_> = (0..batches.count()).map(|batch| batches.is_large(batch)).collect();
         let mut streams = self.divide(batches, results, stop)?;
-        for (batch, large) in large.into_iter().enumerate() {
+        for (batch, is_large) in are_large.into_iter().enumerate() {
             let documents = streams.read(batch)?;
+            let room = Room { folder: &self.folder, bytes: self.memory.bytes() / 2 };
             match self.ways.clusters {
-                ClusterKind::Star if *order == Order::First => self.in_order(documents, large, results, stop)?,
-                _ if large.is_some() => return Err(self.too_large(large)),
-                ClusterKind::Star => self.by_rank(documents, results, stop)?,
+                ClusterKind::Star if is_large => {
+                    let documents = if *order == Order::First { documents } else { self.sorted(documents, stop)? };
+                    on_shelves::star(&self.ways, (&self.names, documents), room, results, stop)?;
+                }
+                ClusterKind::Components if is_large => {
+                    on_shelves::components(&self.ways, (&self.names, documents), room, results, stop)?;
+                }
+                ClusterKind::Star => self.star(documents, order, results, stop)?,
                 ClusterKind::Components => self.joined(documents, results, stop)?,
             }
         }
@@ -208,49 +214,46 @@ impl InBatches {
         while some.len() < DECIDED_AT_ONCE
             && let Some(document) = documents.next(&self.names, &self.ways.signer)?
         {
-            some.push(Document { at: some.len(), ..document });
+            some.push(document);
         }
         Ok(some)
     }
 
-    fn star(&self) -> Star {
-        let Ways { signer, matching, limits, .. } = self.ways.clone();
-        Star::new(Deduplicator::new(signer, matching, limits))
-    }
-
-    fn in_order(
+    fn star(
         &self,
         mut documents: StoredDocuments,
-        large: Option<LargeGroup>,
+        order: &Order,
         results: &mut Results,
         stop: &AtomicBool,
     ) -> Result<()> {
-        let (mut star, mut bytes) = (self.star(), 0);
-        loop {
-            let some = self.some(&mut documents, stop)?;
-            if some.is_empty() {
-                return Ok(());
-            }
-            let each: Vec<_> = some.iter().map(|document| self.bytes_of(document)).collect();
-            bytes += star.decide(some, results)?.into_iter().map(|at| each[at]).sum::<usize>();
-            if large.is_some() && bytes > self.batch_bytes() {
-                return Err(self.too_large(large));
-            }
-            results.report_mut().check()?;
-        }
-    }
-
-    fn by_rank(&self, mut documents: StoredDocuments, results: &mut Results, stop: &AtomicBool) -> Result<()> {
-        let mut star = self.star();
+        let Ways { signer, matching, limits, .. } = self.ways.clone();
+        let mut star = Star::new(Deduplicator::new(signer, matching, limits));
         loop {
             let mut some = self.some(&mut documents, stop)?;
             if some.is_empty() {
                 break;
             }
-            star.wait(&mut some);
+            if *order == Order::First {
+                star.decide(some, results)?;
+            } else {
+                star.wait(&mut some);
+            }
+            results.report_mut().check()?;
         }
         star.decide_waiting(results, stop)?;
         results.report_mut().check()
+    }
+
+    /// Returns documents in the order of their ranks.
+    fn sorted(&self, mut documents: StoredDocuments, stop: &AtomicBool) -> Result<StoredDocuments> {
+        let mut runs = LineRuns::create(&self.folder, self.memory.bytes() / 4)?;
+        while let Some(record) = documents.next_record()? {
+            refuse_interrupted(stop)?;
+            runs.add([((0, order_of(record)), record.to_vec())])?;
+        }
+        let mut sorted = DocumentStreams::create(&self.folder, 1, STREAM_BYTES_MAX)?;
+        runs.each(|record| sorted.add(0, record))?;
+        sorted.read(0)
     }
 
     fn joined(&self, mut documents: StoredDocuments, results: &mut Results, stop: &AtomicBool) -> Result<()> {
@@ -265,16 +268,5 @@ impl InBatches {
         }
         joining.finish(results);
         results.report_mut().check()
-    }
-
-    fn too_large(&self, large: Option<LargeGroup>) -> anyhow::Error {
-        let LargeGroup { documents, bytes, .. } = large.expect("the group is large");
-        anyhow::anyhow!(
-            "--memory {}: chains of shared bands join {} documents, which must be compared at once and take {}; give about \
-             twice as much memory, or bands with more rows",
-            self.memory,
-            HumanCount(documents),
-            BinaryBytes(bytes)
-        )
     }
 }

@@ -4,6 +4,7 @@ mod deciding;
 mod in_batches;
 mod joining;
 mod listing;
+mod on_shelves;
 mod report;
 mod report_file;
 mod results;
@@ -99,14 +100,14 @@ pub struct Args {
 }
 
 /// The least memory of a run whose memory is bounded.
-const MEMORY_MIN: usize = 64 << 20;
+const MEMORY_MIN: usize = 1 << 20;
 /// The part of the memory that lines of the report may take.
 const REPORT_SHARE: usize = 8;
 
 fn bounded(text: &str) -> Result<Memory, String> {
     let memory = Memory::parse(text)?;
     if memory.bytes() < MEMORY_MIN {
-        return Err("must be at least 64MiB".to_owned());
+        return Err("must be at least 1MiB".to_owned());
     }
     Ok(memory)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 
 use super::file::{Piece, Pieces, SpillFile};
+use crate::cli::corpus::named::Named;
 use crate::cli::corpus::signing::Document;
 use crate::corpus::CorpusSigner;
 use crate::input::{Origin, Place};
@@ -33,9 +34,11 @@ struct Stream {
 pub(in crate::cli) struct StoredDocuments {
     bytes: BufReader<Pieces>,
     record: Vec<u8>,
+    /// The whole stream.
+    whole: Pieces,
 }
 
-const DAMAGED: &str = "a temporary file was damaged";
+pub(in crate::cli) const DAMAGED: &str = "a temporary file was damaged";
 
 impl DocumentStreams {
     /// `buffer_bytes`: the memory of each stream.
@@ -63,7 +66,8 @@ impl DocumentStreams {
     pub(in crate::cli) fn read(&mut self, stream: usize) -> Result<StoredDocuments> {
         let Stream { buffer, mut pieces } = std::mem::take(&mut self.streams[stream]);
         pieces.push(self.file.append(&buffer)?);
-        Ok(StoredDocuments { bytes: self.file.read(pieces, self.buffer_bytes), record: Vec::new() })
+        let whole = self.file.pieces(pieces);
+        Ok(StoredDocuments { bytes: whole.read(self.buffer_bytes), record: Vec::new(), whole })
     }
 
     /// Writes the buffers of all streams.
@@ -77,6 +81,12 @@ impl DocumentStreams {
 }
 
 impl StoredDocuments {
+    /// Returns the documents of the stream from the first one on.
+    pub(in crate::cli) fn again(&self) -> Self {
+        let bytes = self.whole.read(self.bytes.capacity());
+        Self { bytes, record: Vec::new(), whole: self.whole.clone() }
+    }
+
     /// Returns the bytes of the next document.
     pub(in crate::cli) fn next_record(&mut self) -> Result<Option<&[u8]>> {
         let mut length = [0; size_of::<u32>()];
@@ -96,6 +106,14 @@ impl StoredDocuments {
     }
 }
 
+/// Returns a number by which documents with a higher rank come first.
+pub(in crate::cli) fn order_of(record: &[u8]) -> u64 {
+    let bits = record.first_chunk().map_or(0, |rank| u64::from_ne_bytes(*rank));
+    let is_negative = bits >> 63 == 1;
+    // The bits of positive numbers have the order of the numbers, and those of negative ones the opposite order.
+    if is_negative { bits } else { !bits ^ 1 << 63 }
+}
+
 impl FileNames {
     /// Replaces `bytes` by those of a document.
     pub(in crate::cli) fn bytes_of(&mut self, document: &Document, bytes: &mut Vec<u8>) {
@@ -106,29 +124,33 @@ impl FileNames {
         self.0[*file].get_or_insert_with(|| Arc::clone(&origin.file));
         bytes.clear();
         bytes.extend_from_slice(&rank.to_ne_bytes());
+        Self::write_names(*file, origin, id.as_ref(), bytes);
+        signed.write(bytes);
+    }
+
+    /// Appends the bytes of the names of a document.
+    pub(in crate::cli) fn write_names(file: usize, origin: &Origin, id: Option<&DocId>, bytes: &mut Vec<u8>) {
         let (kind, number, offset) = match origin.place {
             Place::Line(number) => (0, number, 0),
             Place::Row(number) => (1, number, 0),
             Place::Record { number, offset } => (2, number, offset),
             Place::File => (3, 0, 0),
         };
-        for number in [*file as u64, kind, number, offset] {
+        // No id is empty.
+        let id = id.map_or("", DocId::as_str);
+        for number in [file as u64, kind, number, offset, id.len() as u64] {
             bytes.extend_from_slice(&number.to_ne_bytes());
         }
-        // No id is empty.
-        let id = id.as_ref().map_or("", |id| id.as_str());
-        bytes.extend_from_slice(&(id.len() as u64).to_ne_bytes());
         bytes.extend_from_slice(id.as_bytes());
-        signed.write(bytes);
     }
 
-    fn document_of(&self, mut bytes: &[u8], signer: &CorpusSigner) -> Option<Document> {
+    /// Reads the number of the file and the names of a document. Also returns the bytes behind them.
+    pub(in crate::cli) fn read_names<'a>(&self, mut bytes: &'a [u8]) -> Option<(usize, Named, &'a [u8])> {
         let mut number = || {
             let (number, rest) = bytes.split_first_chunk()?;
             bytes = rest;
             Some(u64::from_ne_bytes(*number))
         };
-        let rank = f64::from_bits(number()?);
         let [file, kind, at, offset, id] = [number()?, number()?, number()?, number()?, number()?];
         let place = match kind {
             0 => Place::Line(at),
@@ -140,6 +162,23 @@ impl FileNames {
         let (id, bytes) = bytes.split_at_checked(id as usize)?;
         let id = if id.is_empty() { None } else { Some(DocId::new(std::str::from_utf8(id).ok()?).ok()?) };
         let origin = Origin { file: Arc::clone(self.0.get(file)?.as_ref()?), place };
-        Some(Document { file, origin, id, rank, signed: signer.read(bytes)?, at: 0 })
+        Some((file, Named { origin, id }, bytes))
+    }
+
+    fn document_of(&self, bytes: &[u8], signer: &CorpusSigner) -> Option<Document> {
+        let (rank, bytes) = bytes.split_first_chunk()?;
+        let (file, Named { origin, id }, bytes) = self.read_names(bytes)?;
+        Some(Document { file, origin, id, rank: f64::from_ne_bytes(*rank), signed: signer.read(bytes)?, at: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_rank_comes_first() {
+        let ranks = [f64::INFINITY, 1e300, 2.5, 0.0, -1e-9, -7.0, f64::NEG_INFINITY];
+        assert!(ranks.map(|rank| order_of(&rank.to_ne_bytes())).is_sorted_by(|one, other| one < other));
     }
 }

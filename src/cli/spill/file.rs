@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 
+use crate::corpus::Shelf;
+
 /// The number of the next file of this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -27,7 +29,13 @@ pub(in crate::cli) struct Piece {
     length: u64,
 }
 
+/// A file whose bytes are read and written in any order.
+pub(in crate::cli) struct ShelfFile {
+    file: Arc<File>,
+}
+
 /// Pieces of a file, one after another.
+#[derive(Clone)]
 pub(in crate::cli) struct Pieces {
     file: Arc<File>,
     pieces: VecDeque<Piece>,
@@ -45,6 +53,10 @@ impl SpillFile {
         Ok(Self { file, folder: folder.to_owned(), length: 0 })
     }
 
+    pub(in crate::cli) fn into_shelf(self) -> ShelfFile {
+        ShelfFile { file: self.file }
+    }
+
     /// Writes bytes to the end of the file.
     pub(in crate::cli) fn append(&mut self, bytes: &[u8]) -> Result<Piece> {
         let piece = Piece { at: self.length, length: bytes.len() as u64 };
@@ -53,19 +65,57 @@ impl SpillFile {
         Ok(piece)
     }
 
-    /// Returns a reader of pieces with a buffer of `buffer_bytes` bytes.
-    pub(in crate::cli) fn read(
-        &self,
-        pieces: impl IntoIterator<Item = Piece>,
-        buffer_bytes: usize,
-    ) -> BufReader<Pieces> {
-        let pieces = Pieces { file: Arc::clone(&self.file), pieces: pieces.into_iter().collect() };
-        BufReader::with_capacity(buffer_bytes, pieces)
+    /// Reads bytes that were written.
+    pub(in crate::cli) fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(bytes, at)
+    }
+
+    /// Returns pieces, to be read one after another.
+    pub(in crate::cli) fn pieces(&self, pieces: impl IntoIterator<Item = Piece>) -> Pieces {
+        Pieces { file: Arc::clone(&self.file), pieces: pieces.into_iter().collect() }
     }
 }
 
-fn cannot_write(folder: &Path) -> String {
+impl Piece {
+    /// Its place in the file.
+    pub(in crate::cli) fn at(self) -> u64 {
+        self.at
+    }
+}
+
+impl Pieces {
+    /// Returns a reader with a buffer of `buffer_bytes` bytes.
+    pub(in crate::cli) fn read(&self, buffer_bytes: usize) -> BufReader<Self> {
+        BufReader::with_capacity(buffer_bytes, self.clone())
+    }
+}
+
+pub(in crate::cli) fn cannot_write(folder: &Path) -> String {
     format!("cannot write a temporary file into {}", folder.display())
+}
+
+impl Shelf for ShelfFile {
+    fn read(&self, mut at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let read = match self.file.read_at(rest, at) {
+                Ok(0) => {
+                    // Nothing was written there.
+                    rest.fill(0);
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            at += read as u64;
+            rest = &mut rest[read..];
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, at)
+    }
 }
 
 impl Read for Pieces {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use rayon::prelude::*;
 use super::file::{Piece, Pieces, SpillFile};
 
 /// A key and the number of a document: the upper half of the key, its lower half, and the number.
-type Entry = [u32; 3];
+pub(in crate::cli) type Entry = [u32; 3];
 const ENTRY_BYTES: usize = size_of::<Entry>();
 const READ_BYTES_MIN: usize = 4 << 10;
 const READ_BYTES_MAX: usize = 1 << 20;
@@ -37,6 +38,12 @@ impl KeyRuns {
         let band = || Band { entries: Vec::with_capacity(entries_max), runs: Vec::new() };
         let bands = (0..bands).map(|_| band()).collect();
         Ok(Self { file: SpillFile::create(folder)?, bands, entries_max, bytes: Vec::new() })
+    }
+
+    /// Adds the numbers of an entry to the first band. The first two decide about the order, and then the third one.
+    pub(in crate::cli) fn add_entry(&mut self, entry: Entry) -> Result<()> {
+        self.bands[0].entries.push(entry);
+        if self.bands[0].entries.len() >= self.entries_max { self.write() } else { Ok(()) }
     }
 
     /// Adds the keys of a document, one for each band.
@@ -74,6 +81,13 @@ pub(in crate::cli) struct SortedKeys {
     bands: Vec<Vec<Piece>>,
 }
 
+/// The entries of a band, one after another.
+pub(in crate::cli) struct Merged {
+    runs: Vec<BufReader<Pieces>>,
+    /// The next entry of each run, with the number of the run.
+    heads: BinaryHeap<Reverse<(Entry, usize)>>,
+}
+
 impl SortedKeys {
     /// Passes pairs of documents to `share`, such that a chain of them joins all documents that share a key of a band. Works
     /// on several bands at once, and takes about `bytes_max` bytes of memory.
@@ -83,26 +97,41 @@ impl SortedKeys {
         share: impl Fn(&[(u32, u32)]) -> Result<()> + Sync,
     ) -> Result<()> {
         let bytes_max = bytes_max / rayon::current_num_threads();
-        self.bands.par_iter().try_for_each(|runs| {
-            let buffer_bytes = (bytes_max / runs.len().max(1)).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
-            let runs = runs.iter().map(|&run| self.file.read([run], buffer_bytes)).collect();
-            pairs(runs, &share)
-        })
+        (0..self.bands.len()).into_par_iter().try_for_each(|band| pairs(self.merged(band, bytes_max)?, &share))
+    }
+
+    /// Returns the entries of a band in their order. They are read into `bytes_max` bytes of memory.
+    pub(in crate::cli) fn merged(&self, band: usize, bytes_max: usize) -> Result<Merged> {
+        let runs = &self.bands[band];
+        let buffer_bytes = (bytes_max / runs.len().max(1)).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
+        let runs: Vec<_> = runs.iter().map(|&run| self.file.pieces([run]).read(buffer_bytes)).collect();
+        let mut merged = Merged { heads: BinaryHeap::with_capacity(runs.len()), runs };
+        for (number, run) in merged.runs.iter_mut().enumerate() {
+            merged.heads.extend(next(run)?.map(|entry| Reverse((entry, number))));
+        }
+        Ok(merged)
+    }
+}
+
+impl Merged {
+    pub(in crate::cli) fn next(&mut self) -> Result<Option<Entry>> {
+        let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
+        let Reverse((entry, number)) = *head;
+        match next(&mut self.runs[number])? {
+            Some(entry) => *head = Reverse((entry, number)),
+            None => drop(PeekMut::pop(head)),
+        }
+        Ok(Some(entry))
     }
 }
 
 /// How many pairs are passed on at once.
 const PAIRS_AT_ONCE: usize = 4096;
 
-fn pairs(mut runs: Vec<BufReader<Pieces>>, share: impl Fn(&[(u32, u32)]) -> Result<()>) -> Result<()> {
-    let mut heads = BinaryHeap::with_capacity(runs.len());
-    for (number, run) in runs.iter_mut().enumerate() {
-        heads.extend(next(run)?.map(|entry| Reverse((entry, number))));
-    }
+fn pairs(mut entries: Merged, share: impl Fn(&[(u32, u32)]) -> Result<()>) -> Result<()> {
     let mut pairs = Vec::with_capacity(PAIRS_AT_ONCE);
     let mut before: Option<Entry> = None;
-    while let Some(mut head) = heads.peek_mut() {
-        let Reverse((entry, number)) = *head;
+    while let Some(entry) = entries.next()? {
         if let Some([high, low, document]) = before
             && [high, low] == entry[..2]
         {
@@ -113,10 +142,6 @@ fn pairs(mut runs: Vec<BufReader<Pieces>>, share: impl Fn(&[(u32, u32)]) -> Resu
             }
         }
         before = Some(entry);
-        match next(&mut runs[number])? {
-            Some(entry) => *head = Reverse((entry, number)),
-            None => drop(std::collections::binary_heap::PeekMut::pop(head)),
-        }
     }
     share(&pairs)
 }

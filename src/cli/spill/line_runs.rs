@@ -64,7 +64,7 @@ impl LineRuns {
     pub(in crate::cli) fn each(mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.write()?;
         let buffer_bytes = (self.bytes_max / self.runs.len()).clamp(READ_BYTES_MIN, READ_BYTES_MAX);
-        let mut runs: Vec<_> = self.runs.iter().map(|&run| self.file.read([run], buffer_bytes)).collect();
+        let mut runs: Vec<_> = self.runs.iter().map(|&run| self.file.pieces([run]).read(buffer_bytes)).collect();
         let mut heads = BinaryHeap::with_capacity(runs.len());
         for (number, run) in runs.iter_mut().enumerate() {
             heads.extend(next(run).context(DAMAGED)?.map(|(place, line)| Reverse((place, number, line))));

@@ -5,3 +5,4 @@ pub(super) mod documents;
 pub(super) mod file;
 pub(super) mod key_runs;
 pub(super) mod line_runs;
+pub(super) mod lists;
