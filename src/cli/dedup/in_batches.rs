@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
-use indicatif::HumanCount;
+use indicatif::{HumanCount, ProgressBar};
 
 use super::joining::Joining;
 use super::on_shelves::{self, Room};
@@ -29,6 +29,7 @@ use crate::cli::corpus::order::Order;
 use crate::cli::corpus::output::refuse_interrupted;
 use crate::cli::corpus::signing::Document;
 use crate::cli::memory::Memory;
+use crate::cli::progress;
 use crate::cli::spill::documents::{DocumentStreams, FileNames, StoredDocuments, order_of};
 use crate::cli::spill::key_runs::KeyRuns;
 use crate::cli::spill::line_runs::LineRuns;
@@ -65,7 +66,10 @@ pub(super) struct InBatches {
     /// The memory that each document takes in a batch.
     bytes: Vec<Vec<u32>>,
     count: u32,
-    has_rank: bool,
+    /// Whether there is a document that could have a rank, and whether one has a rank.
+    ranks: (bool, bool),
+    /// The progress of the decisions.
+    bar: ProgressBar,
 }
 
 impl InBatches {
@@ -80,7 +84,8 @@ impl InBatches {
             keys: Some(KeyRuns::create(folder, bands, memory.bytes() / 4)?),
             bytes: Vec::new(),
             count: 0,
-            has_rank: false,
+            ranks: (false, false),
+            bar: ProgressBar::hidden(),
             ways,
         })
     }
@@ -96,7 +101,7 @@ impl InBatches {
 
     /// Returns whether no document has a rank.
     pub(super) fn lacks_ranks(&self) -> bool {
-        self.count > 0 && !self.has_rank
+        self.ranks == (true, false)
     }
 
     /// Takes documents. `results` gets those that are empty.
@@ -104,6 +109,11 @@ impl InBatches {
         let (mut record, settings) = (Vec::new(), self.ways.signer.settings().clone());
         let documents_max = self.memory.bytes() / 2 / SharedBands::BYTES_EACH;
         for document in documents {
+            // Without chains, empty documents wait for their ranks too.
+            if self.ways.clusters == ClusterKind::Star || document.signed.signature().is_some() {
+                let (_, has_rank) = self.ranks;
+                self.ranks = (true, has_rank || document.rank != f64::NEG_INFINITY);
+            }
             let Some(signature) = document.signed.signature() else {
                 let Document { file, origin, id, .. } = document;
                 results.empty(file, &Named { origin, id });
@@ -125,7 +135,6 @@ impl InBatches {
             }
             let bytes = self.bytes_of(&document);
             self.bytes.last_mut().expect("it was added").push(u32::try_from(bytes).unwrap_or(u32::MAX));
-            self.has_rank |= document.rank != f64::NEG_INFINITY;
             self.count += 1;
         }
         results.report_mut().check()
@@ -140,11 +149,13 @@ impl InBatches {
     /// Decides on all documents.
     pub(super) fn finish(&mut self, order: &Order, results: &mut Results, stop: &AtomicBool) -> Result<()> {
         let batches = self.batches(stop)?;
+        self.bar =
+            progress::of_steps(u64::from(self.count), "{bar:30.cyan/dim} {percent:>3} %  decided  {elapsed} elapsed");
         let are_large: Vec<_> = (0..batches.count()).map(|batch| batches.is_large(batch)).collect();
         let mut streams = self.divide(batches, results, stop)?;
         for (batch, is_large) in are_large.into_iter().enumerate() {
             let documents = streams.read(batch)?;
-            let room = Room { folder: &self.folder, bytes: self.memory.bytes() / 2 };
+            let room = Room { folder: &self.folder, bytes: self.memory.bytes() / 2, bar: &self.bar };
             match self.ways.clusters {
                 ClusterKind::Star if is_large => {
                     let documents = if *order == Order::First { documents } else { self.sorted(documents, stop)? };
@@ -157,6 +168,7 @@ impl InBatches {
                 ClusterKind::Components => self.joined(documents, results, stop)?,
             }
         }
+        self.bar.finish_and_clear();
         Ok(())
     }
 
@@ -196,6 +208,7 @@ impl InBatches {
                     let Document { file, origin, id, .. } = document;
                     results.kept(file, &Named { origin, id }, 0);
                     alone += 1;
+                    self.bar.inc(1);
                 }
             }
         }
@@ -216,6 +229,7 @@ impl InBatches {
         {
             some.push(document);
         }
+        self.bar.inc(some.len() as u64);
         Ok(some)
     }
 

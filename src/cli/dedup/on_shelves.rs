@@ -1,10 +1,12 @@
-//! The documents of a group that does not fit into memory -> decisions. Everything is in temporary files. With components, a
-//! document takes twelve bytes of memory, and otherwise none.
+//! The documents of a group that does not fit into memory -> decisions. Everything is in temporary files: with components, a
+//! document takes twelve bytes of memory, and otherwise none. It takes longer than in memory: each list and each compared
+//! signature is read from a file, mostly from the cache of the system.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use indicatif::ProgressBar;
 
 use super::in_batches::Ways;
 use super::report::Original;
@@ -17,11 +19,12 @@ use crate::cli::spill::file::{ShelfFile, SpillFile, cannot_write};
 use crate::cli::spill::lists::SharedLists;
 use crate::corpus::{Decided, Decision, Duplicate, Link, Shelf as _, Shelved, ShelvedComponents};
 
-/// The folder for temporary files, and the memory that may be taken.
+/// The folder for temporary files, the memory that may be taken, and the progress of the decisions.
 #[derive(Clone, Copy)]
 pub(super) struct Room<'a> {
     pub folder: &'a Path,
     pub bytes: usize,
+    pub bar: &'a ProgressBar,
 }
 
 /// The names of documents, and what else is known of them.
@@ -79,7 +82,7 @@ fn shelved(ways: &Ways, folder: &Path) -> Result<Shelved<ShelfFile>> {
 pub(super) fn star(
     ways: &Ways,
     (files, mut documents): (&FileNames, StoredDocuments),
-    Room { folder, bytes }: Room<'_>,
+    Room { folder, bytes, bar }: Room<'_>,
     results: &mut Results,
     stop: &AtomicBool,
 ) -> Result<()> {
@@ -104,6 +107,7 @@ pub(super) fn star(
             }
         }
         number += 1;
+        bar.inc(1);
     }
     results.report_mut().check()
 }
@@ -112,7 +116,7 @@ pub(super) fn star(
 pub(super) fn components(
     ways: &Ways,
     (files, mut documents): (&FileNames, StoredDocuments),
-    Room { folder, bytes }: Room<'_>,
+    Room { folder, bytes, bar }: Room<'_>,
     results: &mut Results,
     stop: &AtomicBool,
 ) -> Result<()> {
@@ -125,6 +129,7 @@ pub(super) fn components(
         let entered = components.enter(&signed, &lists.of_document(names.count)?);
         let unread = entered.with_context(|| cannot_write(folder))?.unwrap_or_default();
         names.add(file, &Named { origin, id }, rank, unread)?;
+        bar.inc(1);
     }
     drop(lists);
     let kept = kept(&mut components, &names, results)?;
