@@ -61,6 +61,10 @@ struct Row {
 /// The number of bytes of a row besides the signature.
 const FACTS: usize = 8 + 8 + 3 * 8;
 const NO_LIST: u64 = u64::MAX;
+/// How many numbers are read first of a list.
+const FIRST_READ: usize = 64;
+/// The longest list that is read as a whole if some of its documents are compared.
+const READ_WHOLE_MAX: usize = 1 << 14;
 
 impl<S: Shelf> Shelved<S> {
     /// The shelves are for lists, rows, and shingles. All are empty.
@@ -129,15 +133,19 @@ impl<S: Shelf> Shelved<S> {
         let (max, bands) = (self.limits.bucket_read_max, self.signer.settings().banding.bands() as usize);
         let (mut numbers, mut unread) = (Vec::new(), 0);
         for &(band, list) in &lists.of_bands {
-            let len = self.number(list)? as usize;
+            let (len, first) = self.begin(list)?;
             if len <= max {
-                numbers.extend(self.list(list)?);
+                numbers.extend(self.whole(list, len, first)?);
                 continue;
             }
             // Spread over the list as in `index/place_list.rs`.
             let shift = band as usize * len / (max.max(1) * bands);
-            for at in (0..max).map(|at| at * len / max + shift) {
-                numbers.push(self.number(list + 1 + at as u32)?);
+            let mut places = (0..max).map(|at| at * len / max + shift);
+            if len <= READ_WHOLE_MAX {
+                let whole = self.whole(list, len, first)?;
+                numbers.extend(places.map(|at| whole[at]));
+            } else {
+                places.try_for_each(|at| self.number(list, at).map(|number| numbers.push(number)))?;
             }
             unread += (len - max) as u64;
         }
@@ -238,21 +246,48 @@ impl<S: Shelf> Shelved<S> {
         set.map(Arc::new).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "shingles were damaged"))
     }
 
-    fn number(&self, at: u32) -> io::Result<u32> {
-        let mut bytes = [0; 4];
-        self.lists.read(u64::from(at) * 4, &mut bytes).map(|()| u32::from_ne_bytes(bytes))
-    }
-
     /// Returns the documents of a list.
     fn list(&self, list: u32) -> io::Result<Vec<u32>> {
-        let mut bytes = vec![0; 4 * self.number(list)? as usize];
-        self.lists.read(u64::from(list + 1) * 4, &mut bytes)?;
-        Ok(bytes.chunks_exact(4).map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes"))).collect())
+        let (len, first) = self.begin(list)?;
+        self.whole(list, len, first)
+    }
+
+    /// Returns the number of documents of a list, and the first of them.
+    fn begin(&self, list: u32) -> io::Result<(usize, Vec<u32>)> {
+        let mut bytes = [0; 4 * FIRST_READ];
+        self.lists.read(u64::from(list) * 4, &mut bytes)?;
+        let mut numbers = numbers_of(&bytes);
+        let len = numbers.next().expect("there is a number") as usize;
+        Ok((len, numbers.take(len).collect()))
+    }
+
+    /// Returns the documents of a list, of which the first were read.
+    fn whole(&self, list: u32, len: usize, first: Vec<u32>) -> io::Result<Vec<u32>> {
+        let mut documents = first;
+        if documents.len() < len {
+            let mut bytes = vec![0; 4 * (len - documents.len())];
+            self.lists.read((u64::from(list) + FIRST_READ as u64) * 4, &mut bytes)?;
+            documents.extend(numbers_of(&bytes));
+        }
+        Ok(documents)
+    }
+
+    /// Returns the document at a place of a list.
+    fn number(&self, list: u32, at: usize) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.lists.read((u64::from(list) + 1 + at as u64) * 4, &mut bytes)?;
+        Ok(u32::from_ne_bytes(bytes))
     }
 
     fn push(&mut self, list: u32, number: u32) -> io::Result<()> {
-        let len = self.number(list)?;
-        self.lists.write(u64::from(list + 1 + len) * 4, &number.to_ne_bytes())?;
+        let mut len = [0; 4];
+        self.lists.read(u64::from(list) * 4, &mut len)?;
+        let len = u32::from_ne_bytes(len);
+        self.lists.write((u64::from(list) + 1 + u64::from(len)) * 4, &number.to_ne_bytes())?;
         self.lists.write(u64::from(list) * 4, &(len + 1).to_ne_bytes())
     }
+}
+
+fn numbers_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.chunks_exact(4).map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes")))
 }

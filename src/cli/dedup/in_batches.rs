@@ -22,7 +22,7 @@ use indicatif::{HumanCount, ProgressBar};
 use super::joining::Joining;
 use super::on_shelves::{self, Room};
 use super::results::Results;
-use super::settings::ClusterKind;
+use super::settings::{ClusterKind, Ways};
 use super::star::Star;
 use crate::cli::corpus::named::Named;
 use crate::cli::corpus::order::Order;
@@ -33,7 +33,7 @@ use crate::cli::progress;
 use crate::cli::spill::documents::{DocumentStreams, FileNames, StoredDocuments, order_of};
 use crate::cli::spill::key_runs::KeyRuns;
 use crate::cli::spill::line_runs::LineRuns;
-use crate::corpus::{Batches, Components, CorpusSigner, Deduplicator, Matching, SearchLimits, SharedBands};
+use crate::corpus::{Batches, Components, CorpusSigner, Deduplicator, SharedBands};
 
 /// The memory that a document takes in a batch besides its index entry, its id and its shingles: its names, its links to
 /// other documents, and what allocations waste.
@@ -44,15 +44,6 @@ const DECIDED_AT_ONCE: usize = 1000;
 const STREAM_BYTES_MAX: usize = 256 << 10;
 const STREAM_BYTES_MIN: usize = 4 << 10;
 const WEIGHTS_AT_ONCE: usize = 1 << 16;
-
-/// The way in which documents are compared and joined.
-#[derive(Clone)]
-pub(super) struct Ways {
-    pub signer: CorpusSigner,
-    pub matching: Matching,
-    pub limits: SearchLimits,
-    pub clusters: ClusterKind,
-}
 
 /// The documents so far.
 pub(super) struct InBatches {

@@ -35,12 +35,12 @@ use super::summary::summarise;
 use crate::corpus::{Components, Deduplicator, SearchLimits};
 use crate::input::{Wanted, input_bytes};
 use deciding::{Clusters, Deciding};
-use in_batches::{InBatches, Ways};
+use in_batches::InBatches;
 use joining::Joining;
 use report::Report;
 use report_file::ReportFile;
 use results::Results;
-use settings::{ClusterKind, DedupArgs};
+use settings::{ClusterKind, DedupArgs, Ways};
 use star::Star;
 use tally::Tally;
 

@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 
-use super::in_batches::Ways;
 use super::report::Original;
 use super::results::Results;
+use super::settings::Ways;
 use crate::cli::corpus::named::Named;
 use crate::cli::corpus::output::refuse_interrupted;
 use crate::cli::corpus::signing::Document;

@@ -100,7 +100,7 @@ const BESIDES: u64 = 100 << 20;
 fn documents_that_need_three_times_the_memory_are_deduplicated_in_it() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("few.jsonl"), lines(&corpus(5000, 32))).unwrap();
-    std::fs::write(dir.path().join("in.jsonl"), lines(&corpus(60_000, 32))).unwrap();
+    std::fs::write(dir.path().join("in.jsonl"), lines(&corpus(80_000, 32))).unwrap();
     let way = ["--clusters", "components", "--shingle", "word3"];
     let few = peak(dir.path(), &[&["few.jsonl", "-o", "few"], &way[..]].concat());
     let whole = peak(dir.path(), &[&["in.jsonl", "-o", "whole"], &way[..]].concat());
