@@ -85,7 +85,7 @@ pub struct Args {
     /// column. With the last two, the files are read twice, and the signatures of all documents are in memory
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = Order::parse)]
     keep: Order,
-    /// Memory that the documents may take, such as 512MiB or 4GiB. What does not fit waits in temporary files, with the same
+    /// Memory that the documents may take, such as 512MiB or 4GiB. The others wait in temporary files, with the same
     /// result. The files are read twice. The program takes about 100MiB more. Without this option, everything is in memory:
     /// about 600 bytes for each kept document, or 1,100 for each document with another --keep or --clusters
     #[arg(long, value_name = "SIZE", value_parser = bounded, requires = "output")]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::file::{Piece, Pieces, SpillFile};
 use crate::cli::corpus::named::Named;
 use crate::cli::corpus::signing::Document;
-use crate::corpus::CorpusSigner;
+use crate::corpus::{CorpusSigner, read_signed, write_signed};
 use crate::input::{Origin, Place};
 use crate::types::DocId;
 
@@ -125,7 +125,7 @@ impl FileNames {
         bytes.clear();
         bytes.extend_from_slice(&rank.to_ne_bytes());
         Self::write_names(*file, origin, id.as_ref(), bytes);
-        signed.write(bytes);
+        write_signed(signed, bytes);
     }
 
     /// Appends the bytes of the names of a document.
@@ -168,7 +168,7 @@ impl FileNames {
     fn document_of(&self, bytes: &[u8], signer: &CorpusSigner) -> Option<Document> {
         let (rank, bytes) = bytes.split_first_chunk()?;
         let (file, Named { origin, id }, bytes) = self.read_names(bytes)?;
-        Some(Document { file, origin, id, rank: f64::from_ne_bytes(*rank), signed: signer.read(bytes)?, at: 0 })
+        Some(Document { file, origin, id, rank: f64::from_ne_bytes(*rank), signed: read_signed(signer, bytes)?, at: 0 })
     }
 }
 
