@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-dedup bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-dedup bench-dedup-large bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -158,6 +158,12 @@ bench-dedup: ## compare hapax dedup with text-dedup, datatrove and datasketch on
 		datatrove==0.10.1 fasteners nltk numpy orjson regex spacy tokenizers 'xxhash<3.6'
 	python3 loadtest/corpus/dedup.py --hapax target/release/hapax --text-dedup target/tools-text-dedup/bin/python \
 		--datatrove target/tools-datatrove/bin/python $(DEDUP_OPTIONS)
+
+# By hand: make bench-dedup-large DEDUP_LARGE_OPTIONS='--documents 2000000 --memory 256MiB --compare'
+DEDUP_LARGE_OPTIONS ?=
+bench-dedup-large: ## deduplicate 10,000,000 short generated documents in bounded memory
+	cargo build --release --locked --bin hapax
+	python3 loadtest/corpus/dedup_large.py --binary target/release/hapax $(DEDUP_LARGE_OPTIONS)
 
 # By hand: make bench-pairs PAIRS_OPTIONS='--ads 40000'
 PAIRS_OPTIONS ?=

@@ -1,6 +1,7 @@
 //! Signed documents in any order -> connected components: two documents are in one component if a chain of duplicates
 //! joins them. All documents are compared with all others, the duplicates too.
 
+use super::forest::Forest;
 use super::known::{Known, Match, Matching, SearchLimits};
 use super::signer::{CorpusSigner, SignedDocument};
 use crate::types::Similarity;
@@ -9,8 +10,7 @@ use crate::verdicts::Result;
 /// Joins documents to components.
 pub struct Components {
     known: Known,
-    /// The parent of each document in the tree of its component. The root is its own parent.
-    parents: Vec<u32>,
+    forest: Forest,
     links: Vec<Option<Link>>,
 }
 
@@ -23,9 +23,16 @@ pub struct Link {
     pub similarity: Similarity,
 }
 
+impl Link {
+    /// Whether this is a link to a more similar document.
+    pub(super) fn is_better(&self, old: &Self) -> bool {
+        (self.same_content, self.similarity.value) > (old.same_content, old.similarity.value)
+    }
+}
+
 impl Components {
     pub fn new(signer: CorpusSigner, matching: Matching, limits: SearchLimits) -> Self {
-        Self { known: Known::new(signer, matching, limits), parents: Vec::new(), links: Vec::new() }
+        Self { known: Known::new(signer, matching, limits), forest: Forest::default(), links: Vec::new() }
     }
 
     /// Returns the signer of its documents.
@@ -40,7 +47,7 @@ impl Components {
         let Some(made) = made else { return Ok(None) };
         let (found, unread) = self.known.look_up(&made);
         let number = self.known.enter(made)?;
-        self.parents.push(u32::try_from(number).expect("the index is full before"));
+        self.forest.add();
         self.links.push(None);
         for found in found {
             self.join(number, &found);
@@ -53,30 +60,16 @@ impl Components {
         let (similarity, same_content) = (self.known.similarity(found), found.same_content());
         for (one, to) in [(number, other), (other, number)] {
             let link = Link { to, same_content, similarity };
-            let is_better = |old: &Link| (same_content, similarity.value) > (old.same_content, old.similarity.value);
-            if self.links[one].as_ref().is_none_or(is_better) {
+            if self.links[one].as_ref().is_none_or(|old| link.is_better(old)) {
                 self.links[one] = Some(link);
             }
         }
-        let [one, other] = [self.root(number), self.root(other)];
-        // The root is the first document, so no chain becomes long: `root` shortens those that it follows.
-        self.parents[one.max(other) as usize] = one.min(other);
-    }
-
-    /// Returns the root of a document's component, and shortens the way to it.
-    fn root(&mut self, number: usize) -> u32 {
-        let mut at = number;
-        while self.parents[at] as usize != at {
-            let parent = self.parents[at] as usize;
-            self.parents[at] = self.parents[parent];
-            at = parent;
-        }
-        at as u32
+        self.forest.join(number as u32, other as u32);
     }
 
     /// Returns the component of each document, as the number of one of its documents.
     pub fn components(&mut self) -> Vec<u32> {
-        (0..self.parents.len()).map(|number| self.root(number)).collect()
+        (0..self.forest.len()).map(|number| self.forest.root(number)).collect()
     }
 
     /// Returns the most similar document of its component, or `None` if a document is alone.

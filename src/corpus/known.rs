@@ -48,30 +48,51 @@ pub(super) struct Known {
     sets: Vec<Arc<ShingleSet>>,
 }
 
+/// A document that was entered and has enough equal slots.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub(super) number: usize,
+    pub(super) matching: u32,
+    pub(super) same_content: bool,
+}
+
 /// A document that was entered and is a duplicate of another one.
 pub(super) struct Match {
-    candidate: Candidate,
-    overlap: Option<Overlap>,
+    pub(super) found: Found,
+    pub(super) overlap: Option<Overlap>,
 }
 
 impl Match {
     /// The number of the document: 0 for the first one that was entered.
     pub(super) fn number(&self) -> usize {
-        number(self.candidate.seq)
+        self.found.number
     }
 
     pub(super) fn same_content(&self) -> bool {
-        self.candidate.same_content
+        self.found.same_content
     }
+}
+
+/// Returns the numbers by which documents are duplicates.
+pub(super) fn terms(signer: &CorpusSigner, matching: Matching) -> Terms {
+    let settings = signer.settings();
+    match matching {
+        Matching::Verified => Terms::new(settings.verify, settings.threshold, &settings.spec),
+        Matching::Unverified => Terms::unverified(&settings.spec),
+    }
+}
+
+/// Sorts duplicates, best first.
+pub(super) fn ranked(terms: Terms, mut matches: Vec<Match>) -> Vec<Match> {
+    matches.sort_by_cached_key(|Match { found, overlap }| {
+        (terms.rank(found.same_content, found.matching, *overlap), found.number)
+    });
+    matches
 }
 
 impl Known {
     pub(super) fn new(signer: CorpusSigner, matching: Matching, limits: SearchLimits) -> Self {
-        let settings = signer.settings();
-        let terms = match matching {
-            Matching::Verified => Terms::new(settings.verify, settings.threshold, &settings.spec),
-            Matching::Unverified => Terms::unverified(&settings.spec),
-        };
+        let (settings, terms) = (signer.settings(), terms(&signer, matching));
         let SearchLimits { bucket_read_max, candidates_max } = limits;
         let bounds = Bounds { bucket_read_max, candidates_max, listed_max: LISTED_MAX };
         Self { terms, bounds, index: empty_index(settings), contents: Vec::new(), sets: Vec::new(), signer }
@@ -116,22 +137,18 @@ impl Known {
     /// Keeps the candidates that are duplicates. If the signatures leave a doubt, the shingles are compared.
     fn verified(&self, made: &Made, found: Vec<Candidate>) -> Vec<Match> {
         let set = compared_set(made, self.terms);
-        let verify = |candidate: Candidate| {
-            let set = set.filter(|_| !candidate.same_content);
-            let overlap = confirmed(self.terms, set, candidate.matching, || &self.sets[number(candidate.seq)])?;
-            Some(Match { candidate, overlap })
+        let verify = |Candidate { seq, matching, same_content, .. }: Candidate| {
+            let found = Found { number: number(seq), matching, same_content };
+            let set = set.filter(|_| !same_content);
+            let overlap = confirmed(self.terms, set, matching, || &self.sets[found.number])?;
+            Some(Match { found, overlap })
         };
-        let mut matches: Vec<_> = found.into_iter().filter_map(verify).collect();
-        matches.sort_by_cached_key(|found| {
-            let Candidate { seq, matching, same_content, .. } = found.candidate;
-            (self.terms.rank(same_content, matching, found.overlap), seq)
-        });
-        matches
+        ranked(self.terms, found.into_iter().filter_map(verify).collect())
     }
 
     pub(super) fn similarity(&self, found: &Match) -> Similarity {
-        let Candidate { matching, same_content, .. } = found.candidate;
-        similarity(&self.signer.settings().spec, matching, same_content, found.overlap)
+        let Match { found: Found { matching, same_content, .. }, overlap } = *found;
+        similarity(&self.signer.settings().spec, matching, same_content, overlap)
     }
 
     /// Enters a document, and returns its number. Fails if the index is full.

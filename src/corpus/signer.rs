@@ -4,7 +4,7 @@ use hapax_core::{SecretKey, tuning};
 
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{CollectionName, Content};
-use crate::verdicts::{CollectionError, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings};
+use crate::verdicts::{CollectionError, Kept, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings};
 
 /// Signs the documents of a corpus.
 #[derive(Clone)]
@@ -58,8 +58,27 @@ impl CorpusSigner {
 }
 
 impl SignedDocument {
+    pub(super) fn of(prepared: Prepared) -> Self {
+        Self(prepared)
+    }
+
+    pub(super) fn prepared(&self) -> &Prepared {
+        &self.0
+    }
+
     pub(super) fn into_prepared(self) -> Prepared {
         self.0
+    }
+
+    /// Returns the packed slots, or `None` for a document without tokens.
+    pub fn signature(&self) -> Option<&[u8]> {
+        self.0.signature()
+    }
+
+    /// Returns the bytes of memory that its shingles take.
+    pub fn shingle_bytes(&self) -> usize {
+        let kept = self.0.made().and_then(|made| made.kept.as_ref());
+        kept.map_or(0, Kept::bytes)
     }
 
     /// The length of the content as it was given, in bytes.

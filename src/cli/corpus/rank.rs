@@ -55,6 +55,20 @@ impl Rank {
         })
     }
 
+    /// The rank as numbers that are compared one after another.
+    pub(in crate::cli) fn words(self) -> [u64; 3] {
+        let exponent = self.exponent.cast_unsigned() ^ 1 << 31;
+        [(self.class as u64) << 32 | u64::from(exponent), self.digits[0], self.digits[1]]
+    }
+
+    /// Makes a rank again from its words. `None` if no rank has them.
+    pub(in crate::cli) fn of_words(words: [u64; 3]) -> Option<Self> {
+        let [first, high, low] = words;
+        let class = [Class::Missing, Class::Negative, Class::Zero, Class::Positive];
+        let class = *class.get((first >> 32) as usize)?;
+        Some(Self { class, exponent: (first as u32 ^ 1 << 31).cast_signed(), digits: [high, low] })
+    }
+
     pub(in crate::cli) fn is_missing(self) -> bool {
         self.class == Class::Missing
     }
@@ -94,6 +108,9 @@ mod tests {
         let ranks: Vec<_> = ascending.iter().map(|number| Rank::of_number(number).unwrap()).collect();
         assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
         assert!(ranks.iter().all(|rank| Rank::default() < *rank) && Rank::default().is_missing());
+        let words: Vec<_> = ranks.iter().map(|rank| rank.words()).collect();
+        assert!(words.is_sorted_by(|a, b| a < b) && Rank::default().words() < words[0]);
+        assert!(ranks.iter().chain([&Rank::default()]).all(|rank| Rank::of_words(rank.words()) == Some(*rank)));
     }
 
     #[test]

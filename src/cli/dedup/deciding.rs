@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 
+use super::in_batches::InBatches;
 use super::joining::Joining;
 use super::results::Results;
 use super::star::Star;
@@ -21,6 +22,8 @@ pub(super) struct Deciding {
 pub(super) enum Clusters {
     Star(Star),
     Components(Joining),
+    /// Either of them, in bounded memory.
+    InBatches(InBatches),
 }
 
 impl Deciding {
@@ -32,6 +35,7 @@ impl Deciding {
         match &self.clusters {
             Clusters::Star(star) => star.signer(),
             Clusters::Components(joining) => joining.signer(),
+            Clusters::InBatches(batches) => batches.signer(),
         }
     }
 
@@ -40,6 +44,7 @@ impl Deciding {
         let undecided = match &self.clusters {
             Clusters::Star(star) => star.waiting(),
             Clusters::Components(joining) => joining.documents(),
+            Clusters::InBatches(batches) => batches.documents(),
         };
         self.results.tally().documents() + undecided
     }
@@ -48,9 +53,9 @@ impl Deciding {
         &self.results
     }
 
-    /// Returns the lines of the report since the last call.
-    pub(super) fn take_report(&mut self) -> impl Iterator<Item = Vec<u8>> {
-        self.results.take_report()
+    /// Passes the lines of the report since the last call to `take`.
+    pub(super) fn each_line(&mut self, take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.results.report_mut().each(take)
     }
 
     /// Takes the documents of a chunk. If they can be decided on at once, returns the places in the chunk of those that are
@@ -59,6 +64,7 @@ impl Deciding {
         self.results.note(chunk);
         let mut documents = chunk.take_documents();
         match &mut self.clusters {
+            Clusters::InBatches(batches) => batches.take(documents, &mut self.results)?,
             Clusters::Star(star) if *order == Order::First => return star.decide(documents, &mut self.results),
             Clusters::Star(star) => star.wait(&mut documents),
             Clusters::Components(joining) => {
@@ -73,6 +79,7 @@ impl Deciding {
         let lacks_ranks = match &self.clusters {
             Clusters::Star(star) => star.lacks_ranks(),
             Clusters::Components(joining) => joining.lacks_ranks(),
+            Clusters::InBatches(batches) => batches.lacks_ranks(),
         };
         if let Some(field) = order.field().filter(|_| lacks_ranks) {
             bail!("--keep max:{field}: no document has a number in this field");
@@ -83,6 +90,7 @@ impl Deciding {
                 joining.finish(&mut self.results);
                 Ok(())
             }
+            Clusters::InBatches(batches) => batches.finish(order, &mut self.results, stop),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! `hapax dedup`: keeps one document of each group of duplicates in files. It needs no server.
 
 mod deciding;
+mod in_batches;
 mod joining;
 mod listing;
+mod on_shelves;
 mod report;
 mod report_file;
 mod results;
@@ -27,18 +29,22 @@ use super::corpus::picture::{PLOT, draw};
 use super::corpus::signing::each_signed;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching, read_once};
+use super::memory::Memory;
 use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
+use super::spill::line_runs::LineRuns;
 use super::summary::summarise;
 use super::unseen::{FIELD_FLAGS, warn_unseen};
 use crate::corpus::{Components, Deduplicator, SearchLimits};
 use crate::input::{Wanted, input_bytes};
 use deciding::{Clusters, Deciding};
+use in_batches::InBatches;
 use joining::Joining;
+use report::Report;
 use report_file::ReportFile;
 use results::Results;
-use settings::{ClusterKind, DedupArgs};
+use settings::{ClusterKind, DedupArgs, Ways};
 use star::Star;
 use tally::Tally;
 
@@ -87,10 +93,31 @@ pub struct Args {
     /// column. With the last two, the files are read twice, and the signatures of all documents are in memory
     #[arg(long, value_name = "ORDER", default_value = "first", value_parser = Order::parse)]
     keep: Order,
+    /// Memory that the documents may take, such as 512MiB or 4GiB. The others wait in temporary files, with the same
+    /// result. The files are read twice. The program takes about 100MiB more. Without this option, everything is in memory:
+    /// about 600 bytes for each kept document, or 1,100 for each document with another --keep or --clusters
+    #[arg(long, value_name = "SIZE", value_parser = bounded, requires = "output")]
+    memory: Option<Memory>,
+    /// Folder for the temporary files of --memory [default: TMPDIR if it is set, or else the folder of the output]
+    #[arg(short = 'T', long, value_name = "DIR", requires = "memory")]
+    temporary_directory: Option<PathBuf>,
     #[command(flatten)]
     fields: FieldArgs,
     #[command(flatten)]
     settings: DedupArgs,
+}
+
+/// The least memory of a run whose memory is bounded.
+const MEMORY_MIN: usize = 1 << 20;
+/// The part of the memory that lines of the report may take.
+const REPORT_SHARE: usize = 8;
+
+fn bounded(text: &str) -> Result<Memory, String> {
+    let memory = Memory::parse(text)?;
+    if memory.bytes() < MEMORY_MIN {
+        return Err("must be at least 1MiB".to_owned());
+    }
+    Ok(memory)
 }
 
 /// A run of the verb.
@@ -102,6 +129,7 @@ struct Job {
     format: Format,
     /// Whether the kept documents are listed with their duplicates.
     lists: bool,
+    is_bounded: bool,
     stop: Arc<AtomicBool>,
     begun: Instant,
 }
@@ -135,7 +163,8 @@ fn deduplicate(args: &Args, is_on_stdout: bool) -> Result<ExitStatus> {
     let mut plot = args.plot.as_deref().map(|path| OutputFile::create(path, PLOT)).transpose()?;
     let clusters = args.settings.cluster_kind();
     let (order, lists) = (args.keep.clone(), args.output.is_none());
-    let job = Job { files, wanted, order, clusters, format, lists, stop, begun: Instant::now() };
+    let is_bounded = args.memory.is_some();
+    let job = Job { files, wanted, order, clusters, format, lists, is_bounded, stop, begun: Instant::now() };
     job.decide(&mut deciding, &mut output, report.as_mut())?;
     let tally = deciding.results().tally();
     tally.write_failures(&mut std::io::stderr().lock())?;
@@ -176,7 +205,10 @@ impl Job {
         let before = (!self.streams() && !self.lists).then(|| Snapshot::of(&self.files)).transpose()?;
         let bar = progress::of_files(input_bytes(&self.files));
         let signer = deciding.signer().clone();
-        each_signed(&self.files, &self.wanted, (&signer, &self.order), &self.stop, |mut chunk| {
+        // Lines that are neither written now nor ranked only take memory.
+        let originals = !self.is_bounded || self.order.field().is_some();
+        let wanted = Wanted { originals, ..self.wanted.clone() };
+        each_signed(&self.files, &wanted, (&signer, &self.order), &self.stop, |mut chunk| {
             let kept = deciding.take(&mut chunk, &self.order)?;
             if self.streams() {
                 output.documents(chunk.chunk(), kept)?;
@@ -206,7 +238,7 @@ impl Job {
 
     /// Whether a document is decided on when it is read.
     fn decides_at_once(&self) -> bool {
-        self.order == Order::First && self.clusters == ClusterKind::Star
+        self.order == Order::First && self.clusters == ClusterKind::Star && !self.is_bounded
     }
 
     /// Whether kept documents are written while the files are read.
@@ -217,7 +249,7 @@ impl Job {
 
 fn write_report(deciding: &mut Deciding, report: Option<&mut ReportFile>) -> Result<()> {
     let Some(report) = report else { return Ok(()) };
-    deciding.take_report().try_for_each(|line| report.line(&line))
+    deciding.each_line(|line| report.line(line))
 }
 
 /// Checks that the output can have its name, and that files are read again only if this is possible.
@@ -231,6 +263,9 @@ fn check_format(args: &Args, files: &[PathBuf], output: &Path, format: &Format) 
     if *order != Order::First {
         bail!("--keep {order} reads the files twice, and {path} can be read only once");
     }
+    if let Some(memory) = args.memory {
+        bail!("--memory {memory} reads the files twice, and {path} can be read only once");
+    }
     Ok(())
 }
 
@@ -238,9 +273,29 @@ fn check_format(args: &Args, files: &[PathBuf], output: &Path, format: &Format) 
 fn deciding(args: &Args, files: usize) -> Result<Deciding> {
     let (signer, limits) = args.settings.signer()?;
     let (matching, limits) = (args.settings.matching(), SearchLimits::from(&limits));
-    let clusters = match args.settings.cluster_kind() {
-        ClusterKind::Star => Clusters::Star(Star::new(Deduplicator::new(signer, matching, limits))),
-        ClusterKind::Components => Clusters::Components(Joining::new(Components::new(signer, matching, limits))),
+    let clusters = args.settings.cluster_kind();
+    let mut runs = None;
+    let clusters = match (args.memory, clusters) {
+        (Some(memory), clusters) => {
+            let folder = temporary_directory(args);
+            if args.report.is_some() {
+                runs = Some(LineRuns::create(&folder, memory.bytes() / REPORT_SHARE)?);
+            }
+            Clusters::InBatches(InBatches::new(Ways { signer, matching, limits, clusters }, memory, &folder)?)
+        }
+        (None, ClusterKind::Star) => Clusters::Star(Star::new(Deduplicator::new(signer, matching, limits))),
+        (None, ClusterKind::Components) => {
+            Clusters::Components(Joining::new(Components::new(signer, matching, limits)))
+        }
     };
-    Ok(Deciding::new(clusters, Results::new(files, args.report.is_some(), args.output.is_none())))
+    let report = Report::new(args.report.is_some(), runs);
+    Ok(Deciding::new(clusters, Results::new(files, report, args.output.is_none())))
+}
+
+/// Returns the folder of temporary files.
+fn temporary_directory(args: &Args) -> PathBuf {
+    let named = args.temporary_directory.clone().or_else(|| std::env::var_os("TMPDIR").map(PathBuf::from));
+    let of_output = || args.output.as_deref().and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
+    let folder = named.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(of_output);
+    if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder }
 }

@@ -1,9 +1,11 @@
 //! Decisions -> lines of the report, in the order of the input.
 
+use anyhow::{Error, Result};
 use serde::Serialize;
 
 use crate::cli::corpus::named::Named;
 use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable};
+use crate::cli::spill::line_runs::{LineKey, LineRuns};
 use crate::corpus::Duplicate;
 use crate::input::Origin;
 use crate::types::{Similarity, VerdictKind, ratio};
@@ -11,8 +13,11 @@ use crate::types::{Similarity, VerdictKind, ratio};
 /// The lines that have not been written yet.
 pub(super) struct Report {
     is_wanted: bool,
-    /// Each line with the number of its file and of its line, row or record.
-    lines: Vec<((usize, u64), Vec<u8>)>,
+    lines: Vec<(LineKey, Vec<u8>)>,
+    /// The lines, if they wait on disk.
+    runs: Option<LineRuns>,
+    /// The first error of writing a run.
+    failure: Option<Error>,
 }
 
 /// The kept document that a document repeats.
@@ -58,14 +63,24 @@ struct OriginalFields<'a> {
 }
 
 impl Report {
-    pub(super) fn new(is_wanted: bool) -> Self {
-        Self { is_wanted, lines: Vec::new() }
+    /// `runs`: given if the lines do not wait in memory.
+    pub(super) fn new(is_wanted: bool, runs: Option<LineRuns>) -> Self {
+        Self { is_wanted, lines: Vec::new(), runs, failure: None }
     }
 
-    /// Returns the lines that were added since the last call, in the order of the input.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Vec<u8>> {
+    /// Fails if a line could not be written to the disk.
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Passes the lines that were added since the last call to `take`, in the order of the input.
+    pub(super) fn each(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.check()?;
+        if let Some(runs) = self.runs.take() {
+            return runs.each(take);
+        }
         self.lines.sort_by_key(|(place, _)| *place);
-        std::mem::take(&mut self.lines).into_iter().map(|(_, line)| line)
+        std::mem::take(&mut self.lines).into_iter().try_for_each(|(_, line)| take(&line))
     }
 
     pub(super) fn failed(&mut self, file: usize, origin: &Origin, reason: Unreadable) {
@@ -104,8 +119,13 @@ impl Report {
     }
 
     fn add(&mut self, file: usize, origin: &Origin, line: &impl Serialize) {
-        if self.is_wanted {
-            self.lines.push(((file, origin.number()), serde_json::to_vec(line).expect("the report is JSON")));
+        if !self.is_wanted || self.failure.is_some() {
+            return;
+        }
+        let line = ([file as u64, origin.number(), 0], serde_json::to_vec(line).expect("the report is JSON"));
+        match &mut self.runs {
+            Some(runs) => self.failure = runs.add([line]).err(),
+            None => self.lines.push(line),
         }
     }
 }

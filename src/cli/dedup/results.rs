@@ -18,10 +18,10 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// `files`: the number of files. `has_report`: whether the report is wanted. `is_listed`: whether the documents are.
-    pub(super) fn new(files: usize, has_report: bool, is_listed: bool) -> Self {
+    /// `files`: the number of files. `is_listed`: whether the documents are listed.
+    pub(super) fn new(files: usize, report: Report, is_listed: bool) -> Self {
         let listing = is_listed.then(Listing::default);
-        Self { kept: KeptRecords::new(files), report: Report::new(has_report), tally: Tally::default(), listing }
+        Self { kept: KeptRecords::new(files), report, tally: Tally::default(), listing }
     }
 
     /// Returns the documents, if they are listed.
@@ -42,9 +42,8 @@ impl Results {
         &self.kept
     }
 
-    /// Returns the lines of the report since the last call.
-    pub(super) fn take_report(&mut self) -> impl Iterator<Item = Vec<u8>> {
-        self.report.take()
+    pub(super) fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
     }
 
     /// Counts what a chunk has besides its documents, and takes the texts of these if they are listed.

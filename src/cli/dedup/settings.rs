@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::collection::{BandingArgs, SpecArgs};
 use crate::cli::corpus::settings::signer;
-use crate::corpus::{CorpusSigner, Matching};
+use crate::corpus::{CorpusSigner, Matching, SearchLimits};
 use crate::verdicts::Limits;
 
 /// The number of slots that both presets use.
@@ -53,6 +53,15 @@ enum Preset {
 pub(super) enum ClusterKind {
     Star,
     Components,
+}
+
+/// The way in which documents are compared and joined.
+#[derive(Clone)]
+pub(super) struct Ways {
+    pub signer: CorpusSigner,
+    pub matching: Matching,
+    pub limits: SearchLimits,
+    pub clusters: ClusterKind,
 }
 
 impl DedupArgs {

@@ -73,14 +73,13 @@ impl Tally {
         }
     }
 
-    /// Takes the numbers of documents of all components.
+    /// Takes the numbers of documents of some components.
     pub(super) fn components(&mut self, sizes: impl Iterator<Item = u64>) {
-        let mut clusters = 0;
+        let clusters = self.clusters.get_or_insert_default();
         for size in sizes {
-            clusters += u64::from(size > 1);
+            *clusters += u64::from(size > 1);
             self.largest = self.largest.max(size);
         }
-        self.clusters = Some(clusters);
     }
 
     /// The number of near duplicates in each equal part of the similarities from 0 to 1.

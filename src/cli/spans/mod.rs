@@ -2,7 +2,6 @@
 
 mod documents;
 mod finding;
-mod memory;
 mod output;
 mod records;
 mod tally;
@@ -19,6 +18,7 @@ use super::corpus::output::{OUTPUT, Snapshot};
 use super::corpus::signing::each_made;
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, check_outputs, look_at_all, matching, read_once};
+use super::memory::Memory;
 use super::output::unless_read_enough;
 use super::progress;
 use super::signals::interruption;
@@ -28,7 +28,6 @@ use crate::input::{Wanted, input_bytes};
 use crate::types::Extract;
 use documents::{Documents, TextChunk};
 use finding::{Finding, Reading};
-use memory::Memory;
 use output::SpanFile;
 
 /// List or cut the passages of documents that earlier documents have, word for word.

@@ -66,7 +66,7 @@ impl Made {
 }
 
 impl Prepared {
-    pub(super) fn new(made: Option<Made>, shingles: Option<u64>) -> Self {
+    pub(crate) fn new(made: Option<Made>, shingles: Option<u64>) -> Self {
         Self { made, shingles, ranks: None, empty_slots: None, page: None, is_too_short: false, content_bytes: 0 }
     }
 

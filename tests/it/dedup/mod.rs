@@ -1,5 +1,6 @@
 //! `hapax dedup` keeps the documents that a server keeps, and the result depends only on the documents and their order.
 
+mod bounded_memory;
 mod clusters;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! An argument such as `4GiB` -> a number of bytes.
 
+use std::fmt;
+
 const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
 
 /// The memory that may be used.
@@ -23,6 +25,14 @@ impl Memory {
     }
 }
 
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |(_, shift): &&(&str, u32)| self.bytes.trailing_zeros() >= *shift;
+        let (name, shift) = UNITS.iter().rev().find(fits).unwrap_or(&UNITS[0]);
+        write!(f, "{}{name}", self.bytes >> shift)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +40,10 @@ mod tests {
     #[test]
     fn a_size_has_a_unit() {
         assert_eq!(Memory::parse("512MiB").unwrap().bytes(), 512 << 20);
+        assert_eq!(
+            ["2048KiB", "3GiB", "1025MiB"].map(|text| Memory::parse(text).unwrap().to_string()),
+            ["2MiB", "3GiB", "1025MiB"]
+        );
         for text in ["", "5", "GiB", "5 GiB", "-1GiB", "1.5GiB", "5GB", "99999999999999999999KiB", "99999999999TiB"] {
             assert!(Memory::parse(text).is_err(), "{text}");
         }
