@@ -59,11 +59,13 @@ impl Folder {
     }
 }
 
-/// Writes a Parquet file with the columns `id`, `text`, `price`, `seen` and `tags`.
-fn write_parquet(path: &Path, rows: &[(&str, String, Option<i128>, Option<i64>)]) {
-    let texts = |of: fn(&(&str, String, Option<i128>, Option<i64>)) -> String| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(rows.iter().map(of)))
-    };
+/// The columns `id`, `text`, `price` and `seen`.
+type Row<'a> = (&'a str, String, Option<i128>, Option<i64>);
+
+/// Writes a Parquet file with these columns and `tags`.
+fn write_parquet(path: &Path, rows: &[Row<'_>]) {
+    let texts =
+        |of: fn(&Row<'_>) -> String| -> ArrayRef { Arc::new(StringArray::from_iter_values(rows.iter().map(of))) };
     let prices = Decimal128Array::from_iter(rows.iter().map(|row| row.2)).with_precision_and_scale(38, 2).unwrap();
     let seen = TimestampMicrosecondArray::from_iter(rows.iter().map(|row| row.3));
     let tags = rows.iter().map(|_| Some([Some(1), None, Some(3)]));

@@ -1,5 +1,6 @@
 //! Signed documents -> decisions, each with the kept document that it repeats.
 
+use std::cmp::Reverse;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -51,7 +52,7 @@ impl Star {
     /// the input.
     pub(super) fn decide_waiting(&mut self, results: &mut Results, stop: &AtomicBool) -> Result<()> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_by(|a, b| b.rank.cmp(&a.rank));
+        waiting.sort_by_key(|document| Reverse(document.rank));
         let mut waiting = waiting.into_iter();
         while waiting.len() > 0 {
             refuse_interrupted(stop)?;
