@@ -66,6 +66,9 @@ const FIRST_READ: usize = 64;
 /// The longest list that is read as a whole if some of its documents are compared.
 const READ_WHOLE_MAX: usize = 1 << 14;
 
+/// How many bands a document shares with another one, and its number.
+type Hit = (Reverse<u32>, u32);
+
 impl<S: Shelf> Shelved<S> {
     /// The shelves are for lists, rows, and shingles. All are empty.
     pub fn new(signer: CorpusSigner, matching: Matching, limits: SearchLimits, [lists, rows, sets]: [S; 3]) -> Self {
@@ -129,7 +132,7 @@ impl<S: Shelf> Shelved<S> {
 
     /// Returns the documents that share a band with one that has these lists, those that share most bands first; and how many
     /// documents were not read.
-    fn hits(&self, lists: &Lists) -> io::Result<(Vec<(Reverse<u32>, u32)>, u64)> {
+    fn hits(&self, lists: &Lists) -> io::Result<(Vec<Hit>, u64)> {
         let (max, bands) = (self.limits.bucket_read_max, self.signer.settings().banding.bands() as usize);
         let (mut numbers, mut unread) = (Vec::new(), 0);
         for &(band, list) in &lists.of_bands {

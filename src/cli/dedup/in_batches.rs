@@ -189,7 +189,7 @@ impl InBatches {
         let mut all = self.all.read(0)?;
         let mut alone = 0;
         for number in 0..self.count {
-            if number as usize % DECIDED_AT_ONCE == 0 {
+            if (number as usize).is_multiple_of(DECIDED_AT_ONCE) {
                 refuse_interrupted(stop)?;
             }
             match batches.of(number) {
