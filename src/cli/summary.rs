@@ -39,12 +39,17 @@ impl Failures {
 
     /// Writes the failures, for people.
     pub(super) fn write(&self, words: &mut impl Write) -> io::Result<()> {
-        for failure in &self.shown {
-            writeln!(words, "failed: {failure}")?;
+        self.write_as("failed", words)
+    }
+
+    /// Writes them, each after a name for all of them.
+    pub(super) fn write_as(&self, name: &str, words: &mut impl Write) -> io::Result<()> {
+        for shown in &self.shown {
+            writeln!(words, "{name}: {shown}")?;
         }
         let hidden = self.count - self.shown.len() as u64;
         if hidden > 0 {
-            writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
+            writeln!(words, "{name}: {} more document{}", HumanCount(hidden), plural(hidden))?;
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ EXPLAINED = [
     r"(index|keep|threshold|verify|banding|shingle): (cannot|must) be .* if `index` is `containment`.*",
     r"index: cannot be `(containment|similarity)` with.*",
     r"index: must be `similarity`: .*",
-    r"(sketch|shingle): (shingle: )?must be word1 to word32 if the sketch is `none`, .*",
+    r"shingle: must be (of words if the sketch|word8 to word32 if `index`) is .*",
     r"(set|signature): cannot be stored in collection `\w+`, .*",
     r"(set|signature): has no words; .*",
     # A list is compared with itself only. Its settings are those of a collection, below `settings`.

@@ -11,7 +11,7 @@ use crate::contain::{planted, told};
 use crate::quality::{corpora, read_zst};
 use crate::support::client::{Client, words};
 use crate::support::command::run;
-use crate::support::jsonl::parsed;
+use crate::support::jsonl::{lines, parsed};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 use crate::support::server::Server;
@@ -288,7 +288,7 @@ fn the_index_is_frozen_and_its_settings_are_checked() {
     let put = |settings: Value| client.json("PUT", ITEMS, &settings);
     for (settings, field) in [
         (json!({"index": "containment", "shingle": "word7"}), "shingle"),
-        (json!({"index": "containment", "shingle": "char13"}), "sketch"),
+        (json!({"index": "containment", "shingle": "char13"}), "shingle"),
         (json!({"index": "containment", "keep": "text"}), "keep"),
         (json!({"index": "containment", "threshold": 0.8}), "threshold"),
         (json!({"index": "containment", "verify": "exact"}), "verify"),
@@ -313,6 +313,39 @@ fn the_index_is_frozen_and_its_settings_are_checked() {
         client.json("PATCH", ITEMS, &changes).problem(422, "invalid_value");
     }
     assert_eq!(client.json("PATCH", ITEMS, &json!({"ttl": 0})).ok()["ttl"], Value::Null);
+}
+
+#[test]
+fn an_import_names_the_items_that_are_too_short() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    create(&client, "items", &json!({}));
+    let file = dir.path().join("items.jsonl");
+    let items = [json!({"id": "q", "text": RIDDLE}), json!({"id": "short", "text": "What is seven times eight?"})];
+    std::fs::write(&file, lines(&items)).unwrap();
+    let file = file.to_str().unwrap();
+    let imported = run(&["import", file, "--server", &server.url(), "--collection", "items"]);
+    let told = String::from_utf8_lossy(&imported.stderr);
+    assert!(imported.status.success(), "{told}");
+    assert!(
+        told.starts_with(&format!("not stored: {file}:2 at byte ")) && told.contains("fewer than 8 words"),
+        "{told}"
+    );
+}
+
+#[test]
+fn whole_documents_are_not_compared_without_a_sketch() {
+    let dir = dir();
+    let file = dir.path().join("in.jsonl");
+    std::fs::write(&file, lines(&[json!({"id": "a", "text": RIDDLE})])).unwrap();
+    let output = dir.path().join("out.jsonl");
+    for verb in ["dedup", "pairs"] {
+        let files = [file.to_str().unwrap(), "-o", output.to_str().unwrap()];
+        let refused = run(&[&[verb], &files[..], &["--sketch", "none", "--shingle", "word13"]].concat());
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && told.contains("hapax contain"), "{verb}: {told}");
+    }
 }
 
 #[test]

@@ -130,10 +130,11 @@ fn taken(schema: &Value) -> Vec<Value> {
 }
 
 /// Fields whose bounds depend on other fields: a value within the bounds may be refused because of another field.
-const DEPENDENT: [(&str, &str); 6] = [
+const DEPENDENT: [(&str, &str); 7] = [
     ("banding.bands", "it must fit the signature"),
     ("banding.rows", "it must fit the signature"),
     ("content_hash", "only next to a signature"),
+    ("index", "a list is compared by similarity only"),
     ("key", "the server has to have a secret"),
     ("keep", "of a collection it is frozen, and of backups it needs a name"),
     ("shingles", "only next to a signature"),

@@ -176,7 +176,7 @@ impl TextSpec {
         match self.shingling {
             Shingling::Word(_) => Ok(()),
             Shingling::Char(width) => {
-                Err(SpecError(format!("shingle: must be word1 to word32 if the sketch is `none`, not \"char{width}\"")))
+                Err(SpecError(format!("shingle: must be of words if the sketch is `none`; it is `char{width}`")))
             }
         }
     }

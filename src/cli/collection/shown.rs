@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 use crate::input::Fields;
 
 /// The columns of a list, and the fields that they show.
-const COLUMNS: [(&str, &str); 7] = [
+const COLUMNS: [(&str, &str); 8] = [
     ("NAME", "name"),
+    ("INDEX", "index"),
     ("DOCUMENTS", "documents"),
     ("THRESHOLD", "threshold"),
     ("VERIFY", "verify"),
@@ -70,7 +71,7 @@ mod tests {
         );
         assert_eq!(
             table(&[fields]),
-            "NAME   DOCUMENTS  THRESHOLD  VERIFY  KEEP  TTL  SPEC\npoems  -          0.8        -       -     -    s\n"
+            "NAME   INDEX  DOCUMENTS  THRESHOLD  VERIFY  KEEP  TTL  SPEC\npoems  -      -          0.8        -       -     -    s\n"
         );
     }
 }

@@ -73,10 +73,10 @@ pub struct Args {
     /// words
     #[arg(long, value_name = "WORDS", default_value_t = GramSize::DEFAULT.tokens(), value_parser = gram_size)]
     ngram: usize,
-    /// Share of the n-grams of an item that a contaminated document has at least: above 0, and at most 1
+    /// Smallest share of an item's n-grams that makes a document contaminated: above 0, and at most 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     min_containment: f64,
-    /// Number of items that are read of one n-gram. If more items have it, the lookup is not complete
+    /// Largest number of items to read for one n-gram. If more items have it, the lookup is not complete
     #[arg(long, value_name = "ITEMS", default_value_t = GramIndex::ITEMS_PER_GRAM_MAX, value_parser = items_per_gram)]
     items_per_gram: usize,
     #[command(flatten)]

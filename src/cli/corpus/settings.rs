@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use hapax_core::SecretKey;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +11,7 @@ use crate::config::{self, Config, Sources};
 use crate::corpus::CorpusSigner;
 use crate::cpu::CpuPool;
 use crate::http::dto::collection::settings as settings_of_json;
+use crate::types::IndexKind;
 use crate::verdicts::Limits;
 
 /// The way in which documents are signed and compared.
@@ -49,6 +50,12 @@ pub(in crate::cli) fn signer(config: Option<PathBuf>, asked: Map<String, Value>)
         let told = problem.errors.iter().map(|error| format!("{}: {}", name_of(&error.field), error.detail));
         anyhow!("{}", told.collect::<Vec<_>>().join("; "))
     })?;
+    if settings.index() == IndexKind::Containment {
+        bail!(
+            "--sketch none: it is for collections with `index: containment`, and this command compares whole documents; \
+             leave it out, or find the items that documents contain with `hapax contain`"
+        );
+    }
     let signer = CorpusSigner::new(settings, secret, CpuPool::new(cpu))?;
     Ok((signer, collections.limits))
 }

@@ -12,5 +12,7 @@ pub(super) struct Answer {
     /// Whether this content is stored under this id.
     #[serde(default)]
     pub(super) stored: bool,
+    /// Why the verdict may not be the expected one.
+    pub(super) warning: Option<String>,
     pub(super) error: Option<Problem>,
 }

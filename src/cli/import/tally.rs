@@ -30,6 +30,8 @@ pub(super) struct Tally {
     counts: Counts,
     text_bytes: u64,
     failures: Failures,
+    /// The documents that are not stored although nothing is wrong with them, such as items that are too short.
+    not_stored: Failures,
     /// The number of failed documents for each reason, by the reason's code.
     reasons: BTreeMap<String, u64>,
     /// Whether a line that lacks a required field is among the failures.
@@ -67,10 +69,7 @@ impl Tally {
     /// Counts a document whose answer is an error, or cannot be read.
     fn fail(&mut self, origin: &Origin, id: Option<&str>, code: &str, reason: &str) {
         self.count_reason(code);
-        self.failures.add(|| {
-            let id = id.map(|id| format!(" (id {id:?})")).unwrap_or_default();
-            format!("{origin}{id}: {reason}")
-        });
+        self.failures.add(|| format!("{origin}{}: {reason}", named(id)));
     }
 
     fn count_reason(&mut self, code: &str) {
@@ -97,6 +96,9 @@ impl Tally {
         if let Some(problem) = &answer.error {
             return self.fail(origin, answer.id.as_deref(), &problem.code, &problem.sentence());
         }
+        if let Some(warning) = answer.warning.as_ref().filter(|_| !answer.stored) {
+            self.not_stored.add(|| format!("{origin}{}: {warning}", named(answer.id.as_deref())));
+        }
         let counts = &mut self.counts;
         match (answer.outcome.as_deref(), answer.verdict.as_deref()) {
             (Some("unchanged"), _) => counts.unchanged += 1,
@@ -111,6 +113,7 @@ impl Tally {
 
     /// Writes the failures, for people.
     pub(super) fn write_failures(&self, words: &mut impl Write) -> io::Result<()> {
+        self.not_stored.write_as("not stored", words)?;
         self.failures.write(words)
     }
 
@@ -136,4 +139,9 @@ impl Tally {
         write_speed(out, self.documents(), self.text_bytes, elapsed)?;
         out.flush()
     }
+}
+
+/// Returns an id for people.
+fn named(id: Option<&str>) -> String {
+    id.map(|id| format!(" (id {id:?})")).unwrap_or_default()
 }

@@ -70,8 +70,8 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     };
     if let Some(index) = index.filter(|index| *index != IndexKind::of(&spec)) {
         let detail = match index {
-            IndexKind::Containment => "cannot be `containment` with a sketch: the sketch must be `none`",
-            IndexKind::Similarity => "cannot be `similarity` without a sketch: the sketch must not be `none`",
+            IndexKind::Containment => "cannot be `containment` with a sketch: `sketch` must be `none`, or left out",
+            IndexKind::Similarity => "cannot be `similarity` without a sketch: `sketch` must not be `none`",
         };
         return Err(Problem::invalid("index", detail));
     }
@@ -119,7 +119,11 @@ fn named(
             .collect();
         spec = Spec::parse(&replaced.join(";")).map_err(|error| {
             let detail = error.to_string();
-            Problem::invalid(*name, detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail))
+            // The value of one part may not go with that of another one.
+            match detail.split_once(": ").filter(|(field, _)| NAMED_PARTS.contains(field)) {
+                Some((field, detail)) => Problem::invalid(field, detail),
+                None => Problem::invalid(*name, detail),
+            }
         })?;
     }
     let Spec::Text(mut spec) = spec else {

@@ -202,6 +202,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("SIZE.0*SCALE", "1920"),
     ("SIZE.1", "540"),
     ("SIZE.1*SCALE", "1080"),
+    ("shingle", "char13"),
     ("spec", "hapax1;…;shingle=word5;…"),
     ("start", "1"),
     ("status", "401"),
