@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(long)]
     clusters: bool,
     /// Write a Parquet file with the signatures. `hapax load` makes a collection from such a file
-    #[arg(long, requires = "data_dir", conflicts_with_all = ["pairs", "clusters"])]
+    #[arg(long, requires = "data_dir", conflicts_with_all = ["pairs", "clusters", "server"])]
     parquet: bool,
     /// File to write to; - writes to stdout
     #[arg(long, value_name = "FILE", default_value = "-")]

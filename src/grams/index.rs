@@ -1,15 +1,16 @@
 //! The n-grams of all items, and a lookup of the items that a text contains.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
+use std::sync::Arc;
 
 use hapax_core::{window_hash, window_hashes};
 use slab::Slab;
 
 use super::filter::Filter;
 use super::item::{GramSize, ITEM_TOKENS_MIN, ItemGrams};
-use super::overlaps::{Hit, Overlap, Overlaps};
+use super::overlaps::{Overlap, Overlaps};
 
 /// Marks a posting that is the number of a list.
 const LIST: u32 = 1 << 31;
@@ -19,7 +20,7 @@ pub struct GramIndex {
     size: GramSize,
     /// The number of items that are read of one n-gram.
     items_per_gram_max: usize,
-    items: Vec<Option<ItemGrams>>,
+    items: Vec<Option<Arc<ItemGrams>>>,
     /// The number of all distinct n-grams of all items.
     hashes: usize,
     postings: HashMap<u64, Posting, BuildHasherDefault<Unmixed>>,
@@ -34,13 +35,26 @@ pub struct GramIndex {
     short: Vec<usize>,
 }
 
+/// The memory of an item without its n-grams: its own, and the counts of its owners.
+const ITEM_BYTES: usize = size_of::<ItemGrams>() + 2 * size_of::<usize>();
+
 /// The items with an n-gram: the number of the only one, or the number of a list.
 #[derive(Clone, Copy)]
 struct Posting(u32);
 
+/// The distinct n-grams of a text that are in an index.
+#[derive(Default)]
+pub struct FoundGrams(HashSet<u64, BuildHasherDefault<Unmixed>>);
+
+impl FoundGrams {
+    pub(super) fn has(&self, gram: u64) -> bool {
+        self.0.contains(&gram)
+    }
+}
+
 /// The hasher of values that are hashes already.
 #[derive(Default)]
-struct Unmixed(u64);
+pub(super) struct Unmixed(u64);
 
 impl Hasher for Unmixed {
     fn finish(&self) -> u64 {
@@ -84,6 +98,10 @@ impl GramIndex {
         }
     }
 
+    pub fn size(&self) -> GramSize {
+        self.size
+    }
+
     /// Adds an item. Its n-grams must have the size of the index.
     ///
     /// # Panics
@@ -106,7 +124,7 @@ impl GramIndex {
             }
             None => grams.hashes().iter().all(|&hash| self.long.add(hash)),
         };
-        self.items[at] = Some(grams);
+        self.items[at] = Some(Arc::new(grams));
         if !added {
             self.fill_filters();
         }
@@ -127,7 +145,7 @@ impl GramIndex {
     }
 
     /// Returns an item.
-    pub fn item(&self, item: u32) -> Option<&ItemGrams> {
+    pub fn item(&self, item: u32) -> Option<&Arc<ItemGrams>> {
         self.items.get(item as usize)?.as_ref()
     }
 
@@ -139,7 +157,7 @@ impl GramIndex {
         let lists = 2 * self.listed * size_of::<u32>();
         places * (size_of::<(u64, Posting)>() + 1)
             + self.hashes * size_of::<u64>()
-            + self.items.capacity() * size_of::<Option<ItemGrams>>()
+            + self.items.capacity() * (size_of::<Option<Arc<ItemGrams>>>() + ITEM_BYTES)
             + self.lists.capacity() * size_of::<Vec<u32>>()
             + lists
             + self.long.bytes()
@@ -147,85 +165,96 @@ impl GramIndex {
     }
 
     /// Returns the items of which the text with these token hashes has at least the share `containment_min` of the n-grams,
-    /// and at least one n-gram.
-    pub fn look_up(&self, token_hashes: &[u64], containment_min: f64, scratch: &mut LookupScratch) -> Overlaps {
-        let mut hits = Vec::new();
-        self.long_hits(token_hashes, scratch, &mut hits);
-        self.short_hits(token_hashes, scratch, &mut hits);
-        if hits.is_empty() {
-            return Overlaps::default();
-        }
-        hits.sort_unstable_by_key(|hit| (hit.at, hit.tokens));
-        let mut grams: Vec<u64> = hits.iter().map(|hit| hit.gram).collect();
-        grams.sort_unstable();
-        grams.dedup();
-        let (mut found, capped) = self.shared(&grams);
+    /// and at least one n-gram; and the n-grams of the text that are in the index.
+    pub fn look_up(
+        &self,
+        token_hashes: &[u64],
+        containment_min: f64,
+        scratch: &mut LookupScratch,
+    ) -> (Overlaps, FoundGrams) {
+        let mut grams = FoundGrams::default();
+        self.collect(token_hashes, 0..token_hashes.len(), scratch, &mut grams);
+        (self.overlaps(&grams, containment_min), grams)
+    }
+
+    /// Adds the n-grams that are in the index and begin in a part of the text.
+    pub fn collect(
+        &self,
+        token_hashes: &[u64],
+        part: Range<usize>,
+        scratch: &mut LookupScratch,
+        grams: &mut FoundGrams,
+    ) {
+        self.collect_long(token_hashes, part.clone(), scratch, grams);
+        self.collect_short(token_hashes, part, scratch, grams);
+    }
+
+    /// Returns the items with these n-grams.
+    pub fn overlaps(&self, grams: &FoundGrams, containment_min: f64) -> Overlaps {
+        let (mut found, capped) = self.shared(grams);
         found.retain(|overlap| overlap.containment() >= containment_min);
         found.sort_unstable_by(Overlap::rank);
-        Overlaps { found, hits, capped }
+        Overlaps { found, capped }
     }
 
-    /// Returns the longest runs of tokens of the text that are covered by n-grams of one of the items that were found.
-    pub fn runs(&self, overlaps: &Overlaps, item: u32) -> Vec<Range<usize>> {
-        self.item(item).map_or_else(Vec::new, |item| overlaps.runs(item))
-    }
-
-    fn long_hits(&self, token_hashes: &[u64], scratch: &mut LookupScratch, hits: &mut Vec<Hit>) {
+    fn collect_long(
+        &self,
+        token_hashes: &[u64],
+        part: Range<usize>,
+        scratch: &mut LookupScratch,
+        grams: &mut FoundGrams,
+    ) {
         let LookupScratch { windows, places } = scratch;
-        let tokens = self.size.tokens();
-        window_hashes(token_hashes, tokens, windows);
+        window_hashes(beginning_in(token_hashes, part, self.size.tokens()), self.size.tokens(), windows);
         places.clear();
         self.long.places(windows, places);
-        let hit = |&at: &u32| Hit { gram: windows[at as usize], at, tokens: tokens as u32 };
-        hits.extend(places.iter().map(hit).filter(|hit| self.postings.contains_key(&hit.gram)));
+        let found = places.iter().map(|&at| windows[at as usize]);
+        grams.0.extend(found.filter(|gram| self.postings.contains_key(gram)));
     }
 
     /// Adds the items of fewer than n tokens.
-    fn short_hits(&self, token_hashes: &[u64], scratch: &mut LookupScratch, hits: &mut Vec<Hit>) {
+    fn collect_short(
+        &self,
+        token_hashes: &[u64],
+        part: Range<usize>,
+        scratch: &mut LookupScratch,
+        grams: &mut FoundGrams,
+    ) {
         let lengths = || self.short.iter().enumerate().filter(|(_, items)| **items > 0).map(|(tokens, _)| tokens);
         if lengths().next().is_none() {
             return;
         }
         let LookupScratch { windows, places } = scratch;
-        window_hashes(token_hashes, ITEM_TOKENS_MIN, windows);
+        window_hashes(beginning_in(token_hashes, part.clone(), ITEM_TOKENS_MIN), ITEM_TOKENS_MIN, windows);
         places.clear();
         self.starts.places(windows, places);
         for &at in &*places {
-            let rest = &token_hashes[at as usize..];
-            for tokens in lengths().take_while(|&tokens| tokens <= rest.len()) {
-                let gram = window_hash(&rest[..tokens]);
-                if self.postings.contains_key(&gram) {
-                    hits.push(Hit { gram, at, tokens: tokens as u32 });
-                }
-            }
+            let rest = &token_hashes[part.start + at as usize..];
+            let all = lengths().take_while(|&tokens| tokens <= rest.len()).map(|tokens| window_hash(&rest[..tokens]));
+            grams.0.extend(all.filter(|gram| self.postings.contains_key(gram)));
         }
     }
 
-    /// Returns the items that have one of these distinct n-grams, and the number of n-grams whose items are too many.
-    fn shared(&self, grams: &[u64]) -> (Vec<Overlap>, usize) {
-        let (mut counted, mut items, mut capped) = (Vec::new(), Vec::new(), Vec::new());
-        for &gram in grams {
+    /// Returns the items that have one of these n-grams, and the number of n-grams whose items are too many.
+    fn shared(&self, grams: &FoundGrams) -> (Vec<Overlap>, usize) {
+        let (mut counts, mut capped) = (HashMap::<u32, usize>::new(), Vec::new());
+        for &gram in &grams.0 {
             let of_gram = self.of_gram(gram);
             if of_gram.len() <= self.items_per_gram_max {
-                counted.extend_from_slice(of_gram);
+                of_gram.iter().for_each(|&item| *counts.entry(item).or_default() += 1);
             } else {
                 capped.push(gram);
-                items.extend_from_slice(&of_gram[..self.items_per_gram_max]);
+                for &item in &of_gram[..self.items_per_gram_max] {
+                    counts.entry(item).or_default();
+                }
             }
         }
-        counted.sort_unstable();
-        items.extend_from_slice(&counted);
-        items.sort_unstable();
-        items.dedup();
-        let mut counted = &*counted;
-        let overlap = |item: u32| {
-            let (own, rest) = counted.split_at(counted.partition_point(|other| *other == item));
-            counted = rest;
+        let overlap = |(item, counted)| {
             let grams = self.item(item).expect("a posting is of an item");
-            let shared = own.len() + capped.iter().filter(|gram| grams.has(**gram)).count();
+            let shared = counted + capped.iter().filter(|gram| grams.has(**gram)).count();
             Overlap { item, shared, grams: grams.hashes().len() }
         };
-        (items.into_iter().map(overlap).collect(), capped.len())
+        (counts.into_iter().map(overlap).collect(), capped.len())
     }
 
     fn of_gram(&self, gram: u64) -> &[u32] {
@@ -283,4 +312,9 @@ impl GramIndex {
             assert!(added, "there is room for twice as many");
         }
     }
+}
+
+/// Returns the tokens of all windows that begin in a part of a text.
+fn beginning_in(token_hashes: &[u64], part: Range<usize>, window: usize) -> &[u64] {
+    &token_hashes[part.start..token_hashes.len().min(part.end + window - 1)]
 }

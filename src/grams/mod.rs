@@ -10,9 +10,11 @@ mod filter;
 mod index;
 mod item;
 mod overlaps;
+mod passages;
 #[cfg(test)]
 mod tests;
 
-pub use index::{GramIndex, LookupScratch};
+pub use index::{FoundGrams, GramIndex, LookupScratch};
 pub use item::{GramSize, ITEM_TOKENS_MIN, ItemGrams, TooShort};
 pub use overlaps::{Overlap, Overlaps};
+pub use passages::{Passages, passages};

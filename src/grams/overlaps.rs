@@ -1,9 +1,6 @@
 //! The result of a lookup: the items that a text contains, the best first.
 
 use std::cmp::Ordering;
-use std::ops::Range;
-
-use super::item::ItemGrams;
 
 /// An item of which a text has some n-grams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +35,7 @@ impl Overlap {
 #[derive(Debug, Default)]
 pub struct Overlaps {
     pub(super) found: Vec<Overlap>,
-    /// The n-grams of the text that are in the index, by their places.
-    pub(super) hits: Vec<Hit>,
     pub(super) capped: usize,
-}
-
-/// An n-gram of a text that is in the index.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hit {
-    pub gram: u64,
-    /// The number of its first token in the text.
-    pub at: u32,
-    /// The number of its tokens.
-    pub tokens: u32,
 }
 
 impl Overlaps {
@@ -69,18 +54,5 @@ impl Overlaps {
     /// Whether no item is missing.
     pub fn is_complete(&self) -> bool {
         self.capped == 0
-    }
-
-    /// Returns the longest runs of tokens that are covered by n-grams of this item, in order.
-    pub(super) fn runs(&self, item: &ItemGrams) -> Vec<Range<usize>> {
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for hit in self.hits.iter().filter(|hit| hit.tokens as usize == item.tokens() && item.has(hit.gram)) {
-            let (from, to) = (hit.at as usize, (hit.at + hit.tokens) as usize);
-            match runs.last_mut() {
-                Some(last) if from <= last.end => last.end = to,
-                _ => runs.push(from..to),
-            }
-        }
-        runs
     }
 }

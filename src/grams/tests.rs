@@ -1,6 +1,7 @@
 //! The index compared with a model that knows tokens and no hashes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -37,9 +38,19 @@ fn expected(size: usize, items: &BTreeMap<u32, Vec<u8>>, text: &[u8], min: f64) 
 }
 
 fn found(index: &GramIndex, text: &[u8], min: f64) -> (Vec<Expected>, usize) {
-    let overlaps = index.look_up(&hashes(text), min, &mut LookupScratch::default());
-    let found = overlaps.found().iter().map(|overlap| {
-        let runs = index.runs(&overlaps, overlap.item);
+    let text = hashes(text);
+    let (overlaps, grams) = index.look_up(&text, min, &mut LookupScratch::default());
+    let items: Vec<_> = overlaps.found().iter().map(|found| Arc::clone(index.item(found.item).unwrap())).collect();
+    let all = passages(index.size(), &items, &text, &grams, usize::MAX);
+    let few = passages(index.size(), &items, &text, &grams, 1);
+    let mut parts = FoundGrams::default();
+    for part in (0..text.len()).step_by(7) {
+        index.collect(&text, part..text.len().min(part + 7), &mut LookupScratch::default(), &mut parts);
+    }
+    assert_eq!(index.overlaps(&parts, min).found(), overlaps.found(), "in parts");
+    let found = overlaps.found().iter().zip(all).zip(few).map(|((overlap, Passages { runs, omitted }), few)| {
+        assert_eq!((few.runs, few.omitted), (runs[..1].to_vec(), runs.len() - 1));
+        assert_eq!(omitted, 0);
         assert!(runs.windows(2).all(|two| two[0].end < two[1].start), "the runs are the longest: {runs:?}");
         (overlap.item, overlap.shared, overlap.grams, runs.into_iter().flatten().collect())
     });

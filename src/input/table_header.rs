@@ -3,8 +3,6 @@
 use csv_core::{ReadRecordResult, ReaderBuilder};
 use serde_json::Value;
 
-use super::table_cell::json_of;
-
 /// The characters that may separate the fields of a table.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
@@ -49,7 +47,13 @@ impl TableHeader {
         begins.zip(&ends[..ended]).map(cell).collect()
     }
 
-    /// Returns a record as a JSON object with all columns. An empty cell is a missing field.
+    /// Returns the first name that two columns have.
+    pub fn name_of_two(&self) -> Option<&str> {
+        let is_again = |(at, name): (usize, &String)| self.names[..at].contains(name);
+        (0..).zip(&self.names).find(|&column| is_again(column)).map(|(_, name)| name.as_str())
+    }
+
+    /// Returns a record as a JSON object with all columns, whose cells are strings. An empty cell is a missing field.
     pub fn object(&self, record: &[u8]) -> Vec<u8> {
         let cells = self.cells(record);
         let mut object = String::from("{");
@@ -57,7 +61,7 @@ impl TableHeader {
             object.push_str(if object.len() > 1 { "," } else { "" });
             object.push_str(&Value::from(name.as_str()).to_string());
             object.push(':');
-            object.push_str(&json_of(name, cell).unwrap_or_else(|| Value::from(cell.as_str()).to_string()));
+            object.push_str(&Value::from(cell.as_str()).to_string());
         }
         object.push('}');
         object.into_bytes()

@@ -371,3 +371,31 @@ fn a_file_is_not_compared_with_itself() {
         assert!(refused.contains("in.jsonl is also a file of --against"), "{refused}");
     }
 }
+
+#[test]
+fn times_with_a_zone_are_read() {
+    let folder = Folder::new();
+    for zone in ["UTC", "Europe/Berlin", "+02:00"] {
+        let texts = |text: String| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
+        let seen = TimestampMicrosecondArray::from(vec![0]).with_timezone(zone);
+        let columns = [("id", texts("a".to_owned())), ("text", texts(words(1))), ("seen", Arc::new(seen) as ArrayRef)];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        std::fs::write(folder.path("in.parquet"), writer.into_inner().unwrap()).unwrap();
+        folder.done(&["dedup", "in.parquet", "-o", "out.jsonl", "--format", "jsonl"]);
+        let seen = folder.lines("out.jsonl")[0]["seen"].as_str().unwrap().to_owned();
+        assert!(seen.starts_with("1970-01-01T0"), "{zone}: {seen}");
+    }
+}
+
+#[test]
+fn cells_become_strings_and_two_columns_of_one_name_no_object() {
+    let folder = Folder::new();
+    folder.write("in.csv", format!("id,text,set\n1,{},\"[1.50, 12345678901234567890123]\"\n", words(1)));
+    folder.done(&["dedup", "in.csv", "-o", "out.jsonl", "--format", "jsonl"]);
+    assert_eq!(folder.lines("out.jsonl")[0]["set"], "[1.50, 12345678901234567890123]");
+    folder.write("two.csv", format!("id,text,x,x\n1,{},2,3\n", words(1)));
+    let told = folder.refused(&["dedup", "two.csv", "-o", "out.jsonl", "--format", "jsonl"]);
+    assert!(told.contains("two columns are named \"x\""), "{told}");
+}

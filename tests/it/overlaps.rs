@@ -172,7 +172,12 @@ fn every_change_shows_at_once_and_after_a_kill() {
     labelled("old-5", 5);
     assert_eq!(insert(&client, "", "copy", &words(0))["verdict"], "exact_duplicate");
     assert_eq!(insert(&client, "on_duplicate=link", "link", &words(1))["outcome"], "linked");
-    assert_eq!(insert(&client, "on_existing=replace", "q2", &words(20))["outcome"], "replaced");
+    let replaced = insert(&client, "on_existing=replace", "q2", &words(20));
+    assert_eq!(
+        (&replaced["outcome"], &replaced["previous"]["method"]),
+        (&json!("replaced"), &json!("exact")),
+        "{replaced}"
+    );
     assert_eq!(client.delete(&format!("{ITEMS}/documents?id=q3")).ok()["deleted"], 1);
     client.delete(&format!("{ITEMS}/documents?label=exam:old"));
     let expected = [

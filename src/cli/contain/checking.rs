@@ -4,9 +4,8 @@ use hapax_core::TokenPlace;
 use rayon::prelude::*;
 
 use super::benchmarks::Benchmarks;
-use super::words::Words;
 use crate::cli::placed::Unreadable;
-use crate::grams::{LookupScratch, Overlap, Overlaps};
+use crate::grams::{FoundGrams, LookupScratch, Overlap, Overlaps, Passages, passages};
 use crate::input::{Chunk, Origin};
 
 /// The most items that are listed for one document. All are counted.
@@ -93,21 +92,28 @@ fn outcome(line: &[u8], benchmarks: &Benchmarks, containment_min: f64, scratch: 
         Err(reason) => return Outcome::Failed(reason),
     };
     words.hash(&text, &mut scratch.hashes);
-    let overlaps = benchmarks.index().look_up(&scratch.hashes, containment_min, &mut scratch.lookup);
+    let (overlaps, grams) = benchmarks.index().look_up(&scratch.hashes, containment_min, &mut scratch.lookup);
     let is_complete = overlaps.is_complete();
     if overlaps.found().is_empty() {
         return Outcome::Clean { is_complete };
     }
-    let spans = spans(&overlaps, benchmarks, words, &text);
+    let spans = spans((&overlaps, &grams), benchmarks, (&text, &scratch.hashes));
     Outcome::Contaminated(Contamination { found: overlaps.found().to_vec(), spans, is_complete })
 }
 
 /// Returns where the text has the items.
-fn spans(overlaps: &Overlaps, benchmarks: &Benchmarks, words: &Words, text: &str) -> Vec<Vec<TokenPlace>> {
+fn spans(
+    (overlaps, grams): (&Overlaps, &FoundGrams),
+    benchmarks: &Benchmarks,
+    (text, hashes): (&str, &[u64]),
+) -> Vec<Vec<TokenPlace>> {
+    let (index, words) = (benchmarks.index(), benchmarks.words());
+    let listed = overlaps.found().iter().take(LISTED_MAX);
+    let items: Vec<_> = listed.filter_map(|overlap| index.item(overlap.item).cloned()).collect();
     let places = words.places(text);
-    let of_item = |overlap: &Overlap| {
-        let runs = benchmarks.index().runs(overlaps, overlap.item);
+    let spans = |Passages { runs, .. }| {
+        let runs: Vec<std::ops::Range<usize>> = runs;
         runs.into_iter().map(|run| (places[run.start].0, places[run.end - 1].1)).collect()
     };
-    overlaps.found().iter().take(LISTED_MAX).map(of_item).collect()
+    passages(words.size(), &items, hashes, grams, usize::MAX).into_iter().map(spans).collect()
 }

@@ -57,7 +57,14 @@ pub(in crate::cli) fn format(
 ) -> Result<Format> {
     let separator = match asked {
         None => return format_of(files),
-        Some(Asked::Jsonl) => return Ok(Format::Objects),
+        Some(Asked::Jsonl) => {
+            if let Some(name) = header.and_then(|header| header.name_of_two()) {
+                bail!(
+                    "{FORMAT}: two columns are named {name:?}, and an object has a name only once; rename one of them"
+                );
+            }
+            return Ok(Format::Objects);
+        }
         Some(Asked::Csv) => Some(b','),
         Some(Asked::Tsv) => Some(b'\t'),
         Some(Asked::Parquet) => None,

@@ -11,7 +11,7 @@ mod verdict_file;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 
 use super::api::Api;
@@ -204,6 +204,15 @@ impl Args {
             Job::new(files, &format!("{server}{}", self.path()), fields, kept).context("cannot read the files")?;
         let state = StateFile::new(verdicts, job);
         let progress = if self.resume { state.read(verdicts)? } else { None };
+        if let (Some(Progress { chunks: 1.., .. }), Some(dir)) = (&progress, &self.data_dir)
+            && !dir.join("collections").is_dir()
+        {
+            bail!(
+                "--resume: {} has no collections, but the import has stored documents there; put the directory back, or import \
+                 again without --resume",
+                dir.display()
+            );
+        }
         Ok((Some(state), progress))
     }
 

@@ -9,7 +9,7 @@ use super::query::shingle_query;
 use crate::index::{Place, View};
 use crate::store::{Record, id_fingerprint};
 use crate::types::{DocId, PayloadDigest, Previous, Revisit, Seq, TimestampMs, expires_at};
-use crate::verdicts::{Made, Result};
+use crate::verdicts::{Made, Result, ShingleQuery};
 
 /// The document that holds an id.
 pub(crate) struct Existing {
@@ -62,7 +62,10 @@ impl Existing {
 
     /// Returns how similar the id's earlier content is to the new content. Reads the disk if shingles decide.
     pub(crate) fn previous(&self, lookup: &Lookup, made: &Made) -> Result<Previous> {
-        let query = shingle_query(made, lookup.policy().terms);
+        let terms = lookup.policy().terms;
+        // Without a sketch, only the n-grams say how similar the contents are. They are stored.
+        let of_grams = || made.kept.as_ref().filter(|_| lookup.items().is_some());
+        let query = shingle_query(made, terms).or_else(|| of_grams().map(|kept| ShingleQuery::new(&kept.set, terms)));
         let overlap = query.map(|query| lookup.overlap(&query, self.record.seq)).transpose()?.flatten();
         let matching = verify::matching_slots(&self.record.signature, &made.signature, lookup.preparer().shape());
         Ok(Previous { similarity: lookup.similarity(matching, false, overlap), first_seen: self.record.first_seen })

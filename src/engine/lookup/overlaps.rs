@@ -48,14 +48,13 @@ fn look_up(items: &Items, pipeline: &Pipeline, text: &str, options: OverlapOptio
     let places = locator.places();
     let item = |found: &FoundItem| {
         let span = |run: &std::ops::Range<usize>| (places[run.start].0, places[run.end - 1].1);
-        let listed = &found.runs[..found.runs.len().min(OverlappingItem::SPANS_MAX)];
         OverlappingItem {
             id: None,
             containment: found.overlap.containment(),
             shared: found.overlap.shared as u64,
             ngrams: found.overlap.grams as u64,
-            spans: listed.iter().map(span).collect(),
-            spans_omitted: (found.runs.len() - listed.len()) as u64,
+            spans: found.passages.runs.iter().map(span).collect(),
+            spans_omitted: found.passages.omitted as u64,
         }
     };
     let overlaps = Overlaps { items: best.iter().map(item).collect(), found: count as u64, is_complete };

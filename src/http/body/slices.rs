@@ -147,7 +147,7 @@ impl Slices {
             let (Slice::Full(piece) | Slice::Last(piece)) = &slice;
             if bytes.len() + piece.len() > max {
                 let detail = format!(
-                    "the text is longer than {max} bytes after decompression, the limit for exact verification (`server.body_bytes_max`)"
+                    "the text is longer than {max} bytes after decompression, the limit for texts that are read as a whole (`server.body_bytes_max`)"
                 );
                 return Err(Problem::new(Code::TooLarge, detail));
             }

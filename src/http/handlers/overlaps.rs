@@ -11,9 +11,9 @@ use crate::http::request::{Subject, SubjectText, Target};
 use crate::http::state::AppState;
 use crate::types::IndexKind;
 
-/// The memory that the lookup takes for each byte of the text: for the hashes and the places of its words and n-grams.
-/// A word takes at least two bytes.
-const LOOKUP_BYTES: usize = 12;
+/// The memory that the lookup takes for each byte of the text: for the hashes and the places of its words and n-grams. A
+/// word takes at least two bytes, and up to 48 bytes in the lists that are in memory at once.
+const LOOKUP_BYTES: usize = 24;
 
 /// `POST …/overlaps`
 pub async fn overlaps(
