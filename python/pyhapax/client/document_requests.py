@@ -325,8 +325,8 @@ def dedup(
 ) -> Request[DedupAnswer]:
     """Return which of up to 1,000 documents are kept, each with its duplicates. Each is a DocumentInput.
 
-    `settings` are those of create_collection. With `extra="ignore"`, the documents may have other fields, as the results
-    of a search have. Nothing is stored.
+    `settings` are those of create_collection. With `extra="ignore"`, the documents may have other fields, as the
+    results of a search have. Nothing is stored.
     """
     body = {"documents": list(documents), "keep": keep, "settings": settings}
     return request(DedupAnswer, "POST", "/v1/dedup", query={"invalid": invalid, "extra": extra}, body=body)

@@ -89,8 +89,8 @@ def create_collection(
     """Create a collection. It may exist already with the same settings. `key` is that of its spec, not an API key."""
     body = {
         "index": index, "spec": spec, "fold": fold, "marks": marks, "digits": digits, "shingle": shingle,
-        "sketch": sketch, "key": key, "banding": banding, "banding_by_hand": banding_by_hand, "threshold": threshold, "verify": verify, "keep": keep,
-        "extract": extract, "ttl": ttl, "touch": touch,
+        "sketch": sketch, "key": key, "banding": banding, "banding_by_hand": banding_by_hand, "threshold": threshold,
+        "verify": verify, "keep": keep, "extract": extract, "ttl": ttl, "touch": touch,
     }  # fmt: skip
     return request(Collection, "PUT", of_collection(collection), body=body)
 
