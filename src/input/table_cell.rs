@@ -15,6 +15,11 @@ pub(super) fn json_of(column: &str, cell: &str) -> Option<String> {
     if JSON_FIELDS.contains(&column) { compact_object(cell).ok().or_else(array) } else { None }
 }
 
+/// Returns the object that a cell has, if the cells of this column have objects. All its digits stay.
+pub(super) fn object_of(column: &str, cell: &str) -> Option<String> {
+    if ["metadata", "labels"].contains(&column) { compact_object(cell).ok() } else { None }
+}
+
 /// Returns the number that a cell has, as JSON and with all its digits. Spaces around it do not count.
 pub(super) fn number(cell: &str) -> Option<String> {
     let cell = cell.trim();

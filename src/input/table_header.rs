@@ -3,6 +3,8 @@
 use csv_core::{ReadRecordResult, ReaderBuilder};
 use serde_json::Value;
 
+use super::table_cell::object_of;
+
 /// The characters that may separate the fields of a table.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
@@ -53,7 +55,8 @@ impl TableHeader {
         (0..).zip(&self.names).find(|&column| is_again(column)).map(|(_, name)| name.as_str())
     }
 
-    /// Returns a record as a JSON object with all columns, whose cells are strings. An empty cell is a missing field.
+    /// Returns a record as a JSON object with all columns, whose cells are strings, except for the
+    /// objects of metadata and labels. An empty cell is a missing field.
     pub fn object(&self, record: &[u8]) -> Vec<u8> {
         let cells = self.cells(record);
         let mut object = String::from("{");
@@ -61,7 +64,7 @@ impl TableHeader {
             object.push_str(if object.len() > 1 { "," } else { "" });
             object.push_str(&Value::from(name.as_str()).to_string());
             object.push(':');
-            object.push_str(&Value::from(cell.as_str()).to_string());
+            object.push_str(&object_of(name, cell).unwrap_or_else(|| Value::from(cell.as_str()).to_string()));
         }
         object.push('}');
         object.into_bytes()
