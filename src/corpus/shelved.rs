@@ -1,5 +1,5 @@
-//! Like `known.rs`, but nothing is in memory: what was entered is on shelves, which are bytes that can be read and written at
-//! any position. A search takes the same documents in the same order as one in the index, and the same limits apply.
+//! Like `known.rs`, but the documents that were entered are on shelves, not in memory. A shelf holds bytes, which can be
+//! read and written at any position. A search takes the same documents in the same order as one in the index, and the same limits apply.
 //!
 //! Before the first search, the caller finds out which documents share a band, and gives each band key of at least two
 //! documents a list on a shelf. So no table of keys is needed, and a key of one document has no list. Another list has the

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use super::buffered::read_buffered;
 use super::units::Units;
 
 /// How many blocks may wait. A block has at most 128 KiB, as the decoder makes them, and another one is being made.
@@ -99,10 +100,7 @@ impl Beside {
 
 impl Read for Ahead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut available = self.fill_buf()?;
-        let count = available.read(buffer)?;
-        self.consume(count);
-        Ok(count)
+        read_buffered(self, buffer)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Some rows of Parquet files -> a file with these rows. This module must never know how chunks are sent or answered.
 
 mod ahead;
+mod buffered;
 mod chunk;
 mod fields;
 mod file;

@@ -6,6 +6,8 @@ use std::io::{self, BufRead, Read};
 
 use memchr::memmem;
 
+use super::buffered::read_buffered;
+
 /// The least number of bytes that are kept before the present place.
 const KEPT_BYTES: usize = 1 << 20;
 /// The number of bytes that one read requests.
@@ -111,10 +113,7 @@ impl BufRead for Rewinding {
 
 impl Read for Rewinding {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut available = self.fill_buf()?;
-        let count = available.read(buffer)?;
-        self.consume(count);
-        Ok(count)
+        read_buffered(self, buffer)
     }
 }
 

@@ -49,12 +49,6 @@ impl TableHeader {
         begins.zip(&ends[..ended]).map(cell).collect()
     }
 
-    /// Returns the first name that two columns have.
-    pub fn name_of_two(&self) -> Option<&str> {
-        let is_again = |(at, name): (usize, &String)| self.names[..at].contains(name);
-        (0..).zip(&self.names).find(|&column| is_again(column)).map(|(_, name)| name.as_str())
-    }
-
     /// Returns a record as a JSON object with all columns, whose cells are strings, except for the
     /// objects of metadata and labels. An empty cell is a missing field.
     pub fn object(&self, record: &[u8]) -> Vec<u8> {

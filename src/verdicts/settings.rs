@@ -315,8 +315,10 @@ impl Settings {
             "cannot be set if `index` is `containment`, because nothing is compared by similarity";
         let by_hand = self.banding_by_hand || self.banding != automatic_banding(&self.spec, self.threshold);
         if gram_size(&self.spec).is_none() {
-            let spec = self.spec.to_string();
-            let shingle = spec.split(";shingle=").nth(1).and_then(|rest| rest.split(';').next()).unwrap_or_default();
+            let shingle = match &self.spec {
+                Spec::Text(text) => text.shingling.to_string(),
+                Spec::External { .. } => String::new(),
+            };
             let detail =
                 format!("must be word8 to word32 if `index` is `containment` or `sketch` is `none`; it is `{shingle}`");
             return Err(CollectionError::Invalid { field: "shingle", detail });

@@ -192,6 +192,15 @@ impl fmt::Display for Spec {
     }
 }
 
+impl fmt::Display for Shingling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(width) => write!(f, "word{width}"),
+            Self::Char(width) => write!(f, "char{width}"),
+        }
+    }
+}
+
 impl fmt::Display for TextSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fold = match self.fold {
@@ -207,13 +216,10 @@ impl fmt::Display for TextSpec {
             Digits::Keep => "keep",
             Digits::Zero => "zero",
         };
-        let (unit, width) = match self.shingling {
-            Shingling::Word(width) => ("word", width),
-            Shingling::Char(width) => ("char", width),
-        };
+        let shingling = self.shingling;
         let sketch = self.sketch.name();
         let SignatureShape { k, bits } = self.shape;
-        write!(f, "hapax1;unicode=17;fold={fold};marks={marks};digits={digits};shingle={unit}{width}")?;
+        write!(f, "hapax1;unicode=17;fold={fold};marks={marks};digits={digits};shingle={shingling}")?;
         write!(f, ";sketch={sketch}")?;
         if self.sketch != SketchKind::None {
             write!(f, "{k}x{bits}")?;

@@ -15,6 +15,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::ArgGroup;
 
+use super::corpus::columns::first_repeated;
 use super::corpus::format::{Format, check_name, format_of};
 use super::corpus::kept::KeptFile;
 use super::corpus::kept_records::{KeptRecords, write_kept};
@@ -119,8 +120,8 @@ impl Args {
     fn read(&self, benchmarks: &[PathBuf]) -> Result<Benchmarks> {
         let words = Words::new(GramSize::new(self.ngram).expect("it was checked"), self.extract);
         let texts = &self.benchmark_text_field;
-        if let Some(at) = (1..texts.len()).find(|&at| texts[..at].contains(&texts[at])) {
-            bail!("--benchmark-text-field {}: is given twice; each field makes an item of its own", texts[at]);
+        if let Some(field) = first_repeated(texts) {
+            bail!("--benchmark-text-field {field}: is given twice; each field makes an item of its own");
         }
         let fields = ItemFields {
             id: self.benchmark_id_field.as_ref().unwrap_or(&self.fields.id_field),

@@ -2,6 +2,11 @@
 
 use arrow_schema::{DataType, Field, Fields, Schema};
 
+/// Returns the first name that stands before it too.
+pub(in crate::cli) fn first_repeated(names: &[String]) -> Option<&String> {
+    (1..names.len()).find(|&at| names[..at].contains(&names[at])).map(|at| &names[at])
+}
+
 /// A column that a row may lack.
 pub(in crate::cli) fn optional(name: &str, kind: DataType) -> Field {
     Field::new(name, kind, true)

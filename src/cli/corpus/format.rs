@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
+use super::columns::first_repeated;
 use crate::input::{TableHeader, columns_of_parquet, is_parquet};
 
 /// The argument that names the format.
@@ -58,7 +59,7 @@ pub(in crate::cli) fn format(
     let separator = match asked {
         None => return format_of(files),
         Some(Asked::Jsonl) => {
-            if let Some(name) = header.and_then(|header| header.name_of_two()) {
+            if let Some(name) = header.and_then(|header| first_repeated(header.names())) {
                 bail!(
                     "{FORMAT}: two columns are named {name:?}, and an object has a name only once; rename one of them"
                 );

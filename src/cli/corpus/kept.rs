@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use arrow_schema::Schema;
 use csv_core::{Terminator, WriteResult, Writer, WriterBuilder};
 
-use super::columns::texts;
+use super::columns::{first_repeated, texts};
 use super::format::{Format, without_columns};
 use super::output::OutputFile;
 use super::table::Table;
@@ -176,8 +176,8 @@ struct TableOfTexts {
 impl TableOfTexts {
     fn write(&mut self, chunk: &Chunk, places: impl IntoIterator<Item = usize>) -> Result<()> {
         if let Some(names) = names(chunk)?.filter(|_| self.table.is_none()) {
-            if let Some(at) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
-                bail!("the header has the column {:?} twice; a Parquet file cannot", names[at]);
+            if let Some(name) = first_repeated(&names) {
+                bail!("the header has the column {name:?} twice; a Parquet file cannot");
             }
             let columns = texts(&names.iter().map(String::as_str).collect::<Vec<_>>());
             let file = self.file.take().expect("a table is begun once");
