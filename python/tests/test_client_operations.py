@@ -26,6 +26,11 @@ LEFT_OUT = {
     "sign": {
         "id", "signature", "fingerprint", "content_hash", "shingles", "metadata", "labels", "date", "payload_digest",
     },
+    # `find_overlaps` takes no sets and no signatures and stores nothing, so it needs none of these fields.
+    "find_overlaps": {
+        "id", "set", "signature", "fingerprint", "content_hash", "shingles", "metadata", "labels", "date",
+        "payload_digest",
+    },
     # `extract` uses only the page of a document, so it needs none of these fields.
     "extract": {
         "id", "text", "set", "signature", "fingerprint", "content_hash", "shingles", "metadata", "labels", "date",
