@@ -119,6 +119,8 @@ def about_documents(made, name):
     found = made.get_documents(["a", "no"], collection=name)
     assert (found.documents[0].id, found.missing) == ("a", ["no"])
     assert [each.id for each in made.read_clusters(collection=name, id="a").members] == ["a", "b"]
+    largest = made.list_largest_clusters(collection=name)
+    assert [(each.representative, each.documents) for each in largest.clusters] == [("a", 2)]
     batch = made.batch("check", [{"text": TEXT}, {"id": "x"}], collection=name)
     assert batch.results[0].verdict == "exact_duplicate"
     assert (batch.results[1].id, batch.results[1].error.code, batch.summary.errors) == ("x", "invalid_value", 1)
@@ -133,6 +135,8 @@ def about_documents(made, name):
     assert [each.id for each in made.dedup(results, extra="ignore").kept] == ["a"]
     assert made.dedup(results).summary.failed == 2
     assert made.compare({"id": "a"}, {"text": NEAR}, collection=name).estimate.similarity > 0.7
+    passages = made.compare({"text": TEXT}, {"text": NEAR}, collection=name, with_="passages").passages
+    assert (passages.a.text, passages.a.shared[0][0]) == (TEXT, 0)
     items = name + "-items"
     assert made.create_collection(items, index="containment", shingle="word8").index == "containment"
     assert made.insert_document("q", TEXT, collection=items).verdict == "unique"
@@ -185,6 +189,8 @@ def about_the_server(made, name):
     assert made.until("read_backups", lambda found: found.latest.state != "running").latest.state == "done"
     assert made.cancel_backup().cancelled == 0
     assert made.tune(threshold=0.7, sketch="fss").candidates_at.percent_99 > 0
+    assert made.tune(banding={"bands": 16, "rows": 8}).banding.bands == 16
+    assert "keys" in made.read_access().scopes
     assert made.version().name == "hapax"
     assert made.livez().status == "alive"
     assert made.readyz().status == "ready"
@@ -268,6 +274,34 @@ def test_keys_are_taken_in_three_ways_and_told_to_nobody(tmp_path, monkeypatch):
             made.check_document(TEXT)
         with client.Client(server.url, key="wrong", retries=0) as made, pytest.raises(client.Unauthorized):
             list(made.bulk("check", [{"text": TEXT}]))
+
+
+def test_keys_are_added_and_revoked_and_decisions_are_found(tmp_path):
+    secret = make_key(tmp_path, "owner", "admin,insert,keys")
+    with (
+        Served(tmp_path, HAPAX__AUTH__KEYS_FILE="keys.toml", HAPAX__AUDIT__DIR="audit") as server,
+        client.Client(server.url, key=secret) as made,
+    ):
+        access = made.read_access()
+        assert (access.required, access.key.name) == (True, "owner")
+        added = made.add_key("reader", ["check"], expires="90d", limits={"requests_per_second": 9})
+        assert added.text.startswith("hapax_")
+        assert added.text not in repr(added)
+        assert [each.name for each in made.list_keys().keys] == ["owner", "reader"]
+        made.insert_document("a", TEXT)
+        until(lambda: made.search_audit_log(id="a", op="insert", limit=1).decisions)
+        assert made.revoke_key(added.id).revoked == 1
+        with pytest.raises(client.Conflict):
+            made.revoke_key(access.key.id)
+
+
+def until(look):
+    """Look again until there is something."""
+    for _ in range(100):
+        if look():
+            return
+        time.sleep(0.1)
+    raise AssertionError("nothing came")
 
 
 def test_a_certificate_of_an_authority_of_ones_own_is_checked(tmp_path):

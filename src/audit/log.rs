@@ -2,6 +2,7 @@
 //! lines that still wait.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -57,6 +58,11 @@ impl AuditLog {
         let thread = thread::Builder::new().name("hapax-audit".into()).spawn(move || writer.run());
         *self.thread.lock() = Some(thread.map_err(AuditError::Thread)?);
         Ok(())
+    }
+
+    /// The directory of the files.
+    pub fn dir(&self) -> &Path {
+        &self.settings.dir
     }
 
     /// Whether checks are logged too.

@@ -10,6 +10,7 @@ mod log;
 mod moment;
 mod queue;
 mod read;
+mod search;
 mod settings;
 mod writer;
 
@@ -20,4 +21,5 @@ pub use line::{AuditLine, AuditMatch};
 pub use log::AuditLog;
 pub use moment::moment;
 pub use read::{LINE_BYTES_MAX, ReadLine, files, lines};
+pub use search::{FoundLines, LinePlace, PageLimits, search};
 pub use settings::AuditSettings;

@@ -147,6 +147,7 @@ async fn serve(config: Config, names: &[CollectionName]) -> Result<(InProcess, C
         stream_threads: server.worker_threads,
         defaults: defaults(&settings),
         audit: audit.clone(),
+        console: false,
     });
     let (lock_wait, opening, log) = (settings.lock_wait, Arc::clone(boot.opening()), audit.clone());
     let open = move || -> Result<Collections> {

@@ -58,7 +58,7 @@ struct Add {
     #[command(flatten)]
     place: Place,
     /// Scopes (rights) of the key, separated by commas: check, read, insert, delete, admin, metrics, sign, explain,
-    /// load
+    /// load, keys
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
     /// Collections that the key may use, separated by commas: names, or beginnings of names with a * [default: those of

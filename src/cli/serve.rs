@@ -182,6 +182,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         stream_threads: server.worker_threads,
         defaults: defaults(&collections_config),
         audit: audit.clone(),
+        console: server.console,
     });
     // Probes and /metrics are answered while the collections are being opened.
     let secure = Secure::start(tls);

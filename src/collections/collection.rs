@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::Pending;
 use super::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Cursor,
-    Description, DocumentsPage, GoldenReport, HotBucket, InsertOptions, ListedJob, OverlapOptions, Overlaps,
-    PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
+    Description, DocumentsPage, GoldenReport, HotBucket, InsertOptions, LargestClusters, ListedJob, OverlapOptions,
+    Overlaps, PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
 };
 use crate::cpu::{self, WhenFull};
 use crate::engine::LocalCollection;
@@ -387,6 +387,17 @@ impl Collection {
             Self::Local(collection) => {
                 let after = after.map_or(Ok(ClusterPlace::default()), |cursor| cursor.cluster())?;
                 collection.clusters(after, limit).await
+            }
+            Self::Redis(_) => absent("clusters of documents"),
+        }
+    }
+
+    /// Returns a page of the clusters that have more than one document, the largest first.
+    pub async fn largest_clusters(&self, after: Option<Cursor>, limit: usize) -> Result<LargestClusters> {
+        match self {
+            Self::Local(collection) => {
+                let after = after.map(|cursor| cursor.rank()).transpose()?;
+                collection.largest_clusters(after, limit).await
             }
             Self::Redis(_) => absent("clusters of documents"),
         }

@@ -24,7 +24,7 @@ pub use crate::verdicts::{
     Attached, BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked,
     Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,
     Comparison, Cursor, Description, DocumentsPage, Elsewhere, ExactComparison, GoldenFailure, GoldenReport,
-    GoldenStretch, HotBucket, InsertOptions, JointParts, JointVerdict, KeptTwice, Limits, ListedJob, Medium,
-    MemoryConfig, Opinion, OverlapOptions, OverlappingItem, Overlaps, PrepareOptions, Prepared, Purpose, Reconciled,
-    RedisSettings, Result, Said, ScrubConfig, Settings, TextSigner, Told, WriteFailure, element_hashes,
+    GoldenStretch, HotBucket, InsertOptions, JointParts, JointVerdict, KeptTwice, LargestClusters, Limits, ListedJob,
+    Medium, MemoryConfig, Opinion, OverlapOptions, OverlappingItem, Overlaps, PrepareOptions, Prepared, Purpose,
+    Reconciled, RedisSettings, Result, Said, ScrubConfig, Settings, TextSigner, Told, WriteFailure, element_hashes,
 };

@@ -35,6 +35,7 @@ pub struct RawServer {
     pub hosts: Vec<String>,
     pub cors_origins: Vec<String>,
     pub trusted_proxies: Vec<String>,
+    pub console: bool,
     pub worker_threads: u64,
     pub connections_max: u64,
     pub requests_concurrent_max: u64,

@@ -22,6 +22,8 @@ pub struct Server {
     pub cors_origins: Vec<Origin>,
     /// The limits of client addresses, from section `[address_limits]`, and the proxies that report client addresses.
     pub addresses: Addresses,
+    /// Whether the pages of the console are served.
+    pub console: bool,
     /// The number of worker threads. `None`: one for each core.
     pub worker_threads: Option<usize>,
     /// The rest of the section.
@@ -43,6 +45,7 @@ impl Server {
             hosts: each("server.hosts", &raw.hosts, Host::of_setting, hosts_allowed)?,
             cors_origins: each("server.cors_origins", &raw.cors_origins, Origin::new, origins_allowed)?,
             addresses: Addresses::check(address_limits, &raw.trusted_proxies)?,
+            console: raw.console,
             worker_threads: match count("server.worker_threads", raw.worker_threads, 0..=1024)? {
                 0 => None,
                 threads => Some(threads),

@@ -14,14 +14,14 @@ use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, IndexKind, Keep, Label,
-    LabelDeletion, Merge, MergeSource, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, TimestampMs,
+    ClusterPlace, ClusterRank, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, IndexKind, Keep,
+    Label, LabelDeletion, Merge, MergeSource, OnDuplicate, OnExisting, Scope, Seq, Statistics, StoredText, TimestampMs,
     Verdict,
 };
 use crate::verdicts::{
     Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
-    GoldenReport, HotBucket, InsertOptions, ListedJob, OverlapOptions, Overlaps, PrepareOptions, Prepared, Preparer,
-    Purpose, Result, Settings, TextSigner, check_threshold,
+    GoldenReport, HotBucket, InsertOptions, LargestClusters, ListedJob, OverlapOptions, Overlaps, PrepareOptions,
+    Prepared, Preparer, Purpose, Result, Settings, TextSigner, check_threshold,
 };
 use hapax_core::IllFormed;
 
@@ -303,6 +303,12 @@ impl LocalCollection {
     /// Returns a page of all clusters that have more than one document.
     pub async fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
         lookup::clusters(&self.lookup, after, limit).await
+    }
+
+    /// Returns a page of the clusters that have more than one document, the largest first.
+    pub async fn largest_clusters(&self, after: Option<ClusterRank>, limit: usize) -> Result<LargestClusters> {
+        let turn = self.long.take().await?;
+        lookup::largest(&self.lookup, after, limit, turn).await
     }
 
     /// Returns the fullest buckets, the fullest first.

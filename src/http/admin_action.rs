@@ -1,4 +1,4 @@
-//! The log line of a request that changed a collection or a backup: what was done, and with which key.
+//! The log line of a request that changed a collection, a backup or a key: what was done, and with which key.
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
@@ -23,11 +23,13 @@ pub(super) struct AdminAction {
 }
 
 impl AdminAction {
-    /// Returns the action of a request; `None` if the request changes neither collections nor backups.
+    /// Returns the action of a request; `None` if the request changes none of these.
     pub(super) fn of(route: &'static Route, request: &Request) -> Option<Self> {
         // A load requires the scope `load` instead of `admin`. It is logged too, because it makes a collection.
-        let of_admins =
-            matches!(route.requires, Requires::Scope(Scope::Admin | Scope::Load) | Requires::ScopeForAll(Scope::Admin));
+        let of_admins = matches!(
+            route.requires,
+            Requires::Scope(Scope::Admin | Scope::Load) | Requires::ScopeForAll(Scope::Admin | Scope::Keys)
+        );
         if !of_admins || route.method == Method::GET {
             return None;
         }

@@ -11,7 +11,7 @@ use super::caller::Caller;
 use super::error::{Code, Problem};
 use super::notes::Notes;
 use super::refusals::Reason;
-use super::required_scopes::OPEN_PATHS;
+use super::required_scopes::is_open;
 use super::state::AppState;
 use crate::keys::Shown;
 
@@ -22,7 +22,7 @@ pub(super) fn ask_key(state: &AppState, request: &mut Request) -> Result<(), (Re
             Notes::attached(request.extensions_mut()).allow(caller);
             Ok(())
         }
-        Err(_) if OPEN_PATHS.contains(&request.uri().path()) => Ok(()),
+        Err(_) if is_open(request.uri().path()) => Ok(()),
         Err((reason, detail)) => Err((reason, Problem::new(Code::Unauthorized, detail))),
     }
 }
@@ -57,9 +57,10 @@ pub(super) fn admitted<'a>(state: &AppState, request: &'a Request) -> Option<&'a
 }
 
 /// If no key protects the server, returns 403 for a request that a browser may have sent for a page of another site.
-/// Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing.
+/// Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing. So are the pages of
+/// the console: a link on any page may lead to them.
 pub(super) fn refuse_foreign(state: &AppState, request: &Request) -> Result<(), Problem> {
-    if !state.keys().is_open() || OPEN_PATHS.contains(&request.uri().path()) {
+    if !state.keys().is_open() || is_open(request.uri().path()) {
         return Ok(());
     }
     state.access().refusal(request).map_err(|(reason, problem)| {

@@ -31,6 +31,11 @@ impl Caller {
         self.key.as_deref().map(Key::name)
     }
 
+    /// Returns the caller's key; `None` if the server requires no key.
+    pub fn key(&self) -> Option<&Key> {
+        self.key.as_deref()
+    }
+
     pub fn may(&self, scope: Scope) -> bool {
         self.key.as_ref().is_none_or(|key| key.may(scope))
     }

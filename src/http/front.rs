@@ -263,8 +263,9 @@ pub(super) mod tests {
                 search_limits: SearchLimits { bucket_read_max: 1, candidates_max: 1 },
             },
             audit: None,
+            console: false,
         });
-        let front = Front::new(&state, Served::new([&ROUTE].into_iter()), false);
+        let front = Front::new(&state, Served::new([&ROUTE].into_iter(), [].into_iter()), false);
         let router = axum::Router::new().route(ROUTE.path, handler).layer(front);
         let request = Request::builder().uri("/test").header("host", "localhost").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();

@@ -5,6 +5,7 @@ use hapax_core::NotUtf8;
 use super::error::{Code, Problem};
 use crate::collections::{CollectionError, WriteFailure};
 use crate::cpu::Refused;
+use crate::keys::KeysError;
 use crate::types::{InvalidName, retry_after};
 
 impl From<CollectionError> for Problem {
@@ -60,6 +61,21 @@ impl From<CollectionError> for Problem {
             CollectionError::StoreUnavailable { uncertain: false, .. } => Self::new(Code::StoreUnavailable, detail),
             CollectionError::StoreFull { .. } => Self::new(Code::MemoryBudgetReached, detail),
             CollectionError::DataDirInUse { detail: cause } | CollectionError::Store(cause) => Self::internal(&cause),
+        }
+    }
+}
+
+impl From<KeysError> for Problem {
+    fn from(error: KeysError) -> Self {
+        let detail = error.to_string();
+        match error {
+            KeysError::NewKey(_) => Self::invalid("key", detail),
+            KeysError::NameTaken { .. } => Self::new(Code::KeyExists, detail),
+            KeysError::NoSuchKey(_) => Self::new(Code::KeyNotFound, detail),
+            KeysError::Read(_) | KeysError::Format { .. } | KeysError::Key { .. } => {
+                let detail = format!("the keys file cannot be changed: {detail}");
+                Self { retry_after: Some(retry_after::OPERATOR), ..Self::new(Code::WriteFailed, detail) }
+            }
         }
     }
 }

@@ -1,11 +1,17 @@
 //! The rights that a route requires of the key of a request.
 
 use super::caller::Caller;
+use super::console;
 use super::error::Problem;
 use crate::keys::Scope;
 
 /// Paths that never require a key, because orchestrators have none.
 pub(super) const OPEN_PATHS: [&str; 2] = ["/livez", "/readyz"];
+
+/// Whether the answer to this path needs no key.
+pub(super) fn is_open(path: &str) -> bool {
+    OPEN_PATHS.contains(&path) || console::is_page(path)
+}
 
 /// The rights that a route requires of the key of a request. Each route in the table of routes names the rights that it
 /// requires.

@@ -6,11 +6,12 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::admission::Class;
 use super::handlers::{
-    backups, batch, bulk, clusters, collections, dedup, documents, golden, jobs, loads, ops, overlaps, tools,
+    audit, backups, batch, bulk, clusters, collections, dedup, documents, golden, jobs, keys, loads, ops, overlaps,
+    tools,
 };
 use super::required_scopes::Requires::{self, Key, Nothing, OneOf, Operation, Scope, ScopeForAll};
 use super::state::AppState;
-use crate::keys::Scope::{Admin, Check, Delete, Insert, Load, Metrics, Read, Sign};
+use crate::keys::Scope::{Admin, Check, Delete, Insert, Keys, Load, Metrics, Read, Sign};
 
 /// One method on one path.
 pub struct Route {
@@ -83,12 +84,14 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::delete_many)) },
     route!(GET "/v1/collections/{collection}/clusters" Scope(Read), ?["id", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(clusters::read)),
+    route!(GET "/v1/collections/{collection}/clusters/largest" Scope(Read), ?["limit", "cursor"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 501, 503] get(clusters::largest)),
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/batch" Operation, ?["scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid", "collections"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)) },
     Route { streams: true, coarse: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
         ?["op", "scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid", "extra", "duplex", "collections"]
         -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
-    route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]
+    route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?["with"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(tools::compare)),
     route!(POST "/v1/collections/{collection}/overlaps" Scope(Check), ?["id", "invalid", "limit", "min_containment"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 501, 503] post(overlaps::overlaps)),
@@ -134,6 +137,13 @@ pub static ROUTES: &[Route] = &[
     route!(POST "/v1/dedup" Scope(Check), ?["invalid", "extra"]
         -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(dedup::dedup)),
     route!(POST "/v1/tune" Scope(Check), ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(tools::tune)),
+    Route { coarse: true, ..route!(GET "/v1/access" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(keys::access)) },
+    route!(GET "/v1/keys" ScopeForAll(Keys), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(keys::list)),
+    route!(POST "/v1/keys" ScopeForAll(Keys), ?[] -> [201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(keys::add)),
+    route!(DELETE "/v1/keys/{key}" ScopeForAll(Keys), ?[] -> [200, 401, 403, 404, 409, 422, 429, 500, 503] delete(keys::revoke)),
+    route!(GET "/v1/audit" ScopeForAll(Admin),
+        ?["collection", "id", "matched", "key", "verdict", "op", "request_id", "since", "until", "limit", "cursor"]
+        -> [200, 401, 403, 422, 429, 500, 503] get(audit::search)),
     route!(GET "/v1/version" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(ops::version)),
     Route { unbounded: true, ..route!(GET "/livez" Nothing, ?[] -> [200, 422, 500] get(ops::livez)) },
     Route { unbounded: true, ..route!(GET "/readyz" Nothing, ?[] -> [200, 422, 500, 503] get(ops::readyz)) },

@@ -43,8 +43,9 @@ pub(super) struct Meters {
 }
 
 impl Served {
-    pub(super) fn new(routes: impl Iterator<Item = &'static Route>) -> Self {
-        let mut by_path: HashMap<_, ServedPath> = HashMap::new();
+    /// `pages` are the paths of pages, which are not routes of the API.
+    pub(super) fn new(routes: impl Iterator<Item = &'static Route>, pages: impl Iterator<Item = &'static str>) -> Self {
+        let mut by_path: HashMap<_, ServedPath> = pages.map(|path| (path, ServedPath::new(path))).collect();
         for route in routes {
             by_path.entry(route.path).or_insert_with(|| ServedPath::new(route.path)).routes.push(route);
             // Registered from the start, so that an alert sees the first answer with status 500.
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_route_is_found_by_its_path_and_method() {
-        let served = Served::new(ROUTES.iter());
+        let served = Served::new(ROUTES.iter(), [].into_iter());
         for route in ROUTES {
             let path = served.path(Some(route.path));
             assert!(std::ptr::eq(path.route(&route.method).unwrap(), route), "{}", route.path);
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn invented_methods_share_a_label() {
-        let served = Served::new(ROUTES.iter());
+        let served = Served::new(ROUTES.iter(), [].into_iter());
         let label = |method: &[u8]| served.path(None).meters(&Method::from_bytes(method).unwrap()).method();
         assert_eq!((label(b"BREW"), label(b"PATCH")), ("other", "PATCH"));
     }

@@ -46,6 +46,8 @@ pub struct Wiring {
     pub defaults: Defaults,
     /// The log of decisions; `None` if they are not logged.
     pub audit: Option<Arc<AuditLog>>,
+    /// Whether the pages of the console are served.
+    pub console: bool,
 }
 
 /// The settings and the limits of requests that name none.
@@ -156,6 +158,10 @@ impl AppState {
 
     pub fn secret_fingerprint(&self) -> Option<u64> {
         self.0.wiring.defaults.secret_fingerprint
+    }
+
+    pub(super) fn console_is_on(&self) -> bool {
+        self.0.wiring.console
     }
 
     pub(super) fn audit(&self) -> Option<&Arc<AuditLog>> {

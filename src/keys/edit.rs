@@ -11,8 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
 
 use super::file::{self, KeysError, VERSION};
-use super::key::{Key, KeyDigest, KeyLimits, Scores};
-use super::scope::Scope;
+use super::key::{Key, KeyDigest, KeyLimits, Scores, check_name};
+use super::scope::{Scope, Scopes};
 
 /// The largest number of valid keys with the same name: the key in use, and the key that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
@@ -36,6 +36,24 @@ pub struct NewKey {
     pub limits: KeyLimits,
 }
 
+impl NewKey {
+    /// Checks every field. The error has the name of the field, and what is wrong with it.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let named = |name: &'static str| move |detail: String| (name, detail);
+        check_name(&self.name).map_err(named("name"))?;
+        let scopes = Scopes::parse(self.scopes.iter().map(String::as_str)).map_err(named("scopes"))?;
+        if !self.collections.is_empty() {
+            file::patterns(&self.collections).map_err(named("collections"))?;
+        }
+        if let Some(expires) = &self.expires {
+            expiry(expires, Timestamp::now()).map_err(named("expires"))?;
+        }
+        let scores = self.scores.as_deref().map_or(Ok(Scores::Full), file::scores).map_err(named("scores"))?;
+        file::coarse(scopes, scores).map_err(named("scores"))?;
+        file::in_range(self.limits).map_err(named("limits")).map(drop)
+    }
+}
+
 /// Adds a key to a file; creates the file if it is missing. Returns the key's id, and the text that its client sends.
 /// That text is stored nowhere. If collections, limits or scores are not given, the key gets those of the valid key
 /// that it will replace.
@@ -47,19 +65,15 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
         if let [first, second, ..] = valid.as_slice()
             && valid.len() >= OF_ONE_NAME_MAX
         {
-            return Err(file::format(format!(
-                "two keys named {} are valid already; revoke one of them first: {}, or {}",
-                new.name,
-                first.id(),
-                second.id()
-            )));
+            let [older, newer] = [first, second].map(|key| key.id().to_owned());
+            return Err(KeysError::NameTaken { name: new.name.clone(), older, newer });
         }
         let tables = document.entry("key").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
         let tables = tables.as_array_of_tables_mut().ok_or_else(|| file::format("write its keys as [[key]] tables"))?;
         let new = like(new, valid.first().copied());
         let limited = !new.collections.is_empty() && !file::are_all(&new.collections);
         if limited && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
-            return Err(file::format("the scope metrics is for all collections; make a separate key for this scope"));
+            return Err(unfit("the scope metrics is for all collections; make a separate key for this scope"));
         }
         tables.push(table(&new, &id, &text, now)?);
         Ok(())
@@ -95,9 +109,7 @@ pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, Ke
         revoked = keys.iter().filter(is_meant).map(|key| (key.name().to_owned(), key.id().to_owned())).collect();
         let tables = document.get_mut("key").and_then(Item::as_array_of_tables_mut);
         let Some(tables) = tables.filter(|_| !revoked.is_empty()) else {
-            return Err(file::format(format!(
-                "no key has the name or the id {name_or_id:?}; `hapax keys list` shows all"
-            )));
+            return Err(KeysError::NoSuchKey(name_or_id.to_owned()));
         };
         let text = |table: &Table, field: &str| table.get(field).and_then(Item::as_str).map(str::to_owned);
         tables.retain(|table| {
@@ -106,6 +118,10 @@ pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, Ke
         Ok(())
     })?;
     Ok(revoked)
+}
+
+fn unfit(detail: impl Into<String>) -> KeysError {
+    KeysError::NewKey(Box::new(file::format(detail)))
 }
 
 fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, KeysError> {
@@ -121,7 +137,7 @@ fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, Ke
     }
     table.insert("created", seconds(now));
     if let Some(expires) = &new.expires {
-        table.insert("expires", seconds(expiry(expires, now).map_err(file::format)?));
+        table.insert("expires", seconds(expiry(expires, now).map_err(unfit)?));
     }
     if let Some(scores) = &new.scores {
         table.insert("scores", value(scores));
@@ -185,7 +201,7 @@ fn change(
     let mut document = file::document(&before)?;
     change(&mut document, &keys)?;
     let after = document.to_string();
-    file::parse(after.as_bytes())?;
+    file::parse(after.as_bytes()).map_err(|error| KeysError::NewKey(Box::new(error)))?;
     replace(&dir, &path, after.as_bytes()).map_err(KeysError::Read)?;
     lock.sync_all().map_err(KeysError::Read)
 }

@@ -56,6 +56,20 @@ pub enum KeysError {
     /// The file as a whole is wrong.
     #[error("{detail}")]
     Format { detail: String },
+    /// The file is good, but the new key is not valid.
+    #[error("{0}")]
+    NewKey(Box<Self>),
+    /// Two keys of this name are valid already.
+    #[error("two keys named {name} are valid already; revoke one of them first: {older}, or {newer}")]
+    NameTaken {
+        name: String,
+        /// The ids of the two keys.
+        older: String,
+        newer: String,
+    },
+    /// No key has this name or id.
+    #[error("no key has the name or the id {0:?}; `hapax keys list` shows all")]
+    NoSuchKey(String),
     /// One key in the file is wrong.
     #[error("key {at} ({name:?}): {detail}")]
     Key {
@@ -203,7 +217,7 @@ fn check_id(id: &str) -> Result<(), String> {
 }
 
 /// Reads the list of collections of a key. `None`: the list has `*`, so all collections are allowed.
-fn patterns(list: &[String]) -> Result<Option<Vec<Pattern>>, String> {
+pub(super) fn patterns(list: &[String]) -> Result<Option<Vec<Pattern>>, String> {
     if !(1..=PATTERNS_MAX).contains(&list.len()) {
         return Err(format!(
             "collections must have 1 to {PATTERNS_MAX} entries; it has {}. Leave it out to allow all collections",
@@ -222,7 +236,7 @@ pub(super) fn are_all(list: &[String]) -> bool {
 
 /// Checks that a key that sees only verdicts has no scope that shows more. With `sign`, a client could change a
 /// signature slot by slot until the verdict changes. That would reveal the number of equal slots.
-fn coarse(scopes: Scopes, scores: Scores) -> Result<(), String> {
+pub(super) fn coarse(scopes: Scopes, scores: Scores) -> Result<(), String> {
     let allowed = [Scope::Check, Scope::Insert, Scope::Delete];
     match Scope::ALL.into_iter().find(|scope| scopes.contains(*scope) && !allowed.contains(scope)) {
         Some(scope) if scores == Scores::Verdict => Err(format!(
@@ -234,7 +248,7 @@ fn coarse(scopes: Scopes, scores: Scores) -> Result<(), String> {
 }
 
 /// Reads how much of a verdict a key sees.
-fn scores(text: &str) -> Result<Scores, String> {
+pub(super) fn scores(text: &str) -> Result<Scores, String> {
     [Scores::Full, Scores::Verdict]
         .into_iter()
         .find(|scores| scores.as_str() == text)
@@ -247,7 +261,7 @@ fn time(field: &str, text: &str) -> Result<Timestamp, String> {
 }
 
 /// Returns the limits if they are neither too small nor too large.
-fn in_range(limits: KeyLimits) -> Result<KeyLimits, String> {
+pub(super) fn in_range(limits: KeyLimits) -> Result<KeyLimits, String> {
     match limits.named().find(|(_, value)| !LIMIT_RANGE.contains(value)) {
         Some((field, value)) => Err(format!(
             "{field} = {value}: must be from {} to {}; leave it out for no limit",

@@ -2,6 +2,7 @@
 //! The set of keys is replaced as a whole, and requests never wait for a lock.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -30,6 +31,8 @@ struct Inner {
     configured: Option<Arc<Key>>,
     /// Whether requests without a key are answered.
     open: bool,
+    /// The file from which the keys come.
+    file: Option<PathBuf>,
     keys: ArcSwap<Keys>,
 }
 
@@ -66,15 +69,25 @@ impl Keys {
 impl KeyRing {
     /// Returns the ring of a server that requires no key.
     pub fn open() -> Self {
-        Self(Arc::new(Inner { configured: None, open: true, keys: ArcSwap::default() }))
+        Self(Arc::new(Inner { configured: None, open: true, file: None, keys: ArcSwap::default() }))
     }
 
     /// Returns the ring of a server that requires a key: the key from the settings, or one of `keys`.
     pub fn new(configured: Option<KeyDigest>, keys: Vec<Key>) -> Self {
+        Self::made(configured, keys, None)
+    }
+
+    /// Returns the same ring for keys that come from this file.
+    pub(super) fn of_file(configured: Option<KeyDigest>, keys: Vec<Key>, file: &Path) -> Self {
+        Self::made(configured, keys, Some(file.to_owned()))
+    }
+
+    fn made(configured: Option<KeyDigest>, keys: Vec<Key>, file: Option<PathBuf>) -> Self {
         let configured = configured.map(|digest| Arc::new(Key::configured(digest)));
         Self(Arc::new(Inner {
             configured,
             open: false,
+            file,
             keys: ArcSwap::from_pointee(Keys::new(keys, Timestamp::now())),
         }))
     }
@@ -82,6 +95,11 @@ impl KeyRing {
     /// Whether requests without a key are answered. This never changes while the server runs.
     pub fn is_open(&self) -> bool {
         self.0.open
+    }
+
+    /// Returns the file from which the keys come; `None` if there is no such file.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
     }
 
     /// Finds the key with this text. The time that this takes does not reveal how much of the text is right, because

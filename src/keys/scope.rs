@@ -25,10 +25,12 @@ pub enum Scope {
     /// Send signatures together with facts about the texts that they were made from. With this right, a client can pass
     /// a document off as a copy of any text.
     Load,
+    /// List, add and revoke keys. With this right, a client can give itself every other right.
+    Keys,
 }
 
 impl Scope {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Check,
         Self::Read,
         Self::Insert,
@@ -38,6 +40,7 @@ impl Scope {
         Self::Sign,
         Self::Explain,
         Self::Load,
+        Self::Keys,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -51,6 +54,7 @@ impl Scope {
             Self::Sign => "sign",
             Self::Explain => "explain",
             Self::Load => "load",
+            Self::Keys => "keys",
         }
     }
 

@@ -58,7 +58,7 @@ pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::R
         metrics::gauge!(names::KEYS_VALID).set(ring.expire(Timestamp::now()) as f64);
         return Ok(ring);
     };
-    let ring = KeyRing::new(configured, keys);
+    let ring = KeyRing::of_file(configured, keys, &path);
     let valid = ring.expire(Timestamp::now());
     metrics::gauge!(names::KEYS_VALID).set(valid as f64);
     if valid == 0 {

@@ -15,14 +15,14 @@ use super::format::statistics::{self, StoredStatistics};
 use super::format::{golden, payload};
 use super::integrity::scan::{ScanTotals, scan};
 use super::integrity::scrub::{Scrubbed, scrub};
-use super::read::clusters::{self, ClusterRows, ClusterStart, Stretch};
+use super::read::clusters::{self, ClusterRows, ClusterStart, LargestRows, Stretch};
 use super::read::payloads::{self, Looked};
 use super::read::readers::Readers;
 use super::read::{pages, records};
 use super::record::{Head, Record};
 use super::settings::{Meta, Opened};
 use super::write::writer::Writer;
-use crate::types::{ClusterPlace, DocId, Document, GoldenPair, Keep, Payload, Seq};
+use crate::types::{ClusterPlace, ClusterRank, DocId, Document, GoldenPair, Keep, Payload, Seq};
 
 /// The records of a collection. Cheap to clone. If a record differs from the data that was written, reading it returns
 /// an error that names the record, never a wrong answer.
@@ -182,6 +182,11 @@ impl Store {
     /// although more follow.
     pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<(Vec<Stretch>, Option<ClusterPlace>)> {
         self.readers.read_clusters(|snapshot| clusters::clusters(snapshot, after, limit))
+    }
+
+    /// Reads up to `limit` of the clusters with more than one document, the largest first.
+    pub fn largest_clusters(&self, after: Option<ClusterRank>, limit: usize) -> Result<LargestRows> {
+        self.readers.read_clusters(|snapshot| clusters::largest(snapshot, after, limit))
     }
 
     /// Returns the bytes of memory that the lists of clusters take.

@@ -68,7 +68,7 @@ pub use self::integrity::inspection::{Finding, Inspection, inspect};
 pub use self::integrity::repair::{Rebuilt, Repaired, repair};
 pub use self::integrity::scan::ScanTotals;
 pub use self::integrity::scrub::Scrubbed;
-pub use self::read::clusters::{ClusterRows, ClusterStart, Member, Stretch};
+pub use self::read::clusters::{ClusterRows, ClusterStart, LargestRows, Member, Stretch};
 pub use self::read::payloads::Looked;
 pub use self::record::{Head, Record, StoredMatch, StoredVerdict};
 pub use self::settings::{Changeable, Meta, Opened};

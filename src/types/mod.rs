@@ -37,7 +37,7 @@ pub use labels::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TER
 pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};
 pub use password::Password;
-pub use places::{ClusterPlace, Seq, TimestampMs};
+pub use places::{ClusterPlace, ClusterRank, Seq, TimestampMs};
 pub use revisit::Revisit;
 pub use similarity::{Method, Overlap, Similarity, Verify, ratio};
 pub use statistics::Statistics;

@@ -15,6 +15,22 @@ pub struct ClusterPlace {
     pub seq: Seq,
 }
 
+/// The place of a cluster in the order of sizes: the clusters that more documents joined come first, and of two with the
+/// same size the one that was founded first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterRank {
+    /// How many documents joined the cluster. The founder is not counted.
+    pub joined: u64,
+    pub cluster: Seq,
+}
+
+impl ClusterRank {
+    /// Returns a number that is less for a cluster that comes earlier.
+    pub fn order(self) -> impl Ord + use<> {
+        (std::cmp::Reverse(self.joined), self.cluster)
+    }
+}
+
 /// Milliseconds since the Unix epoch, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct TimestampMs(pub i64);

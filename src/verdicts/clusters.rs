@@ -48,6 +48,17 @@ pub struct ClustersPage {
     pub next: Option<Cursor>,
 }
 
+/// A page of the clusters that have more than one document, the largest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LargestClusters {
+    /// The representative of each cluster, and the number of its documents.
+    pub clusters: Vec<(DocId, u64)>,
+    /// How many clusters a document has joined.
+    pub total: u64,
+    /// The cursor of the next page.
+    pub next: Option<Cursor>,
+}
+
 impl ClusterMember {
     /// The largest possible size of any member as JSON, in bytes.
     pub const BYTES_MAX: usize = MEMBER_BYTES + 2 * ID_JSON_BYTES_MAX;

@@ -6,7 +6,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use smallvec::SmallVec;
 
 use super::error::{CollectionError, Result};
-use crate::types::{ClusterPlace, Document, Seq};
+use crate::types::{ClusterPlace, ClusterRank, Document, Seq};
+
+/// The first byte of a cursor of clusters in the order of their sizes. It makes such a cursor longer than all others.
+const BY_SIZE: u8 = 1;
 
 /// The end of a page, after which the next page begins. It is opaque: only the collection that made the page can read
 /// it.
@@ -39,6 +42,15 @@ impl Cursor {
         let both = <[u8; 16]>::try_from(&*self.0).map(u128::from_be_bytes).map_err(|_| foreign())?;
         Ok(ClusterPlace { cluster: Seq((both >> 64) as u64), seq: Seq(both as u64) })
     }
+
+    /// Returns the last cluster of a page of clusters in the order of their sizes.
+    pub(crate) fn rank(&self) -> Result<ClusterRank> {
+        let both = match &*self.0 {
+            [BY_SIZE, both @ ..] => <[u8; 16]>::try_from(both).map(u128::from_be_bytes).map_err(|_| foreign())?,
+            _ => return Err(foreign()),
+        };
+        Ok(ClusterRank { joined: (both >> 64) as u64, cluster: Seq(both as u64) })
+    }
 }
 
 fn foreign() -> CollectionError {
@@ -55,6 +67,13 @@ impl From<ClusterPlace> for Cursor {
     fn from(place: ClusterPlace) -> Self {
         let [cluster, seq] = [place.cluster, place.seq].map(|seq| seq.0.to_be_bytes());
         Self(cluster.into_iter().chain(seq).collect())
+    }
+}
+
+impl From<ClusterRank> for Cursor {
+    fn from(rank: ClusterRank) -> Self {
+        let [joined, cluster] = [rank.joined, rank.cluster.0].map(u64::to_be_bytes);
+        Self([BY_SIZE].into_iter().chain(joined).chain(cluster).collect())
     }
 }
 
@@ -86,6 +105,9 @@ mod tests {
             let place = ClusterPlace { cluster: Seq(cluster), seq: Seq(seq) };
             let text = Cursor::from(place).to_string();
             assert_eq!(Cursor::parse(&text).unwrap().cluster().unwrap(), place);
+            let rank = ClusterRank { joined: seq, cluster: Seq(cluster) };
+            let text = Cursor::from(rank).to_string();
+            assert_eq!(Cursor::parse(&text).unwrap().rank().unwrap(), rank);
         }
     }
 
@@ -108,6 +130,7 @@ mod tests {
             let cursor = Cursor::parse(text).unwrap();
             refused(cursor.document().unwrap_err());
             refused(cursor.cluster().unwrap_err());
+            refused(cursor.rank().unwrap_err());
         }
         refused(Cursor::from(Seq(1)).cluster().unwrap_err());
         refused(Cursor::from(ClusterPlace::default()).document().unwrap_err());

@@ -1,4 +1,4 @@
-//! The errors of a collection, in terms of collections, not of HTTP. `http/error.rs` assigns a status to each error.
+//! The errors of a collection, in terms of collections, not of HTTP. `http/code.rs` has the status of each error.
 //! The errors are the same wherever a collection is stored. If a kind of store does not have an operation, the
 //! error is [`CollectionError::NotInThisStore`].
 

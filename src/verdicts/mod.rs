@@ -21,7 +21,7 @@ mod verbs;
 mod verdict;
 
 pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus};
-pub use clusters::{ClusterMember, ClusterPage, ClustersPage};
+pub use clusters::{ClusterMember, ClusterPage, ClustersPage, LargestClusters};
 pub(crate) use comparing::{ShingleQuery, Terms, similarity};
 pub use cursor::{Cursor, DocumentsPage};
 pub use error::{CollectionError, Result, WriteFailure};

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 
-def start(binary, folder, settings):
+def start(binary, folder, settings, listen="127.0.0.1:0"):
     """Returns a server that is ready, and its address. Its data and its log are in `folder`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HAPAX")}
     server = subprocess.Popen(
-        [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder / "data", "--log-format", "json"],
+        [binary, "serve", "--listen", listen, "--data-dir", folder / "data", "--log-format", "json"],
         cwd=folder,
         env={**kept, **settings},
         stdout=subprocess.PIPE,

@@ -230,7 +230,7 @@ fn what_does_not_exist_is_found() {
     let wanted = wanted.map(|name| format!("README.md: {name}"));
     assert_eq!(repository.missing(page, &named(gone)), wanted);
     let there =
-        "`http/error.rs` `tests/it` [a](PROMISES.md) [b](#licence) [c](https://example.org) `make test` `hapax serve`";
+        "`http/error.rs` `tests/it` [a](PROMISES.md) [b](#start) [c](https://example.org) `make test` `hapax serve`";
     assert_eq!(repository.missing(page, &named(there)), [""; 0]);
 }
 

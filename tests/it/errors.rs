@@ -15,7 +15,16 @@ fn paths_and_methods_there_are_not() {
     let dir = dir();
     let server = Local::plain(&dir);
     let client = Client::of(&server);
-    for path in ["/", "/nowhere", "/v1", "/v1/", "/livez/", "/v1/collections/", "/v1//collections", "/V1/version"] {
+    for path in [
+        "/nowhere",
+        "/console/nowhere.js",
+        "/v1",
+        "/v1/",
+        "/livez/",
+        "/v1/collections/",
+        "/v1//collections",
+        "/V1/version",
+    ] {
         client.get(path).problem(404, "route_not_found");
     }
     for (method, path, allow) in [

@@ -10,6 +10,7 @@ use hapax::http::{OPENAPI, ROUTES, Requires, Route};
 use hapax::keys::Scope;
 use serde_json::{Value, json};
 
+use crate::keys::file;
 use crate::loading::table::Table;
 use crate::support::client::{Client, Raw, encode, words};
 use crate::support::description::{self, DESCRIPTION, Entry};
@@ -117,7 +118,7 @@ fn defaults(route: &Route) -> String {
 #[test]
 fn a_default_that_is_sent_changes_nothing() {
     let dir = dir();
-    let server = Local::plain(&dir);
+    let server = Setup::new(&dir).start_audited(dir.path().join("audit"));
     let client = Client::of(&server);
     assert_eq!(client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
     make_items(&client, &json!({}));
@@ -165,7 +166,7 @@ pub(super) const COLLECTION: &str = "thing";
 pub(super) const ITEMS: &str = "items";
 
 pub(super) fn path(route: &Route) -> String {
-    route.path.replace("{collection}", COLLECTION).replace("{job}", &format!("{COLLECTION}.1"))
+    route.path.replace("{collection}", COLLECTION).replace("{job}", &format!("{COLLECTION}.1")).replace("{key}", "k1")
 }
 
 pub(super) fn is(route: &Route, method: &str, end: &str) -> bool {
@@ -194,6 +195,9 @@ pub(super) fn good(route: &Route) -> (String, Option<Value>) {
         Some("/load") => (path.replace(COLLECTION, "loaded"), Some(Value::Null)),
         Some("/merge") => (path, Some(json!({"from": "default"}))),
         None if route.path == "/v1/dedup" => (path, Some(json!({"documents": [{"text": words(1)}]}))),
+        None if route.path == "/v1/keys" && route.method == "POST" => {
+            (path, Some(json!({"name": "more", "scopes": ["check"]})))
+        }
         None if route.path == "/v1/jobs" => (format!("{path}?collection={COLLECTION}"), None),
         _ if route.method == "POST" => (path, Some(json!({}))),
         _ => (path, None),
@@ -239,6 +243,7 @@ fn declared(status: u16) -> impl Iterator<Item = &'static Route> {
 fn every_declared_status_can_be_met() {
     let mut met = Met::default();
     with_a_plain_server(&mut met);
+    with_keys_and_an_audit_log(&mut met);
     without_the_key(&mut met);
     with_small_bounds(&mut met);
     beyond_the_limits_of_a_client(&mut met);
@@ -281,6 +286,25 @@ fn with_a_plain_server(met: &mut Met) {
     }
     make();
     refused_by_a_plain_server(met, &client);
+}
+
+/// Causes the statuses of the routes about keys, and of the audit log.
+fn with_keys_and_an_audit_log(met: &mut Met) {
+    let dir = dir();
+    let keys = file::write(dir.path(), &[("own", &["keys", "admin"], ""), ("k1", &["check"], "")]);
+    let server = Setup { keys_file: Some(keys), ..Setup::new(&dir) }.start_audited(dir.path().join("audit"));
+    let client = Client::of(&server).key("own");
+    let of_keys = |route: &&Route| route.path.starts_with("/v1/keys") || route.path == "/v1/audit";
+    for route in ROUTES.iter().filter(of_keys) {
+        let (target, body) = good(route);
+        // The third key of a name is refused, and so is the second revocation of a key.
+        for _ in 0..3 {
+            met.by(route, send(&client, route, (target.clone(), body.clone())));
+        }
+        if route.path.contains("{key}") {
+            met.by(route, send(&client, route, ("/v1/keys/own".to_owned(), None)));
+        }
+    }
 }
 
 fn make_items(client: &Client, settings: &Value) {

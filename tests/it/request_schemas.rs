@@ -52,6 +52,7 @@ fn around(target: &str, field: &Field, value: &Value) -> Value {
             }
             both
         }
+        "keys" => json!({ "name": "k", "scopes": ["check"] }),
         "dedup" => json!({ "documents": [] }),
         // Both fields must be less than `s_hi`.
         "tune" if matches!(last, "s_lo" | "s_bg") => json!({ "s_hi": 1 }),

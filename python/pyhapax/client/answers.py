@@ -417,11 +417,45 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassagesOfSide:
+    """A text, and the passages that the other text has, too: the first byte of each and the byte after it."""
+
+    text: str
+    shared: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passages:
+    """The texts of two documents, with the passages that both have."""
+
+    a: PassagesOfSide
+    b: PassagesOfSide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """How similar two documents are."""
 
     estimate: Estimate
     exact: Exact | None = None
+    passages: Passages | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSize:
+    """How many documents a cluster has."""
+
+    representative: str
+    documents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestClusters:
+    """A page of the clusters of more than one document, the largest first."""
+
+    clusters: list[ClusterSize]
+    total: int
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

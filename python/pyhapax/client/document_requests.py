@@ -21,6 +21,7 @@ from pyhapax.client.answers import (
     DocumentRecord,
     Extracted,
     Found,
+    LargestClusters,
     Overlaps,
     Signature,
     Verdict,
@@ -249,6 +250,14 @@ def read_clusters(
     return request(ClusterPage, "GET", of_collection(collection, "/clusters"), query=query)
 
 
+def list_largest_clusters(
+    *, collection: str = "default", limit: int | None = None, cursor: str | None = None
+) -> Request[LargestClusters]:
+    """List the clusters of more than one document, the largest first."""
+    query = {"limit": limit, "cursor": cursor}
+    return request(LargestClusters, "GET", of_collection(collection, "/clusters/largest"), query=query)
+
+
 def batch(
     op: Operation,
     documents: Iterable[Mapping[str, object]],
@@ -332,9 +341,16 @@ def dedup(
     return request(DedupAnswer, "POST", "/v1/dedup", query={"invalid": invalid, "extra": extra}, body=body)
 
 
-def compare(a: Mapping[str, object], b: Mapping[str, object], *, collection: str = "default") -> Request[Comparison]:
-    """Compare two documents. Each is a Comparand."""
-    return request(Comparison, "POST", of_collection(collection, "/compare"), body={"a": a, "b": b})
+def compare(
+    a: Mapping[str, object],
+    b: Mapping[str, object],
+    *,
+    collection: str = "default",
+    with_: Literal["none", "passages"] | None = None,
+) -> Request[Comparison]:
+    """Compare two documents. Each is a Comparand. With `passages`, the answer has the passages that both share."""
+    body, query = {"a": a, "b": b}, {"with": with_}
+    return request(Comparison, "POST", of_collection(collection, "/compare"), query=query, body=body)
 
 
 def find_overlaps(

@@ -266,6 +266,92 @@ class ReportPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """How much a key may do. An absent limit does not apply."""
+
+    requests_per_second: int | None = None
+    bytes_per_second: int | None = None
+    documents_per_second: int | None = None
+    requests_in_flight: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key, without its text. Without `collections`, it is for all collections."""
+
+    name: str
+    id: str
+    scopes: list[str]
+    scores: Literal["full", "verdict"]
+    collections: list[str] | None = None
+    created: datetime | None = None
+    expires: datetime | None = None
+    limits: KeyLimits | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a key may do. Without `key`, the server requires none."""
+
+    required: bool
+    scopes: list[str]
+    key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyList:
+    """All keys of a server."""
+
+    keys: list[Key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedKey:
+    """A new key. `text` is the key itself, which is shown only here."""
+
+    text: str = field(repr=False)
+    name: str
+    id: str
+    scopes: list[str]
+    scores: Literal["full", "verdict"]
+    collections: list[str] | None = None
+    created: datetime | None = None
+    expires: datetime | None = None
+    limits: KeyLimits | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    """How many keys were revoked."""
+
+    revoked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A line of the audit log."""
+
+    time: datetime
+    request_id: str
+    op: Literal["check", "insert", "delete", "merge"]
+    collection: str
+    id: str | None = None
+    verdict: VerdictKind | None = None
+    outcome: str | None = None
+    stored: bool | None = None
+    duplicate_of: str | None = None
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionPage:
+    """A page of the audit log, the newest decision first."""
+
+    decisions: list[Decision]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackupEntry:
     """A collection of a backup."""
 

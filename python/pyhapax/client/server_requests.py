@@ -13,22 +13,27 @@ from typing import Literal, TypedDict
 
 from pyhapax.client.request import Request, in_path, of_collection, request, upload
 from pyhapax.client.server_answers import (
+    Access,
+    AddedKey,
     Backup,
     Backups,
     Buckets,
     Cancelled,
     Collection,
     CollectionList,
+    DecisionPage,
     Dropped,
     Extract,
     GoldenReport,
     Job,
     JobList,
+    KeyList,
     LabelPage,
     Loaded,
     OnDuplicate,
     OnExisting,
     ReportPage,
+    Revoked,
     StatisticsPage,
     Status,
     Tuning,
@@ -198,6 +203,62 @@ def read_reports(job: str, *, limit: int | None = None, cursor: str | None = Non
     return request(ReportPage, "GET", of_job(job) + "/reports", query={"limit": limit, "cursor": cursor})
 
 
+def read_access() -> Request[Access]:
+    """Read what the key of this client may do."""
+    return request(Access, "GET", "/v1/access")
+
+
+def list_keys() -> Request[KeyList]:
+    """List all keys of the server, without their texts."""
+    return request(KeyList, "GET", "/v1/keys")
+
+
+def add_key(
+    name: str,
+    scopes: Iterable[str],
+    *,
+    collections: Iterable[str] | None = None,
+    expires: str | None = None,
+    scores: Literal["full", "verdict"] | None = None,
+    limits: Mapping[str, int] | None = None,
+) -> Request[AddedKey]:
+    """Add a key. `text` of the answer is the key itself, which is shown only once."""
+    body = {
+        "name": name, "scopes": list(scopes), "collections": None if collections is None else list(collections),
+        "expires": expires, "scores": scores, "limits": limits,
+    }  # fmt: skip
+    # If sent again after a lost answer, this request would add another key.
+    return request(AddedKey, "POST", "/v1/keys", body=body, repeatable=False)
+
+
+def revoke_key(key: str) -> Request[Revoked]:
+    """Revoke the key with this id."""
+    # If sent again after a lost answer, this request would fail, because the key is gone.
+    return request(Revoked, "DELETE", f"/v1/keys/{in_path(key)}", repeatable=False)
+
+
+def search_audit_log(
+    *,
+    collection: str | None = None,
+    id: str | None = None,
+    matched: str | None = None,
+    key: str | None = None,
+    verdict: Literal["unique", "near_duplicate", "exact_duplicate", "empty"] | None = None,
+    op: Literal["check", "insert", "delete", "merge"] | None = None,
+    request_id: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Request[DecisionPage]:
+    """Return the decisions of the audit log that meet all conditions, the newest first."""
+    query = {
+        "collection": collection, "id": id, "matched": matched, "key": key, "verdict": verdict, "op": op,
+        "request_id": request_id, "since": since, "until": until, "limit": limit, "cursor": cursor,
+    }  # fmt: skip
+    return request(DecisionPage, "GET", "/v1/audit", query=query)
+
+
 def start_backup(*, name: str | None = None, keep: int | None = None) -> Request[Backup]:
     """Begin a backup."""
     # If sent again after a lost answer, this request would fail, because a backup is running.
@@ -224,17 +285,18 @@ def tune(
     s_hi: float | None = None,
     s_lo: float | None = None,
     bands_wanted: int | None = None,
+    banding: BandingInput | None = None,
     documents: float | None = None,
     s_bg: float | None = None,
     candidates_max: float | None = None,
     sketch: Literal["fss", "classic", "oph"] | None = None,
     shingles: int | None = None,
 ) -> Request[Tuning]:
-    """Choose a banding, and say what share of the pairs it finds."""
+    """Choose a banding, or take a given one, and say what share of the pairs it finds."""
     body = {
         "threshold": threshold, "k": k, "bits": bits, "recall": recall, "s_hi": s_hi, "s_lo": s_lo,
-        "bands_wanted": bands_wanted, "documents": documents, "s_bg": s_bg, "candidates_max": candidates_max,
-        "sketch": sketch, "shingles": shingles,
+        "bands_wanted": bands_wanted, "banding": banding, "documents": documents, "s_bg": s_bg,
+        "candidates_max": candidates_max, "sketch": sketch, "shingles": shingles,
     }  # fmt: skip
     return request(Tuning, "POST", "/v1/tune", body=body)
 

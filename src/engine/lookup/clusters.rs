@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedMutexGuard;
+
 use super::existing::Existing;
 use super::lookup::Lookup;
 use super::pairs::{Paired, Pairs, Representative};
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
-use crate::engine::long_work::beside;
+use crate::engine::long_work::{beside, blocking};
 use crate::index::View;
-use crate::store::{ClusterRows, ClusterStart, Stretch};
-use crate::types::{ClusterPlace, DocId, Seq};
-use crate::verdicts::{ClusterMember, ClusterPage, ClustersPage, Cursor, Result};
+use crate::store::{ClusterRows, ClusterStart, LargestRows, Stretch};
+use crate::types::{ClusterPlace, ClusterRank, DocId, Seq};
+use crate::verdicts::{ClusterMember, ClusterPage, ClustersPage, Cursor, LargestClusters, Result};
 
 /// Returns a page of the cluster of document `id`. With `after`, returns the next page of the cluster that `after`
 /// names. The document `id` may then have left this cluster or been deleted.
@@ -54,6 +56,23 @@ pub(crate) async fn clusters(lookup: &Arc<Lookup>, after: ClusterPlace, limit: u
             wait_for_commit(attempt);
         }
         Err(changing())
+    })
+    .await
+}
+
+/// Returns a page of the clusters that have more than one document, the largest first. The work keeps its turn until it
+/// ends, even if the client disconnects.
+pub(crate) async fn largest(
+    lookup: &Arc<Lookup>,
+    after: Option<ClusterRank>,
+    limit: usize,
+    turn: OwnedMutexGuard<()>,
+) -> Result<LargestClusters> {
+    let lookup = Arc::clone(lookup);
+    blocking(move || {
+        let _turn = turn;
+        let LargestRows { clusters, total, next } = lookup.records().store().largest_clusters(after, limit)?;
+        Ok(LargestClusters { clusters, total, next: next.map(Cursor::from) })
     })
     .await
 }

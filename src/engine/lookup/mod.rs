@@ -32,7 +32,7 @@ mod survivors;
 
 pub(crate) use buckets::buckets;
 pub(crate) use check::{Check, check, check_empty};
-pub(crate) use clusters::{cluster, clusters, compared_page};
+pub(crate) use clusters::{cluster, clusters, compared_page, largest};
 pub(crate) use compare::{compare, stored_bytes};
 pub(crate) use counts::DocumentCounts;
 pub(crate) use documents::{document, document_with_text, documents_within, scoped_documents_within};

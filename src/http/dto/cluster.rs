@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::values::timestamp;
-use crate::collections::{ClusterMember, ClusterPage, ClustersPage};
-use crate::types::ratio;
+use super::values::{id, timestamp};
+use crate::collections::{ClusterMember, ClusterPage, ClustersPage, LargestClusters};
+use crate::types::{DocId, ID_JSON_BYTES_MAX, ratio};
 
 /// A page of one cluster, or of all clusters.
 #[derive(Debug, Serialize)]
@@ -52,6 +52,40 @@ impl ClusterBody {
     pub fn all(page: ClustersPage, next_cursor: Option<String>) -> Self {
         let members = page.members.into_iter().map(MemberBody::from).collect();
         Self { representative: None, documents: None, members, next_cursor }
+    }
+}
+
+/// A page of the largest clusters.
+#[derive(Debug, Serialize)]
+pub struct LargestBody {
+    clusters: Vec<SizeBody>,
+    total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SizeBody {
+    #[serde(serialize_with = "id")]
+    representative: DocId,
+    documents: u64,
+}
+
+impl LargestBody {
+    /// The bytes of JSON of a cluster without its id.
+    const SIZE_BYTES: usize = 64;
+    /// The most bytes of JSON of a cluster.
+    pub const CLUSTER_BYTES_MAX: usize = Self::SIZE_BYTES + ID_JSON_BYTES_MAX;
+
+    pub fn new(page: LargestClusters) -> Self {
+        let body = |(representative, documents)| SizeBody { representative, documents };
+        let next_cursor = page.next.map(|next| next.to_string());
+        Self { clusters: page.clusters.into_iter().map(body).collect(), total: page.total, next_cursor }
+    }
+
+    /// Returns the bytes of JSON of all clusters.
+    pub fn bytes(&self) -> usize {
+        self.clusters.iter().map(|cluster| Self::SIZE_BYTES + cluster.representative.json_bytes()).sum()
     }
 }
 

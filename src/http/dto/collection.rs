@@ -174,7 +174,8 @@ impl BandingFields {
     }
 }
 
-fn bands_and_rows(mut object: Object<'_>) -> Result<(u32, u32), Problem> {
+/// Reads the fields `bands` and `rows`.
+pub(super) fn bands_and_rows(mut object: Object<'_>) -> Result<(u32, u32), Problem> {
     let mut whole = |name| {
         object
             .take::<u32>(name, "a whole number")

@@ -1,14 +1,16 @@
 //! Two documents to compare, and the result, as JSON.
 
+use hapax_core::{TextSpec, TokenPlace};
 use serde::Serialize;
 
 use super::document::{self, Invalid};
 use crate::collections::{Comparand, Comparison};
+use crate::corpus::shared_passages;
 use crate::http::caller::Caller;
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::keys::Scope;
-use crate::types::{DocId, ratio};
+use crate::types::{DocId, json_bytes, ratio};
 
 /// Parses `{"a": {...}, "b": {...}}`.
 pub fn comparands(text: &str, caller: &Caller) -> Result<(Comparand, Comparand), Problem> {
@@ -47,6 +49,40 @@ pub struct ComparisonBody {
     estimate: EstimateBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<ExactBody>,
+    /// Present if the request asks for it, and both sides have a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passages: Option<PassagesBody>,
+}
+
+/// The texts of both sides, and the passages that both have.
+#[derive(Debug, Serialize)]
+pub struct PassagesBody {
+    a: PassageBody,
+    b: PassageBody,
+}
+
+#[derive(Debug, Serialize)]
+struct PassageBody {
+    text: String,
+    /// Half-open ranges of bytes of the text.
+    shared: Vec<TokenPlace>,
+}
+
+impl PassagesBody {
+    /// The most bytes of JSON of a passage: two numbers and their brackets.
+    const PASSAGE_BYTES: usize = 28;
+
+    /// Finds the passages.
+    pub fn find(spec: &TextSpec, [a, b]: [String; 2]) -> Self {
+        let [in_a, in_b] = shared_passages(spec, [&a, &b]);
+        Self { a: PassageBody { text: a, shared: in_a }, b: PassageBody { text: b, shared: in_b } }
+    }
+
+    /// Returns the most bytes that it takes as JSON.
+    pub fn json_bytes(&self) -> usize {
+        let of = |side: &PassageBody| json_bytes(&side.text) + side.shared.len() * Self::PASSAGE_BYTES;
+        of(&self.a) + of(&self.b)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -67,8 +103,8 @@ struct ExactBody {
     shingles_b: u64,
 }
 
-impl From<Comparison> for ComparisonBody {
-    fn from(comparison: Comparison) -> Self {
+impl ComparisonBody {
+    pub fn new(comparison: Comparison, passages: Option<PassagesBody>) -> Self {
         let estimate = comparison.estimate;
         Self {
             estimate: EstimateBody {
@@ -85,6 +121,7 @@ impl From<Comparison> for ComparisonBody {
                 shingles_a: exact.shingles_a,
                 shingles_b: exact.shingles_b,
             }),
+            passages,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The JSON of requests and answers, one file for each kind. Handlers write no JSON by hand. Nothing here decides
 //! anything. `text` writes the members of an object faster than serde does.
 
+pub mod audit;
 pub mod backup;
 pub mod buckets;
 pub mod capture;
@@ -12,6 +13,7 @@ pub mod document;
 pub mod explanation;
 pub mod golden;
 pub mod job;
+pub mod key;
 pub mod list;
 pub mod load;
 pub mod overlaps;

@@ -1,10 +1,10 @@
 //! Targets for a banding as JSON, and the banding that meets them, with its curve.
 
 use hapax_core::tuning::{self, Asked, Choice, CurvePoints, SketchedPair};
-use hapax_core::{SignatureShape, SketchKind};
+use hapax_core::{Banding, SignatureShape, SketchKind};
 use serde::Serialize;
 
-use super::collection::BandingBody;
+use super::collection::{BandingBody, bands_and_rows};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::types::ratio;
@@ -14,6 +14,8 @@ use crate::verdicts::check_threshold;
 #[derive(Clone, Copy, Debug)]
 pub struct TuneInput {
     asked: Asked,
+    /// The banding, if the client does not want another one to be chosen.
+    banding: Option<Banding>,
     shape: SignatureShape,
     threshold: f64,
     signed: SketchedPair,
@@ -46,6 +48,7 @@ impl TuneInput {
         let bits = object.take::<f64>("bits", "a number")?.unwrap_or(8.0);
         let bands_wanted = object.take::<u32>("bands_wanted", "a whole number")?;
         let sketch = object.string("sketch")?;
+        let banding = object.object("banding")?.map(bands_and_rows).transpose()?;
         let shingles = object.take::<u64>("shingles", "a whole number")?.unwrap_or(1000);
         object.finish()?;
         let asked = Asked { bands_wanted, ..asked };
@@ -71,15 +74,22 @@ impl TuneInput {
         if !(1..=1_000_000).contains(&shingles) {
             return Err(Problem::invalid("shingles", format!("must be from 1 to 1000000; it is {shingles}")));
         }
+        if banding.is_some() && bands_wanted.is_some() {
+            return Err(Problem::invalid("bands_wanted", "cannot be combined with `banding`, which has the bands"));
+        }
         let (shape, signed) = (SignatureShape { k: k as u32, bits: bits as u32 }, SketchedPair { sketch, shingles });
-        Ok(Self { asked, shape, threshold, signed })
+        let banding = banding.map(|(bands, rows)| Banding::new(bands, rows, shape)).transpose();
+        let banding = banding.map_err(|error| Problem::invalid("banding", error.to_string()))?;
+        Ok(Self { asked, banding, shape, threshold, signed })
     }
 
-    /// Chooses a banding, or returns the reason why none meets the targets.
+    /// Chooses a banding, or returns the reason why none meets the targets. A given banding is only measured.
     pub fn choose(self) -> Result<TuneBody, Problem> {
-        let choice = tuning::choose(self.asked, self.threshold, self.shape)
-            .map_err(|error| Problem::invalid("recall", error.to_string()))?;
-        Ok(self.body(choice))
+        let choice = match self.banding {
+            Some(banding) => tuning::weigh(self.asked, self.threshold, self.shape, banding),
+            None => tuning::choose(self.asked, self.threshold, self.shape),
+        };
+        choice.map(|choice| self.body(choice)).map_err(|error| Problem::invalid("recall", error.to_string()))
     }
 
     fn body(self, choice: Choice) -> TuneBody {
@@ -198,6 +208,9 @@ mod tests {
             (r#"{"documents":-1}"#, "documents"),
             (r#"{"documents":"many"}"#, "documents"),
             (r#"{"threshold":0}"#, "threshold"),
+            (r#"{"banding":{"bands":32,"rows":9}}"#, "banding"),
+            (r#"{"banding":{"bands":1}}"#, "banding.rows"),
+            (r#"{"banding":{"bands":1,"rows":1},"bands_wanted":2}"#, "bands_wanted"),
             (r#"{"speed":1}"#, "speed"),
         ] {
             assert_eq!(TuneInput::parse(text).unwrap_err().errors[0].field, field, "{text}");

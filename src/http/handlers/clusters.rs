@@ -5,7 +5,7 @@ use axum::extract::State;
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{ClusterMember, CollectionError, Cursor};
 use crate::http::answer::Answer;
-use crate::http::dto::cluster::ClusterBody;
+use crate::http::dto::cluster::{ClusterBody, LargestBody};
 use crate::http::error::Problem;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
@@ -38,4 +38,18 @@ pub async fn read(
     let next_cursor = page.next.as_ref().map(Cursor::to_string);
     room.is_made(2 * ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());
     Ok(Answer::new(ClusterBody::one(page, next_cursor), room))
+}
+
+/// `GET …/clusters/largest`
+pub async fn largest(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    query: Query,
+) -> Result<Answer<LargestBody>, Problem> {
+    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    let after = query.get("cursor").map(Cursor::parse).transpose()?;
+    let mut room = state.answer_room(limit * LargestBody::CLUSTER_BYTES_MAX)?;
+    let page = LargestBody::new(collection.largest_clusters(after, limit).await?);
+    room.is_made(ENVELOPE_BYTES + page.bytes());
+    Ok(Answer::new(page, room))
 }

@@ -3,6 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 
+use super::pages::ENVELOPE_BYTES;
+use super::passages;
 use crate::collections::Purpose;
 use crate::http::answer::{Answer, scarce};
 use crate::http::caller::Caller;
@@ -11,6 +13,7 @@ use crate::http::dto::document::Signature;
 use crate::http::dto::page::ExtractedBody;
 use crate::http::dto::tune::{TuneBody, TuneInput};
 use crate::http::error::Problem;
+use crate::http::query::Query;
 use crate::http::quota::Quota;
 use crate::http::request::{JsonText, PageInput, Subject, Target, parse};
 use crate::http::state::AppState;
@@ -22,14 +25,23 @@ pub async fn compare(
     caller: Caller,
     Target(collection): Target,
     quota: Quota,
+    query: Query,
     body: JsonText,
-) -> Result<Json<ComparisonBody>, Problem> {
+) -> Result<Answer<ComparisonBody>, Problem> {
+    let with_passages = query.choice("with", &[("none", false), ("passages", true)])?;
     let (text, when_full, mut room) = body.into_parts();
     room.fit(room.bytes() + collection.shingle_bytes(Purpose::Compare, text.len()))?;
     let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text, &caller)).await?;
     quota.take_documents(2)?;
     room.fit(room.bytes() + collection.bytes_to_compare([&a, &b]).await?)?;
-    Ok(Json(collection.compare(a, b, when_full).await?.into()))
+    let texts = if with_passages { passages::texts(&collection, [&a, &b], when_full).await? } else { None };
+    let comparison = collection.compare(a, b, when_full).await?;
+    let Some(texts) = texts else {
+        return Ok(Answer::new(ComparisonBody::new(comparison, None), state.answer_room(ENVELOPE_BYTES)?));
+    };
+    room.fit(room.bytes() + passages::bytes_to_find(&texts))?;
+    let (found, answer_room) = passages::find(&state, &collection, texts).await?;
+    Ok(Answer::new(ComparisonBody::new(comparison, Some(found)), answer_room))
 }
 
 /// `POST …/sign`

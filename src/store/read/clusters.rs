@@ -3,7 +3,7 @@
 //! it is the name of the cluster. `joined.rs` lists these members in order. The rows of an answer come from one snapshot.
 //! This file knows nothing about similarity.
 
-use std::collections::HashMap;
+use std::collections::{BinaryHeap, HashMap};
 
 use rusqlite::Row;
 
@@ -15,7 +15,7 @@ use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
 use crate::store::record::Head;
-use crate::types::{ClusterPlace, Document, Seq};
+use crate::types::{ClusterPlace, ClusterRank, DocId, Document, Seq};
 
 /// The maximum number of clusters that are visited for one page. Without this limit, a page could take long: there may
 /// be many clusters with only one document left, and such clusters are skipped.
@@ -66,6 +66,17 @@ pub struct ClusterRows {
     pub documents: Option<u64>,
     /// The place where the next page begins.
     pub next: Option<ClusterPlace>,
+}
+
+/// A page of the clusters with more than one document, the largest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LargestRows {
+    /// The representative of each cluster, and the number of its documents.
+    pub clusters: Vec<(DocId, u64)>,
+    /// How many clusters a document has joined.
+    pub total: u64,
+    /// The last cluster of the page, if there are more.
+    pub next: Option<ClusterRank>,
 }
 
 /// The place to begin reading a cluster.
@@ -147,6 +158,56 @@ pub(in crate::store) fn clusters(
         }
     }
     Ok((stretches, Some(place)))
+}
+
+/// Reads up to `limit` of the clusters with more than one document, the largest first. All documents that joined a
+/// cluster are visited, in memory; only the representatives of the page are read.
+pub(in crate::store) fn largest(
+    snapshot: &mut Snapshot<'_>,
+    after: Option<ClusterRank>,
+    limit: usize,
+) -> Result<LargestRows> {
+    let mut page = LargestRows::default();
+    // The heap has the largest of the visited clusters. Its greatest element is the one that comes last.
+    let mut best = BinaryHeap::new();
+    let mut counted = |joined: u64, cluster: Seq| {
+        let rank = ClusterRank { joined, cluster };
+        page.total += u64::from(joined > 0);
+        if joined > 0 && after.is_none_or(|after| rank.order() > after.order()) {
+            best.push((rank.order(), cluster, joined));
+            if best.len() > limit + 1 {
+                best.pop();
+            }
+        }
+    };
+    let (doomed, mut place, mut current, mut joined) = (snapshot.doomed(), (Seq(0), Seq(0)), Seq(0), 0);
+    loop {
+        let (documents, last) = snapshot.clusters().joined_after(place, COUNTED_AT_ONCE)?;
+        for (cluster, seq) in documents {
+            if cluster != current {
+                counted(joined, current);
+                (current, joined) = (cluster, 0);
+            }
+            joined += u64::from(!doomed.has(seq));
+        }
+        let Some(last) = last else { break };
+        place = last;
+    }
+    counted(joined, current);
+    let mut ranks: Vec<_> = best.into_sorted_vec();
+    let more = ranks.len() > limit;
+    ranks.truncate(limit);
+    page.next = ranks.last().filter(|_| more).map(|&(_, cluster, joined)| ClusterRank { joined, cluster });
+    for (_, cluster, joined) in ranks {
+        if let Some(first) = representative(snapshot, cluster)? {
+            let documents = joined + u64::from(first.head.seq == cluster);
+            // A document whose cluster has lost its founder and all others is alone.
+            if documents > 1 {
+                page.clusters.push((first.head.id, documents));
+            }
+        }
+    }
+    Ok(page)
 }
 
 /// Returns the cluster of a document; `None` if there is no such document.

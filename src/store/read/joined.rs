@@ -18,7 +18,7 @@ use crate::types::Seq;
 const ENTRY_BYTES: usize = size_of::<Membership>() * 2 + 2;
 
 /// A cluster, and a document that joined it.
-type Membership = (Seq, Seq);
+pub(super) type Membership = (Seq, Seq);
 
 /// The documents of one collection that joined a cluster.
 #[derive(Debug)]
@@ -209,6 +209,26 @@ impl ClusterView<'_> {
         self.entered
             .joined
             .look(|state, all| all.range(range).find(|joined| self.has(state, **joined)).map(|&(cluster, _)| cluster))
+    }
+
+    /// Visits up to `limit` documents that joined clusters, in the order of the clusters, after `after`. Returns those
+    /// that the snapshot has, and the last visited one if there may be more.
+    pub(super) fn joined_after(
+        &self,
+        after: Membership,
+        limit: usize,
+    ) -> Result<(Vec<Membership>, Option<Membership>)> {
+        self.entered.joined.look(|state, all| {
+            let visited = all.range((Excluded(after), Unbounded)).take(limit);
+            let (mut joined, mut last, mut count) = (Vec::with_capacity(limit), None, 0);
+            for &membership in visited {
+                (last, count) = (Some(membership), count + 1);
+                if self.has(state, membership) {
+                    joined.push(membership);
+                }
+            }
+            (joined, last.filter(|_| count == limit))
+        })
     }
 
     fn has(&self, state: &State, joined: Membership) -> bool {

@@ -36,6 +36,7 @@ fn every_other_route_is_forbidden() {
         ("POST", "/v1/collections/default/documents/delete"),
         ("POST", "/v1/collections/default/batch"),
         ("POST", "/v1/collections/default/bulk"),
+        ("GET", "/v1/access"),
     ];
     let mut open = 0;
     for route in ROUTES.iter().filter(|route| !["/livez", "/readyz"].contains(&route.path)) {

@@ -10,7 +10,7 @@ use crate::support::client::{Client, words};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
-const ALL: [&str; 9] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load"];
+const ALL: [&str; 10] = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain", "load", "keys"];
 
 /// Starts a server with several keys. For each scope, one key has only this scope and is named after it. Another key has
 /// all other scopes. The key `all` has all scopes. The key `some` has all scopes too, but only for some collections.
@@ -193,7 +193,7 @@ fn a_key_for_some_collections_sees_no_trace_of_others() {
 #[test]
 fn a_star_is_all_collections() {
     let dir = dir();
-    let keys = [("star", &["admin", "metrics"][..], "collections = [\"pages\", \"*\"]")];
+    let keys = [("star", &["admin", "metrics", "keys"][..], "collections = [\"pages\", \"*\"]")];
     let server = Setup { keys_file: Some(file::write(dir.path(), &keys)), ..Setup::new(&dir) }.start();
     let star = Client::of(&server).key("star");
     for route in ROUTES.iter().filter(|route| matches!(route.requires, Requires::ScopeForAll(_))) {

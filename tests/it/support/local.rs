@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hapax::audit::{AuditLog, AuditSettings};
 use hapax::collections::{Collections, CollectionsConfig};
 use hapax::config::{self, Addresses, ApiKey, HttpLimits};
 use hapax::corpus::SearchLimits;
@@ -96,6 +97,10 @@ impl Setup {
 
     /// Returns the parts of a router, and the collections that have to be closed.
     pub fn wire(self) -> (AppState, Option<Collections>) {
+        self.wire_with(None)
+    }
+
+    fn wire_with(self, audit: Option<Arc<AuditLog>>) -> (AppState, Option<Collections>) {
         let boot = Boot::new();
         let cpu = CpuPool::new(self.cpu);
         let state = AppState::new(Wiring {
@@ -117,7 +122,8 @@ impl Setup {
                 secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
                 search_limits: SearchLimits::from(&self.collections.limits),
             },
-            audit: None,
+            audit,
+            console: true,
         });
         let collections = self.boots.then(|| Collections::open(self.collections, cpu, Arc::default()).unwrap());
         if let Some(collections) = &collections {
@@ -127,9 +133,28 @@ impl Setup {
     }
 
     pub fn start(self) -> Local {
+        self.start_with(None)
+    }
+
+    /// Starts a server that logs its decisions in this directory.
+    pub fn start_audited(self, dir: PathBuf) -> Local {
+        let settings = AuditSettings {
+            dir,
+            checks: false,
+            queue_bytes_max: 1 << 20,
+            file_bytes_max: 1 << 20,
+            bytes_max: 1 << 24,
+            retention: None,
+        };
+        let log = AuditLog::new(settings);
+        log.start(Duration::ZERO).expect("no other process logs here");
+        self.start_with(Some(log))
+    }
+
+    fn start_with(self, audit: Option<Arc<AuditLog>>) -> Local {
         let (probes, workers, tls) = (self.probes, self.workers, self.tls.clone());
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let (state, collections) = self.wire();
+        let (state, collections) = self.wire_with(audit);
         let (listener, address) = listen();
         let (probes, probes_address) = probes.then(listen).unzip();
         let stop = CancellationToken::new();

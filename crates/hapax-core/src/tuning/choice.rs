@@ -156,6 +156,13 @@ pub fn choose_among(
     }
 }
 
+/// Returns what a banding achieves, measured by the targets. It need not meet them.
+pub fn weigh(asked: Asked, threshold: f64, shape: SignatureShape, banding: Banding) -> Result<Choice, NoBanding> {
+    let targets = asked.targets(threshold);
+    check(&targets)?;
+    Ok(Scales { targets, shape, unrelated: &Unrelated::alike(targets.s_bg) }.weigh(banding.bands(), banding.rows()))
+}
+
 /// Returns the banding that meets the targets with the fewest candidates at `s_lo`. If several bandings have equally
 /// few candidates, it is the one with the fewest bands.
 pub(super) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {

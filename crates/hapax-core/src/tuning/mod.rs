@@ -12,7 +12,7 @@ mod spread;
 mod unrelated;
 
 pub use areas::smallest_areas;
-pub use choice::{Asked, Choice, NoBanding, Targets, choose, choose_among};
+pub use choice::{Asked, Choice, NoBanding, Targets, choose, choose_among, weigh};
 pub use curve::{CurvePoints, similarity_at, steepest};
 pub use defaults::{default_banding, default_banding_of_format_2};
 pub use probability::{

@@ -1,0 +1,62 @@
+//! The handler that searches the audit log.
+
+use axum::extract::State;
+
+use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
+use crate::audit::{Filter, LINE_BYTES_MAX, LinePlace, PageLimits, moment};
+use crate::cpu::WhenFull;
+use crate::http::answer::Answer;
+use crate::http::dto::audit::DecisionPage;
+use crate::http::error::{Code, Problem};
+use crate::http::query::Query;
+use crate::http::state::AppState;
+
+/// The memory that is reserved for a line, in bytes of JSON. Most lines are much shorter.
+const LINE_BYTES_USUAL: usize = 8 * 1024;
+
+/// `GET /v1/audit`: the newest decisions that meet all conditions.
+pub async fn search(State(state): State<AppState>, query: Query) -> Result<Answer<DecisionPage>, Problem> {
+    let Some(log) = state.audit() else {
+        return Err(Problem::new(Code::AuditOff, "decisions are logged only if `audit.dir` is set"));
+    };
+    let filter = filter(&query)?;
+    let lines = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    let before = query.get("cursor").map(|text| {
+        LinePlace::parse(text).ok_or_else(|| Problem::invalid("cursor", "is not a cursor from a page of this kind"))
+    });
+    let before = before.transpose()?;
+    let mut room = state.answer_room(2 * (LINE_BYTES_MAX + lines * LINE_BYTES_USUAL))?;
+    let limits = PageLimits { lines, bytes: room.json_bytes_max() };
+    let dir = log.dir().to_owned();
+    let work = move || crate::audit::search(&dir, &filter, before.as_ref(), limits);
+    let found = state.cpu().place(WhenFull::Refuse).await?.run(work).await?;
+    let page = DecisionPage::new(found.map_err(|error| Problem::internal(&format!("reading the audit log: {error}")))?);
+    room.is_made(ENVELOPE_BYTES + page.bytes());
+    Ok(Answer::new(page, room))
+}
+
+fn filter(query: &Query) -> Result<Filter, Problem> {
+    let text = |name: &str| query.get(name).map(str::to_owned);
+    let one_of = |name: &'static str, words: &[&'static str]| match query.get(name) {
+        Some(_) => query.choice(name, &words.iter().map(|word| (*word, *word)).collect::<Vec<_>>()).map(Some),
+        None => Ok(None),
+    };
+    let at = |name: &'static str| match query.get(name) {
+        Some(text) => moment(text).map(Some).ok_or_else(|| {
+            let allowed = "must be a time such as 2026-11-23T21:00:00Z, a date, or a time before now such as 2h or 7d";
+            Problem::invalid(name, allowed)
+        }),
+        None => Ok(None),
+    };
+    Ok(Filter {
+        collection: text("collection"),
+        id: text("id"),
+        matched: text("matched"),
+        key: text("key"),
+        verdict: one_of("verdict", &["unique", "near_duplicate", "exact_duplicate", "empty"])?.map(str::to_owned),
+        op: one_of("op", &["check", "insert", "delete", "merge"])?.map(str::to_owned),
+        request_id: text("request_id"),
+        since: at("since")?,
+        until: at("until")?,
+    })
+}
