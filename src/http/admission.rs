@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{Counter, Histogram};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 use super::batches::Batches;
 use super::delay_limit::DelayLimit;
@@ -40,6 +40,10 @@ pub(super) struct Admission {
     bulk: Arc<Places>,
     admin: Arc<Places>,
     batches: Batches,
+    /// Held by the request that works on the keys file.
+    keys_turn: Arc<Mutex<()>>,
+    /// Held by the search of the audit log that runs.
+    audit_turn: Arc<Mutex<()>>,
 }
 
 /// The places of one class.
@@ -68,9 +72,21 @@ impl Admission {
         Self {
             batches: Batches::new(threads, limits.batch_delay_max, single.refused.clone()),
             single: Arc::new(single),
+            keys_turn: Arc::default(),
+            audit_turn: Arc::default(),
             bulk: Arc::new(Places::new(value::CLASS_BULK, limits.requests_concurrent_max, bulk)),
             admin: Arc::new(Places::new(value::CLASS_ADMIN, limits.admin_requests_max, admin)),
         }
+    }
+
+    /// Waits for the turn of a request to work on the keys file.
+    pub(super) async fn keys_turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.keys_turn).lock_owned().await
+    }
+
+    /// Waits for the turn of a request to search the audit log.
+    pub(super) async fn audit_turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.audit_turn).lock_owned().await
     }
 
     /// Returns the places of batches. A batch also needs a place of its class.

@@ -11,7 +11,7 @@ use super::error::Problem;
 use super::notes::Notes;
 use super::quota::{Place, Quota, Share, write_fields};
 use super::refusals::{Reason, network};
-use super::required_scopes::OPEN_PATHS;
+use super::required_scopes::is_open;
 use super::state::AppState;
 
 /// The place of a request whose answer is on its way, and the quota against which the rest of its body counts. Both are
@@ -42,7 +42,7 @@ pub(super) enum Counted {
 
 /// Counts an accepted request against the limits of its client; returns 429 if a limit is reached.
 pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, Box<Response>> {
-    if OPEN_PATHS.contains(&request.uri().path()) {
+    if is_open(request.uri().path()) {
         return Ok(Counted::Free);
     }
     let caller = Notes::of(request.extensions()).and_then(Notes::caller);

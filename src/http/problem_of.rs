@@ -73,7 +73,7 @@ impl From<KeysError> for Problem {
             KeysError::NameTaken { .. } => Self::new(Code::KeyExists, detail),
             KeysError::NoSuchKey(_) => Self::new(Code::KeyNotFound, detail),
             KeysError::Read(_) | KeysError::Format { .. } | KeysError::Key { .. } => {
-                let detail = format!("the keys file cannot be changed: {detail}");
+                let detail = format!("the keys file cannot be used: {detail}");
                 Self { retry_after: Some(retry_after::OPERATOR), ..Self::new(Code::WriteFailed, detail) }
             }
         }

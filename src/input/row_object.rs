@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value, json};
 
+use super::json_text::add_json_text;
 use super::row_number::number;
 use crate::load::integer;
 use crate::types::strict_json::compact_object;
@@ -151,7 +152,7 @@ fn add(object: &mut Vec<u8>, name: &str, json: &str) {
 
 fn add_text(object: &mut Vec<u8>, name: &str, text: &str) {
     add_name(object, name);
-    serde_json::to_writer(object, text).expect("a string is JSON");
+    add_json_text(object, text);
 }
 
 fn add_name(object: &mut Vec<u8>, name: &str) {

@@ -6,13 +6,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
 
-use super::file::{self, KeysError, VERSION};
+use super::file::{self, BYTES_MAX, KeysError, VERSION};
 use super::key::{Key, KeyDigest, KeyLimits, Scores, check_name};
 use super::scope::{Scope, Scopes};
+use crate::plain_file::lock_within;
 
 /// The largest number of valid keys with the same name: the key in use, and the key that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
@@ -20,6 +22,8 @@ const OF_ONE_NAME_MAX: usize = 2;
 const BEGINNING: &str = "hapax_";
 /// The digits of a key (RFC 4648, section 6, in lower case): five bits each.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// How long a change waits for another program that changes a file of the same directory.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// The header of a new file.
 const HEADER: &str =
     "# Keys of hapax: only hashes. `hapax keys add|list|revoke` changes this file; docs/keys.md describes it.\n";
@@ -39,7 +43,13 @@ pub struct NewKey {
 impl NewKey {
     /// Checks every field. The error has the name of the field, and what is wrong with it.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
-        let named = |name: &'static str| move |detail: String| (name, detail);
+        // Some details begin with the name of the field, as in a file.
+        let named = |name: &'static str| {
+            move |detail: String| {
+                let own = detail.strip_prefix(name).map(|rest| rest.trim_start_matches([':', ' ']).to_owned());
+                (name, file::without_middle(own.unwrap_or(detail)))
+            }
+        };
         check_name(&self.name).map_err(named("name"))?;
         let scopes = Scopes::parse(self.scopes.iter().map(String::as_str)).map_err(named("scopes"))?;
         if !self.collections.is_empty() {
@@ -54,12 +64,21 @@ impl NewKey {
     }
 }
 
-/// Adds a key to a file; creates the file if it is missing. Returns the key's id, and the text that its client sends.
+/// What to do if there is no file, or an empty one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfMissing {
+    /// Make a new file.
+    Create,
+    /// Change nothing. A server whose file has disappeared still knows its keys. A new file would end all of them.
+    Refuse,
+}
+
+/// Adds a key to a file. Returns the key's id, and the text that its client sends.
 /// That text is stored nowhere. If collections, limits or scores are not given, the key gets those of the valid key
 /// that it will replace.
-pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
+pub fn add(path: &Path, new: &NewKey, if_missing: IfMissing) -> Result<(String, String), KeysError> {
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
-    change(path, |document, keys| {
+    change(path, if_missing, |document, keys| {
         let now = Timestamp::now();
         let valid: Vec<_> = keys.iter().filter(|key| key.name() == new.name && !key.is_expired(now)).collect();
         if let [first, second, ..] = valid.as_slice()
@@ -101,20 +120,26 @@ fn like(new: &NewKey, before: Option<&Key>) -> NewKey {
 
 /// Removes the keys with this name or id from a file. Returns the name and the id of each removed key.
 pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, KeysError> {
+    remove(path, name_or_id, |key| key.id() == name_or_id || key.name() == name_or_id)
+}
+
+/// Removes the key with this id. Returns its name.
+pub fn revoke_id(path: &Path, id: &str) -> Result<String, KeysError> {
+    let removed = remove(path, id, |key| key.id() == id)?;
+    removed.into_iter().next().map(|(name, _)| name).ok_or_else(|| KeysError::NoSuchKey(id.to_owned()))
+}
+
+fn remove(path: &Path, named: &str, is_meant: impl Fn(&Key) -> bool) -> Result<Vec<(String, String)>, KeysError> {
     let mut revoked = Vec::new();
-    // `change` would create a missing file. Here, a missing file is an error.
-    file::read(path)?;
-    change(path, |document, keys| {
-        let is_meant = |key: &&Key| key.id() == name_or_id || key.name() == name_or_id;
-        revoked = keys.iter().filter(is_meant).map(|key| (key.name().to_owned(), key.id().to_owned())).collect();
+    change(path, IfMissing::Refuse, |document, keys| {
+        let meant = keys.iter().filter(|key| is_meant(key));
+        revoked = meant.map(|key| (key.name().to_owned(), key.id().to_owned())).collect();
         let tables = document.get_mut("key").and_then(Item::as_array_of_tables_mut);
         let Some(tables) = tables.filter(|_| !revoked.is_empty()) else {
-            return Err(KeysError::NoSuchKey(name_or_id.to_owned()));
+            return Err(KeysError::NoSuchKey(named.to_owned()));
         };
-        let text = |table: &Table, field: &str| table.get(field).and_then(Item::as_str).map(str::to_owned);
-        tables.retain(|table| {
-            ![text(table, "name"), text(table, "id")].into_iter().flatten().any(|word| word == name_or_id)
-        });
+        let id = |table: &Table| table.get("id").and_then(Item::as_str).map(str::to_owned);
+        tables.retain(|table| !revoked.iter().any(|(_, revoked)| id(table).as_deref() == Some(revoked)));
         Ok(())
     })?;
     Ok(revoked)
@@ -131,7 +156,8 @@ fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, Ke
     table.insert("name", value(&new.name));
     table.insert("id", value(id));
     table.insert("sha256", value(KeyDigest::of(text.as_bytes()).to_hex()));
-    table.insert("scopes", list(&new.scopes));
+    let scopes = Scopes::parse(new.scopes.iter().map(String::as_str)).map_err(unfit)?;
+    table.insert("scopes", value(scopes.words().collect::<Array>()));
     if !new.collections.is_empty() {
         table.insert("collections", list(&new.collections));
     }
@@ -178,6 +204,7 @@ fn random(bytes: usize) -> Result<String, KeysError> {
 /// Changes a file, unless the result would be invalid.
 fn change(
     path: &Path,
+    if_missing: IfMissing,
     change: impl FnOnce(&mut DocumentMut, &[Key]) -> Result<(), KeysError>,
 ) -> Result<(), KeysError> {
     // A symlink stays; the file to which it leads is replaced.
@@ -188,19 +215,26 @@ fn change(
         io::ErrorKind::NotFound => file::format(format!("there is no directory {}; make it first", dir.display())),
         _ => KeysError::Read(error),
     })?;
-    lock.lock().map_err(KeysError::Read)?;
+    if !lock_within(&lock, LOCK_WAIT).map_err(KeysError::Read)? {
+        let detail = format!("another program has locked the directory {}; try again when it has ended", dir.display());
+        return Err(KeysError::Read(io::Error::other(detail)));
+    }
+    let creates = if_missing == IfMissing::Create;
     let bytes = match file::read(&path) {
-        Err(KeysError::Read(error)) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(KeysError::Read(error)) if creates && error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
     };
     let before = match bytes.trim_ascii() {
-        [] => format!("{HEADER}version = {VERSION}\n"),
+        [] if creates => format!("{HEADER}version = {VERSION}\n"),
         _ => file::text(&bytes)?.to_owned(),
     };
     let keys = file::parse(before.as_bytes())?;
     let mut document = file::document(&before)?;
     change(&mut document, &keys)?;
     let after = document.to_string();
+    if after.len() as u64 > BYTES_MAX {
+        return Err(unfit(format!("the file would be longer than {BYTES_MAX} bytes; revoke old keys first")));
+    }
     file::parse(after.as_bytes()).map_err(|error| KeysError::NewKey(Box::new(error)))?;
     replace(&dir, &path, after.as_bytes()).map_err(KeysError::Read)?;
     lock.sync_all().map_err(KeysError::Read)
@@ -210,7 +244,9 @@ fn change(
 /// old one.
 fn replace(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it is a directory"))?;
-    let draft = dir.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    // The draft of a process that was killed may still be there.
+    let mark = random(5).map_err(io::Error::other)?;
+    let draft = dir.join(format!(".{}.{mark}", name.to_string_lossy()));
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         if let Ok(old) = fs::metadata(path) {
@@ -230,6 +266,7 @@ fn replace(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::edit::IfMissing::{Create, Refuse};
     use crate::keys::{KeyRing, Shown};
 
     fn new(name: &str) -> NewKey {
@@ -240,7 +277,7 @@ mod tests {
     fn a_key_is_added_rotated_and_revoked() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("keys.toml");
-        let (first, text) = add(&path, &new("a")).unwrap();
+        let (first, text) = add(&path, &new("a"), Create).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert!(text.starts_with("hapax_") && text.len() == 6 + 52, "{text}");
         assert!(!fs::read_to_string(&path).unwrap().contains(&text), "only its hash is stored");
@@ -251,9 +288,10 @@ mod tests {
         let (second, second_text) = add(
             &path,
             &NewKey { expires: Some("90d".into()), collections: vec!["x-*".into()], limits, scores, ..new("a") },
+            Create,
         )
         .unwrap();
-        let third = add(&path, &new("a")).unwrap_err().to_string();
+        let third = add(&path, &new("a"), Create).unwrap_err().to_string();
         assert!(third.contains("two keys named a are valid") && third.contains(&first), "{third}");
         let content = fs::read_to_string(&path).unwrap();
         assert!(
@@ -279,9 +317,9 @@ mod tests {
         let path = dir.path().join("keys.toml");
         let limits = KeyLimits { requests_per_second: Some(5), ..KeyLimits::default() };
         let (one, all) = (|| vec!["x-*".to_owned()], || vec!["*".to_owned()]);
-        add(&path, &NewKey { collections: one(), limits, scores: Some("verdict".into()), ..new("a") }).unwrap();
+        add(&path, &NewKey { collections: one(), limits, scores: Some("verdict".into()), ..new("a") }, Create).unwrap();
         let added = |next: &NewKey| {
-            let (id, _) = add(&path, next).unwrap();
+            let (id, _) = add(&path, next, Create).unwrap();
             let key = file::parse(&fs::read(&path).unwrap()).unwrap().pop().unwrap();
             revoke(&path, &id).unwrap();
             let collections: Option<Vec<_>> =
@@ -293,7 +331,7 @@ mod tests {
         assert_eq!(added(&full), (None, limits, Scores::Full));
         assert_eq!(added(&new("b")), (None, KeyLimits::default(), Scores::Full), "another name");
         let metrics = NewKey { scopes: vec!["metrics".into()], ..new("a") };
-        assert!(add(&path, &metrics).unwrap_err().to_string().contains("for all collections"));
+        assert!(add(&path, &metrics, Create).unwrap_err().to_string().contains("for all collections"));
     }
 
     #[test]
@@ -309,14 +347,14 @@ mod tests {
             NewKey { collections: vec!["a".into()], scopes: vec!["metrics".into()], ..new("a") },
             NewKey { scores: Some("none".into()), ..new("a") },
         ] {
-            assert!(add(&path, &bad).is_err(), "{bad:?}");
+            assert!(add(&path, &bad, Create).is_err(), "{bad:?}");
             assert!(!path.exists());
         }
         assert!(matches!(revoke(&path, "a"), Err(KeysError::Read(_))) && !path.exists());
-        let lost = add(&dir.path().join("no/keys.toml"), &new("a")).unwrap_err().to_string();
+        let lost = add(&dir.path().join("no/keys.toml"), &new("a"), Create).unwrap_err().to_string();
         assert!(lost.contains("there is no directory") && lost.contains("/no;"), "{lost}");
         fs::write(&path, "broken").unwrap();
-        assert!(add(&path, &new("a")).is_err() && fs::read_to_string(&path).unwrap() == "broken");
+        assert!(add(&path, &new("a"), Create).is_err() && fs::read_to_string(&path).unwrap() == "broken");
     }
 
     #[test]
@@ -326,9 +364,51 @@ mod tests {
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let path = &path;
-                scope.spawn(move || (0..5).for_each(|at| _ = add(path, &new(&format!("k{thread}-{at}"))).unwrap()));
+                scope.spawn(move || {
+                    (0..5).for_each(|at| _ = add(path, &new(&format!("k{thread}-{at}")), Create).unwrap())
+                });
             }
         });
         assert_eq!(file::parse(&fs::read(&path).unwrap()).unwrap().len(), 40);
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_made_only_if_that_is_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.toml");
+        assert!(add(&path, &new("a"), Refuse).is_err() && !path.exists());
+        fs::write(&path, "").unwrap();
+        assert!(add(&path, &new("a"), Refuse).unwrap_err().to_string().contains("empty"));
+        assert!(fs::read(&path).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_key_that_makes_the_file_too_long_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.toml");
+        add(&path, &NewKey { scopes: vec!["check".into(); 100_000], ..new("a") }, Create).unwrap();
+        assert!(fs::metadata(&path).unwrap().len() < 1000, "each scope is written once");
+        let before = fs::read(&path).unwrap();
+        let collections = vec![format!("{}*", "x".repeat(60)); 100];
+        let mut number = 0;
+        let refused = loop {
+            number += 1;
+            let name = format!("k{number}");
+            if let Err(error) = add(&path, &NewKey { collections: collections.clone(), ..new(&name) }, Create) {
+                break error.to_string();
+            }
+        };
+        assert!(refused.contains("longer than") && number > 100, "{number}: {refused}");
+        assert!(file::parse(&file::read(&path).unwrap()).is_ok() && before.len() < 1000);
+    }
+
+    #[test]
+    fn an_id_names_one_key_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.toml");
+        let (id, _) = add(&path, &new("a"), Create).unwrap();
+        add(&path, &new(&id), Create).unwrap();
+        assert_eq!(revoke_id(&path, &id).unwrap(), "a");
+        assert!(matches!(revoke_id(&path, &id), Err(KeysError::NoSuchKey(_))));
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn format(detail: impl Into<String>) -> KeysError {
 }
 
 /// Cuts the middle out of a long detail. A detail begins with a value of the file, and ends with the allowed values.
-fn without_middle(detail: String) -> String {
+pub(super) fn without_middle(detail: String) -> String {
     let chars: Vec<char> = detail.chars().collect();
     if chars.len() <= 2 * DETAIL_CHARS_SHOWN {
         return detail;

@@ -9,7 +9,7 @@ mod ring;
 mod scope;
 mod watch;
 
-pub use edit::{NewKey, add, revoke};
+pub use edit::{IfMissing, NewKey, add, revoke, revoke_id};
 pub use file::{KeysError, parse};
 pub use key::{CONFIGURED, Key, KeyDigest, KeyLimits, Pattern, Scores};
 pub use life::{is_soon, next_to_end};

@@ -64,7 +64,7 @@ pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::R
     if valid == 0 {
         warn_of_no_key(&path);
     }
-    let mut watch = Watch { path, seen: Seen::Good(content), warned: None };
+    let mut watch = Watch { path, seen: Seen::Good(content), unsettled: 0, warned: None };
     let followed = ring.downgrade();
     // It is a separate thread, because revoking must work even if all other threads are busy.
     std::thread::Builder::new().name("hapax-keys".into()).spawn(move || watch.follow(&followed))?;
@@ -75,6 +75,9 @@ fn warn_of_no_key(path: &Path) {
     let path = path.display();
     tracing::warn!(%path, "no key is valid, so every request is refused; add one with `hapax keys add`");
 }
+
+/// After so many checks that found a file that was being changed, the file is used if it is valid.
+const UNSETTLED_MAX: u32 = 2;
 
 /// The findings of the last check.
 #[derive(PartialEq, Eq)]
@@ -88,6 +91,8 @@ enum Seen {
 struct Watch {
     path: PathBuf,
     seen: Seen,
+    /// How many checks in a row found a file that was being changed.
+    unsettled: u32,
     /// The name whose last key expires soon, and when that key expires, if the log has already warned of it.
     warned: Option<(String, Timestamp)>,
 }
@@ -138,8 +143,11 @@ impl Watch {
             (Err(_), Err(_)) => true,
             _ => false,
         };
-        if !settled {
-            // The file is being written. The next check comes in a second.
+        // The file is being written. The next check comes in a second. If it changes all the time, because many keys are
+        // added and revoked, what can be read is used: a revocation must not wait for a quiet moment.
+        self.unsettled = if settled { 0 } else { self.unsettled + 1 };
+        let is_good = || again.as_ref().is_ok_and(|content| file::parse(content).is_ok());
+        if !settled && (self.unsettled < UNSETTLED_MAX || !is_good()) {
             return;
         }
         match again.and_then(|content| Ok((file::parse(&content)?, content))) {

@@ -63,7 +63,7 @@ def store(world):
     browser.put("Text", text)
     browser.shows("unique")
     browser.click("Store it")
-    browser.shows("Give an id first")
+    browser.shows("Enter an id first")
     browser.write("Id of the new document", id)
     browser.click("Store it")
     browser.shows("The document is stored", "exact duplicate")
@@ -91,7 +91,9 @@ def compare(world):
     browser.write("Document A: id", data.STORY + "\n")
     browser.write("Document B: id", data.PAIR + "\n")
     exact = api.ask("POST", "/v1/collections/pages/compare", {"a": {"id": data.STORY}, "b": {"id": data.PAIR}})["exact"]
-    browser.shows(f"{exact['jaccard']:.3f}", "they are duplicates", f"{exact['shingles_a']:,}", f"{exact['shingles_b']:,}")
+    browser.shows(
+        f"{exact['jaccard']:.3f}", "the two are duplicates", f"{exact['shingles_a']:,}", f"{exact['shingles_b']:,}"
+    )
     assert browser.parameters["a"] == data.STORY and browser.parameters["b"] == data.PAIR, browser.url
     shared = browser.until(lambda: marks(browser), "the shared passages are marked")
     browser.choose("What is marked", "different")
@@ -108,10 +110,11 @@ def create(world):
     browser.open(world.main.url("collections"))
     browser.click("Create")
     browser.write("Name", "Wrong name")
-    browser.shows("small letters, digits")
+    browser.shows("lowercase letters, digits")
     browser.write("Name", "made-here")
     browser.write("Length of a shingle", "3")
     browser.choose("Accents are removed", True)
+    browser.click("Advanced settings")
     browser.choose("The signature and the text", True)
     browser.write("Threshold", "0.7")
     browser.until(lambda: browser.parameters.get("threshold") == "0.7", "the address has the choices")

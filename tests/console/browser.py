@@ -3,10 +3,10 @@
 import json
 import os
 import pathlib
+import sys
 import time
 import urllib.parse
 
-import axe_playwright_python
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.chrome.service import Service
@@ -25,7 +25,8 @@ OPTIONS = [
 PATIENCE_SECONDS = 20
 # A page has its data when it asks for nothing for this long.
 QUIET_MS = 120
-AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+# The Makefile puts it there.
+AXE = (pathlib.Path(sys.prefix) / "axe.min.js").read_text()
 WATCH = (pathlib.Path(__file__).parent / "watch.js").read_text()
 # Chromium asks for it if a file that is not a page is opened, which only `use_key` does.
 UNASKED = "/favicon.ico"
@@ -61,8 +62,8 @@ class Browser:
 
     def theme(self, theme):
         # While a colour changes slowly, axe sees colours between the two themes.
-        features = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
-        self.cdp("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features.items()])
+        features = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}.items()
+        self.cdp("Emulation.setEmulatedMedia", features=[{"name": name, "value": value} for name, value in features])
 
     # Pages ---------------------------------------------------------------------------------------------------------
 
@@ -150,9 +151,6 @@ class Browser:
     def control(self, label, is_choice=False):
         """The control with this label: one that takes a text, or a select, a radio button or a checkbox."""
         return self.element("control", label, is_choice, what=f"there is a control with the label {label!r}")
-
-    def has_control(self, label):
-        return self.run("return watched.control(arguments[0], false) ?? watched.control(arguments[0], true)", label) is not None
 
     def has_button(self, text):
         """Whether the page offers a button or a link with this text."""

@@ -5,6 +5,7 @@ import json
 from texts import Texts
 
 CLUSTERS = 10_000
+SEED = 7
 # The document that the checks look up, and its copies.
 STORY = "https://news.example/harbour/1"
 PAIR = "https://mirror1.example/harbour/1"
@@ -79,9 +80,14 @@ def lines(values):
     return "\n".join(json.dumps(value) for value in values)
 
 
+def story():
+    """Returns the text of the first document, as it was sent."""
+    return documents(Texts(SEED), 1)[0]["text"]
+
+
 def main(api):
     """A server with a collection of each kind."""
-    texts = Texts(7)
+    texts = Texts(SEED)
     api.ask("PUT", "/v1/collections/pages", {"keep": "text"})
     api.ask("PUT", "/v1/collections/archive", {"keep": "text"})
     api.ask("PUT", "/v1/collections/benchmarks", {"index": "containment"})
@@ -142,7 +148,10 @@ def hostile(api):
         api.bulk("hostile", [{**line, "metadata": metadata, "labels": {"site": label}} for line in lines])
         pairs.append({"name": cut(id, 256), "duplicate": False, "a": text, "b": text})
     page = texts.text(14)
-    api.bulk("hostile", [{"id": f"{number} {cut(id, 2000)}", "text": f"{page} {number}"} for number, id in enumerate(HOSTILE)])
+    api.bulk(
+        "hostile",
+        [{"id": f"{number} {cut(id, 2000)}", "text": f"{page} {number}"} for number, id in enumerate(HOSTILE)],
+    )
     api.ask("PUT", "/v1/collections/hostile/golden", {"pairs": pairs})
     api.wait_for_job(api.ask("POST", "/v1/collections/other/merge", {"from": "hostile", "on_duplicate": "store"}))
     api.ask("DELETE", "/v1/collections/other/documents", label=f"site:{label_of(HOSTILE[1])}")

@@ -90,5 +90,6 @@ def traffic(world):
         # Nobody has used this route before.
         api.ask("POST", "/v1/collections/titles/extract", {"html": "<p>A title</p>"})
     browser.until(lambda: int(browser.run(number).replace(",", "")) == before + 30, "30 more checks are shown")
-    browser.shows("unique 100.0 %", "POST /v1/collections/{collection}/check 30", "POST /v1/collections/{collection}/extract 30")
-    assert browser.count(".chart canvas, .u-wrap canvas") >= 10, "there are no charts"
+    routes = [f"POST /v1/collections/{{collection}}/{route} 30" for route in ("check", "extract")]
+    browser.shows("unique 100.0 %", *routes)
+    assert browser.count(".chart canvas, .u-wrap canvas") >= 7, "there are no charts"

@@ -27,38 +27,45 @@ http {{
 """
 
 
-def config_of_docs(port, upstream, sub_path):
-    """Returns the configuration of the page, on another port, without TLS, and below a sub-path."""
+def config_of_docs(port, upstream, sub_path, more):
+    """Returns the configuration of the page, on another port, without TLS, and below a sub-path. `more`: other locations."""
     config = re.search(r"```nginx\n(upstream.*?)```", PAGE.read_text(), re.DOTALL)[1]
     config = re.sub(r"listen [^;]*;", f"listen 127.0.0.1:{port};", config)
     config = re.sub(r" *ssl_[^;]*;\n", "", config)
     config = config.replace("127.0.0.1:8080", upstream)
-    config, changed = re.subn(r"location / \{\s*proxy_pass http://hapax;", f"location {sub_path} {{\nproxy_pass http://hapax/;", config)
+    below = f"{more}\nlocation {sub_path} {{\nproxy_pass http://hapax/;"
+    config, changed = re.subn(r"location / \{\s*proxy_pass http://hapax;", lambda _: below, config)
     assert changed == 1, config
     return config
 
 
 class Nginx:
-    def __init__(self, folder, upstream, sub_path):
-        folder.mkdir()
+    """A proxy that runs until it is stopped. `port`: that of a proxy that was stopped."""
+
+    def __init__(self, folder, upstream, sub_path, more="", port=None):
+        folder.mkdir(exist_ok=True)
         self.log = folder / "access.log"
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        self.port = port or free_port()
+        config = config_of_docs(self.port, upstream.removeprefix("http://"), sub_path, more)
         file = folder / "nginx.conf"
-        file.write_text(FRAME.format(folder=folder, config=config_of_docs(port, upstream.removeprefix("http://"), sub_path)))
+        file.write_text(FRAME.format(folder=folder, config=config))
         program = shutil.which("nginx") or "/usr/sbin/nginx"
         self.process = subprocess.Popen([program, "-p", folder, "-e", folder / "nginx.log", "-c", file])
-        self.address = f"http://127.0.0.1:{port}"
+        self.address = f"http://127.0.0.1:{self.port}"
         end = time.monotonic() + PATIENCE_SECONDS
-        while not self.answers(port):
+        while not self.answers():
             assert self.process.poll() is None and time.monotonic() < end, (folder / "nginx.log").read_text()
             time.sleep(0.05)
 
-    @staticmethod
-    def answers(port):
+    def answers(self):
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self):
         self.process.terminate()
         self.process.wait(timeout=30)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]

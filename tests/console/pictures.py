@@ -5,7 +5,7 @@ import io
 import threading
 import time
 
-from texts import Texts
+from texts import NOUNS, Texts
 
 try:
     from PIL import Image
@@ -57,7 +57,10 @@ def let_clients_work(api):
             pick = texts.random.random()
             text = texts.text(6) if pick < 0.6 else texts.random.choice(stored)
             text = texts.changed(text, 2) if 0.6 < pick < 0.85 else text
-            body = {"id": f"https://live.example/{texts.random.random()}", "text": text}
+            body = {
+                "id": f"https://blog.example/{texts.random.choice(NOUNS)}/{texts.random.randrange(10**6)}",
+                "text": text,
+            }
             if texts.random.random() < 0.3:
                 api.ask("POST", "/v1/collections/default/documents", body, on_duplicate="link")
                 stored.append(text)

@@ -12,9 +12,21 @@ from world import check
 PATH = "/hapax/"
 
 
+# A server is started too fast to be seen, so nginx gives the answers of one that is starting.
+STARTING = """
+location ~ ^/hapax/(readyz|v1/collections/pages)$ {
+    default_type application/problem+json;
+    add_header Retry-After 1 always;
+    return 503 '{"type": "urn:hapax:problem:starting", "code": "starting", "title": "The server is starting", "status": 503,
+        "detail": "the collections are being opened: 42 % done", "progress": 0.42,
+        "collections": [{"name": "pages", "progress": 0.17}]}';
+}
+"""
+
+
 @contextlib.contextmanager
-def nginx(run, server):
-    proxy = Nginx(run.folder / f"nginx-{server.name}", server.begin().address, PATH)
+def nginx(run, server, more="", port=None):
+    proxy = Nginx(run.folder / f"nginx-{server.name}", server.begin().address, PATH, more, port)
     run.proxies.append(proxy.address)
     try:
         yield proxy
@@ -28,9 +40,16 @@ def sub_path(run):
     with nginx(run, run.main) as proxy:
         browser.open(proxy.address + PATH)
         assert browser.url == f"{proxy.address}{PATH}console/try", browser.url
-        links = browser.run("return [...document.querySelectorAll('a[href]')].map((link) => new URL(link.href).pathname)")
+        links = browser.run(
+            "return [...document.querySelectorAll('a[href]')].map((link) => new URL(link.href).pathname)"
+        )
         assert all(link.startswith(f"{PATH}console/") for link in links), links
-        for text, heading in (("Collections", "Collections"), ("pages", "pages"), ("Clusters", "Clusters"), ("Operate", "Operate")):
+        for text, heading in (
+            ("Collections", "Collections"),
+            ("pages", "pages"),
+            ("Clusters", "Clusters"),
+            ("Operate", "Operate"),
+        ):
             browser.click(text)
             browser.until(lambda: browser.heading() == heading, f"{heading} is shown")
             assert browser.url.startswith(f"{proxy.address}{PATH}console/"), browser.url
@@ -45,7 +64,7 @@ def sub_path(run):
         browser.put("Id of a document", data.PAIR)
         browser.click("Find its cluster")
         browser.shows("asked for")
-        missed = [line for line in proxy.log.read_text().splitlines() if f'" 404 ' in line]
+        missed = [line for line in proxy.log.read_text().splitlines() if '" 404 ' in line]
         outside = [line for line in proxy.log.read_text().splitlines() if f" {PATH}" not in line]
     return faults + missed + outside
 
@@ -76,3 +95,21 @@ def press_again(browser):
         browser.click("Try again")
         browser.settle()
     return "unique" in browser.text()
+
+
+@check("proxy: a server that is starting", "status of 503", "ERR_CONNECTION")
+def starting(run):
+    browser = run.browser
+    with nginx(run, run.main, STARTING) as proxy:
+        browser.open(f"{proxy.address}{PATH}console/operate")
+        browser.shows("starting", "42 %", "17 %", "being opened")
+        faults = [f"axe: {one}" for one in browser.axe()] + browser.widths()
+        browser.open(f"{proxy.address}{PATH}console/collection?collection=pages")
+        browser.shows("The server is starting", "The server asks to wait 1 s")
+        browser.open(f"{proxy.address}{PATH}console/operate")
+        browser.shows("starting")
+    with nginx(run, run.main, port=proxy.port):
+        browser.until(
+            lambda: "being opened" not in browser.text() and "ready" in browser.text(), "the page sees that it is ready"
+        )
+    return faults

@@ -8,6 +8,7 @@ of the views are saved. With --only, only checks run whose names contain these w
 """
 
 import argparse
+import os
 import pathlib
 import shutil
 import signal
@@ -31,6 +32,10 @@ import files  # noqa: F401  isort: skip
 import proxy  # noqa: F401  isort: skip
 
 
+PROGRAMS = ["chromium", "chromedriver", "nginx"]
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary", type=pathlib.Path)
@@ -40,6 +45,9 @@ def main():
     # If a run is stopped, it also stops its servers and its browser.
     for stopping in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(stopping, lambda *_: sys.exit(1))
+    lacking = [program for program in PROGRAMS if not shutil.which(program, path=PATH)]
+    if lacking:
+        sys.exit(f"console: {', '.join(lacking)} cannot be found; install chromium, chromium-driver and nginx-light")
     chosen = [check for check in world.CHECKS if any(words in check.name for words in arguments.only.split(","))]
     begun = time.monotonic()
     faults = run(chosen, arguments.binary.resolve(), arguments.pictures)
@@ -64,7 +72,7 @@ def run(chosen, binary, pictures):
     if faults:
         faults.append(f"pictures and texts of the pages are in {folder}")
     else:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
     return faults
 
 

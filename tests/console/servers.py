@@ -77,7 +77,7 @@ class Server:
         return [f"{self.name}: {one}" for one in faults if not any(error in one for error in self.errors)]
 
     def end(self):
-        """Stops the server and removes its data. Returns the faults of the server and of its data."""
+        """Stops the server and removes its data. Returns the faults of the server and of its data, which then stays."""
         faults = self.stop()
         data = self.path("data")
         if data.exists() and not self.errors:
@@ -85,5 +85,7 @@ class Server:
             verified = subprocess.run(command, capture_output=True, text=True, timeout=300)
             if verified.returncode != 0:
                 faults.append(f"{self.name}: hapax verify: {verified.stdout}{verified.stderr}")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        return faults
+        if not faults:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return []
+        return [*faults, f"{self.name}: the data and the log are in {self.folder}"]

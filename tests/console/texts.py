@@ -25,7 +25,9 @@ class Texts:
 
     def noun(self):
         article = self.random.choice(["the", "a", "this", "every", "another"])
-        return f"{article} {self.random.choice(ADJECTIVES)} {self.random.choice(NOUNS)}"
+        adjective = self.random.choice(ADJECTIVES)
+        article = "an" if article == "a" and adjective[0] in "aeiou" else article
+        return f"{article} {adjective} {self.random.choice(NOUNS)}"
 
     def sentence(self):
         first, second = (f"{self.noun()} {self.random.choice(VERBS)} {self.noun()}" for _ in range(2))

@@ -10,7 +10,7 @@ from world import check
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """A state of a view that has an address. `shown(api)`: texts that it must show. `act(browser, api)`: what a person does
+    """A state of a view that has an address. `shown(api)`: texts that it must show. `act(browser)`: what a person does
     first. `picture`: whether it is in the docs. `expected`: words of errors in the browser's console."""
 
     name: str
@@ -35,17 +35,18 @@ def text_of(api, id):
     return of(api, "/documents", id=id, **{"with": "text"})["text"]
 
 
-def write_a_copy(browser, api):
-    """Looks up a stored text with some other words at its end."""
-    browser.put("Text", text_of(api, data.STORY).rsplit(" ", 6)[0] + " and nobody was surprised")
+# The text of a stored document with other words at its end.
+COPY = data.story().rsplit(" ", 6)[0] + " and nobody was surprised."
+
+
+def write_a_copy(browser):
+    browser.put("Text", COPY)
     browser.shows("near duplicate", data.STORY)
     browser.settle()
 
 
 def tried(api):
-    text = text_of(api, data.STORY).rsplit(" ", 6)[0] + " and nobody was surprised"
-    body = {"text": text}
-    verdict = api.ask("POST", "/v1/collections/pages/check", body, explain="true")
+    verdict = api.ask("POST", "/v1/collections/pages/check", {"text": COPY}, explain="true")
     return ["near duplicate", f"{verdict['similarity']:.3f}", number(verdict["shingles"]), *ids(verdict["matches"])]
 
 
@@ -58,12 +59,22 @@ def compared(api):
     exact, estimate = answer["exact"], answer["estimate"]
     shares = [exact["jaccard"], estimate["similarity"], estimate["low"], estimate["high"]]
     ratios = [f"{100 * exact[side]:.1f} %" for side in ("containment_a_in_b", "containment_b_in_a")]
-    return [*(f"{share:.3f}" for share in shares), number(exact["intersection"]), *ratios, *text_of(api, data.STORY).split()[:4]]
+    return [
+        *(f"{share:.3f}" for share in shares),
+        number(exact["intersection"]),
+        *ratios,
+        *text_of(api, data.STORY).split()[:4],
+    ]
 
 
 def overview(api):
     about = of(api)
-    return [number(about["documents"]), f"{about['banding']['bands']} × {about['banding']['rows']}", about["spec"], about["fingerprint"]]
+    return [
+        number(about["documents"]),
+        f"{about['banding']['bands']} × {about['banding']['rows']}",
+        about["spec"],
+        about["fingerprint"],
+    ]
 
 
 def listed(api):
@@ -108,8 +119,11 @@ def golden(api):
 
 
 def live(api):
-    documents = sum(one["documents"] for one in api.get("/v1/collections")["collections"])
-    return [number(of(api)["documents"]), "pages", "benchmarks", api.get("/v1/version")["version"], "Memory"] if documents else []
+    return [number(of(api)["documents"]), "pages", "benchmarks", "Memory"]
+
+
+def live_opened(api):
+    return [*live(api), api.get("/v1/version")["version"], "Free space", "Processors in use"]
 
 
 def ready(api):
@@ -141,31 +155,56 @@ def scrubbed(api):
     return [one["name"] for one in api.get("/v1/collections")["collections"]] + ["hapax verify"]
 
 
+def says(*texts):
+    return lambda api: texts
+
+
 VIEWS = [
     State("try", "try?collection=pages", "Try it", tried, write_a_copy, picture=True),
-    State("try-items", "try?collection=benchmarks", "Try it", lambda api: [], None),
+    State("try-items", "try?collection=benchmarks", "Try it", says(), None),
     State("compare", f"compare?collection=pages&a={data.STORY}&b={data.PAIR}", "Compare", compared, picture=True),
     State("live", "live", "Live", live, picture=True),
+    State("live-opened", "live?open=lookups,disk,process", "Live", live_opened),
     State("collections", "collections", "Collections", listed, picture=True),
-    State("create", "collections?create=1&name=pages-2027&keep=text", "Create a collection", lambda api: ["hapax1;unicode=17;"], picture=True),
+    State(
+        "create",
+        "collections?create=1&name=pages-2027&keep=text",
+        "Create a collection",
+        says("hapax1;unicode=17;"),
+        picture=True,
+    ),
     State("collection", "collection?collection=pages", "pages", overview),
-    State("settings", "collection?collection=pages&tab=settings", "pages", lambda api: ["Drop the collection", "Save the changes"]),
-    State("banding", "collection?collection=pages&tab=banding", "pages", lambda api: ["31 bands of 8 rows", "Before and after"], picture=True),
+    State(
+        "settings", "collection?collection=pages&tab=settings", "pages", says("Drop the collection", "Save the changes")
+    ),
+    State(
+        "banding",
+        "collection?collection=pages&tab=banding",
+        "pages",
+        says("31 bands of 8 rows", "Before and after"),
+        picture=True,
+    ),
     State("labels", "collection?collection=pages&tab=labels", "pages", labels),
     State("statistics", "collection?collection=pages&tab=statistics", "pages", statistics),
-    State("empty", "collection?collection=titles", "titles", lambda api: ["First, store documents", "hapax import"]),
+    State("empty", "collection?collection=titles", "titles", says("First, store documents", "hapax import")),
     State("clusters", "clusters?collection=pages", "Clusters", largest, picture=True),
     State("cluster", f"clusters?collection=pages&id={data.PAIR}", "Clusters", one_cluster),
-    State("no-clusters", "clusters?collection=titles", "Clusters", lambda api: ["on_duplicate=link"]),
+    State("no-clusters", "clusters?collection=titles", "Clusters", says("on_duplicate=link")),
     State("buckets", "buckets?collection=pages", "Buckets", fullest, picture=True),
     State("quality", "quality?collection=pages", "Quality", golden, picture=True),
-    State("no-golden", "quality?collection=archive", "Quality", lambda api: ["There is no golden set yet"]),
+    State("no-golden", "quality?collection=archive", "Quality", says("There is no golden set yet")),
     State("operate", "operate", "Operate", ready, picture=True),
     State("jobs", "operate?tab=jobs", "Operate", jobs),
     State("reports", "operate?tab=jobs&job=archive.", "Operate", reports),
-    State("backups", "operate?tab=backups", "Operate", lambda api: ["Start the backup", "hapax backup"]),
+    State("backups", "operate?tab=backups", "Operate", says("Start the backup", "hapax backup")),
     State("integrity", "operate?tab=integrity", "Operate", scrubbed),
-    State("keys-off", "operate?tab=keys", "Operate", lambda api: ["This server has no keys file", "hapax keys add"], expected=("status of 403",)),
+    State(
+        "keys-off",
+        "operate?tab=keys",
+        "Operate",
+        says("This server has no keys file", "hapax keys add"),
+        expected=("status of 403",),
+    ),
     State("audit", "operate?tab=audit&collection=default&op=insert", "Operate", decisions, picture=True),
 ]
 
@@ -178,7 +217,7 @@ def view(state):
         path = state.path.replace("archive.", merge_of(api)) if state.name == "reports" else state.path
         browser.open(world.main.url(path))
         if state.act:
-            state.act(browser, api)
+            state.act(browser)
         if world.pictures and state.name == "live":
             pictures.let_clients_work(api)
         faults = []

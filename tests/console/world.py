@@ -70,7 +70,7 @@ class World:
                 "HAPAX__SERVER__BODIES_BYTES_MAX": "1048576",
             },
         )
-        self.damaged = server("damaged", fill=data.small, errors=["damage"])
+        self.damaged = server("damaged", fill=data.small, errors=["damage", "request failed"])
         self.crowded = server("crowd", fill=data.crowd)
         # Its data takes the longest, so it begins at once.
         self.crowding = threading.Thread(target=self.crowded.begin)
@@ -97,7 +97,9 @@ class World:
         except AssertionError as failure:
             found.append(str(failure) or traceback.format_exc())
         except WebDriverException as failure:
-            found.append(f"{failure.msg}\n{traceback.format_exc(limit=-3)}")
+            found.append(f"{failure.msg}\n{traceback.format_exc(limit=3)}")
+        except Exception:
+            found.append(traceback.format_exc())
         if found:
             self.browser.save(self.folder / check.name.replace("/", " "))
         try:

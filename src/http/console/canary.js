@@ -10,7 +10,7 @@ const HIGH = "hapax_canary_recall_high_ratio";
 const EXPECTED = "hapax_canary_recall_expected_ratio";
 const LOST_BY_BAND = "hapax_canary_lost_postings_by_band_total";
 
-const BEGINS = "It begins within a minute after the first documents, but never in a collection that is searched by containment.";
+const BEGINS = "It begins within a minute after the first documents.";
 
 /** The value of a series now; NaN if there is none. */
 const latest = (name, filter) => (all(name, filter)[0] ? value(all(name, filter)[0]) : NaN);
@@ -57,16 +57,19 @@ export function canaryCard(parts, { collection, href }) {
       "p",
       { class: "hint" },
       "Expected: what theory predicts for the bands and rows. From, to: the 95 % interval of the recall. In the picture, the bar",
-      " is this interval, the mark is the recall, and the dashed line is the expected share. Lookups: since the server started.",
+      " is this interval, the mark is the recall, and the dashed line is the expected share. Lookups: since the server started. ",
+      "Made from: text, if words of a stored text were replaced; slots, if the collection keeps no texts, so that parts ",
+      "(slots) of the stored signature were replaced.",
     ),
     h("h3", {}, "Postings by band"),
     h(
       "p",
       {},
+      "Documents looked up by each band: ",
       parts.number("hapax_canary_documents_total", { collection }),
-      " times, a stored document was looked up by each of its bands. Lost postings: ",
+      ". Lost postings: ",
       parts.number("hapax_canary_lost_postings_total", { collection }),
-      ". It should be 0; if not, restart the server, because the start builds the index again.",
+      " (must be 0). If there are any, restart the server: it then builds the index again.",
     ),
     byBand,
     h("p", { class: "hint" }, "If the recall is low and no posting is lost, limits hide documents: see ", buckets, "."),
@@ -133,9 +136,11 @@ function bandTable({ number }, collection, bands) {
   return table("Lost postings by band", columns, bands);
 }
 
-const twoDigits = (number) => (Number.isFinite(number) ? number.toFixed(2) : "–");
-const threeDigits = (number) => (Number.isFinite(number) ? number.toFixed(3) : "–");
-const signed = (words) => (number) => (number > 0 ? `+${words(number)}` : words(number));
+/** A number with its digits after the point. A number that is 0 with them has no sign. */
+const rounded = (number, digits) => (Number.isFinite(number) ? number.toFixed(digits).replace(/^-(?=[0.]+$)/, "") : "–");
+const twoDigits = (number) => rounded(number, 2);
+const threeDigits = (number) => rounded(number, 3);
+const signed = (words) => (number) => (/[1-9]/.test(words(number)) && number > 0 ? `+${words(number)}` : words(number));
 
 /** A class of documents by their number of shingles, in words that stay on one line. */
 function className(shingles) {
@@ -154,15 +159,15 @@ export function driftCard(parts, collection) {
     h(
       "p",
       {},
-      "For a sample of stored documents, the server counts the other documents that the bands propose. It compares their number ",
-      "and their similarity with what the S-curve predicts, for each class of documents by their number of shingles.",
+      "For a sample of stored documents, the server counts the other documents that share a band with them. It compares ",
+      "their number and their similarity with what the S-curve predicts, for each class of documents by their number of shingles.",
     ),
     place,
     h(
       "p",
       { class: "hint" },
-      "The gap is observed minus expected. It is never exactly 0, so watch how it changes. If there are more candidates than ",
-      "expected and they are less similar, documents share single passages, such as boilerplate. Background: the mean ",
+      "Difference: found minus expected. It is never exactly 0, so watch how it changes. If there are more candidates than ",
+      "expected and they are less similar, documents share single passages, such as boilerplate. Unrelated documents: the mean ",
       "similarity to the other documents of the sample. A dash: the sample has no such document.",
     ),
   );
@@ -173,13 +178,13 @@ function driftTable({ number }, collection, classes) {
   const column = (title, name, format) => ({ title, number: true, cell: cell(name, format) });
   const columns = [
     { title: "Shingles", cell: className },
-    column("Candidates", "hapax_drift_candidates_observed", twoDigits),
-    column("expected", "hapax_drift_candidates_expected", twoDigits),
-    column("gap", "hapax_drift_candidates_gap", signed(twoDigits)),
-    column("Their similarity", "hapax_drift_similarity_observed_ratio", threeDigits),
-    column("expected similarity", "hapax_drift_similarity_expected_ratio", threeDigits),
-    column("gap of similarity", "hapax_drift_similarity_gap", signed(threeDigits)),
-    column("Background", "hapax_background_similarity_ratio", threeDigits),
+    column("Candidates found", "hapax_drift_candidates_observed", twoDigits),
+    column("Candidates expected", "hapax_drift_candidates_expected", twoDigits),
+    column("Difference", "hapax_drift_candidates_gap", signed(twoDigits)),
+    column("Similarity found", "hapax_drift_similarity_observed_ratio", threeDigits),
+    column("Similarity expected", "hapax_drift_similarity_expected_ratio", threeDigits),
+    column("Difference", "hapax_drift_similarity_gap", signed(threeDigits)),
+    column("Similarity of unrelated documents", "hapax_background_similarity_ratio", threeDigits),
   ];
   return table("Drift by number of shingles", columns, classes);
 }

@@ -9,9 +9,15 @@ const COLOURS = 6;
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+/** The clock times of ticks; with seconds if the ticks are closer than a minute. */
+function clock(ticks, step) {
+  const shown = { hour: "2-digit", minute: "2-digit", second: step < 60 ? "2-digit" : undefined, hourCycle: "h23" };
+  return ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString("en-GB", shown));
+}
+
 /**
- * Makes a chart. `format` turns a number into words. `names` are the names of the lines. `update(times, columns)` draws.
- * `signal` ends it.
+ * Makes a chart. `format` turns a number into words. `names` are the names of the lines. `update(times, columns, seconds)`
+ * draws; the axis of the time has the last `seconds`. `signal` ends it.
  */
 export function lineChart({ title, format, names, signal }) {
   const canvas = h("div", { class: "canvas", "aria-hidden": "true" });
@@ -19,6 +25,13 @@ export function lineChart({ title, format, names, signal }) {
   const element = h("figure", { class: "chart" }, h("figcaption", {}, title), canvas, legend);
   let plot = null;
   let data = [[], ...names.map(() => [])];
+  let period = 300;
+
+  /** The first and the last time of the axis. */
+  function range() {
+    const last = data[0].at(-1) ?? Date.now() / 1000;
+    return [last - period, last];
+  }
 
   function draw() {
     plot?.destroy();
@@ -31,8 +44,8 @@ export function lineChart({ title, format, names, signal }) {
         height: HEIGHT,
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false } },
-        scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.1 : 1] } },
-        axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) }],
+        scales: { x: { range }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.1 : 1] } },
+        axes: [{ ...axis, space: 70, values: (_, ticks, _axis, _space, step) => clock(ticks, step) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) }],
         series: [{}, ...names.map((name, at) => ({ label: name, stroke: colour(`--line-${(at % COLOURS) + 1}`), width: 1.5, spanGaps: false, points: { show: false } }))],
         hooks: { setCursor: [({ cursor }) => tell(cursor.idx ?? data[0].length - 1)] },
       },
@@ -55,7 +68,8 @@ export function lineChart({ title, format, names, signal }) {
   });
   return {
     element,
-    update(times, columns) {
+    update(times, columns, seconds) {
+      period = seconds;
       // uPlot leaves a gap for null.
       data = [times, ...columns.map((column) => column.map((value) => (Number.isFinite(value) ? value : null)))];
       if (plot) plot.setData(data);

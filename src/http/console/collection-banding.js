@@ -4,7 +4,7 @@ import { curl, of, post } from "./api.js";
 import { change, isChanging } from "./collection-change.js";
 import { number, place, slider } from "./collection-controls.js";
 import { POINTS, compare, same, tuneBody } from "./collection-curve.js";
-import { CURVE_SLOTS, tooManySlots } from "./collection-spec.js";
+import { CURVE_SLOTS, partsOf, tooManySlots } from "./collection-spec.js";
 import { button, bytes, card, confirm, count, curlButton, failure, h, note, settled, toast } from "./ui.js";
 
 const DOCUMENTS_MAX = 1e12;
@@ -61,7 +61,8 @@ export function showBanding(content, collection, context) {
 }
 
 /** What the person looks at, from the address. */
-function stateOf({ banding, threshold }, { params }) {
+function stateOf({ banding, threshold, documents, spec }, { params }) {
+  const usual = partsOf(spec).shingle === "word5" ? 0.02 : 0.1;
   const given = (name, other, fits) => {
     const value = params.has(name) ? Number(params.get(name)) : NaN;
     return fits(value) ? value : other;
@@ -73,8 +74,8 @@ function stateOf({ banding, threshold }, { params }) {
     bands: given("bands", banding.bands, whole),
     rows: given("rows", banding.rows, whole),
     j: given("j", above, (value) => value >= 0 && value <= 1),
-    documents: given("documents", 1e7, (value) => value >= 1 && value <= DOCUMENTS_MAX),
-    unrelated: given("unrelated", Math.min(0.1, threshold / 2), (value) => value >= 0 && value < 1),
+    documents: given("documents", Math.max(1000, documents), (value) => value >= 1 && value <= DOCUMENTS_MAX),
+    unrelated: given("unrelated", Math.min(usual, threshold / 2), (value) => value >= 0 && value < 1),
   };
 }
 
@@ -141,7 +142,7 @@ function controlsOf(collection, state, refresh, { setParams, may, signal }) {
         "div",
         { class: "row" },
         button("Show the present banding", () => setBoth(collection.banding), { kind: "quiet" }),
-        tuned ? button("Show the choice of hapax", choose, { kind: "quiet" }) : null,
+        tuned ? button("Show what hapax would choose", choose, { kind: "quiet" }) : null,
       ),
     ],
     similarity: slider("Similarity of a pair", {

@@ -72,7 +72,7 @@ export function lifetime(label, seconds, change, hint) {
     min: "0",
     step: "any",
     value: seconds > 0 ? String(seconds / Number(unit)) : "",
-    placeholder: "for ever",
+    placeholder: "forever",
   });
   const units = select(UNITS, seconds > 0 ? unit : UNITS[0][0]);
   units.setAttribute("aria-label", `Unit of: ${label}`);

@@ -1,6 +1,6 @@
 // The form for a new collection: its settings with their meaning. In: a draft. Out: the draft, changed by the person.
 
-import { choices, explained, lifetime, number, shown } from "./collection-controls.js";
+import { choices, explained, lifetime, number, place, shown } from "./collection-controls.js";
 import {
   bandingOf,
   bodyOf,
@@ -18,6 +18,7 @@ import {
   BANDING,
   BITS,
   DIGITS,
+  DOCUMENTS,
   EXTRACT,
   FOLD,
   INDEX,
@@ -30,10 +31,14 @@ import {
   TOUCH,
   TTL,
   UNITS,
+  USUAL_FOR,
   VERIFY,
 } from "./collection-words.js";
 import { summaryOf } from "./collection-summary.js";
 import { card, field, h, select, settled } from "./ui.js";
+
+/** The settings that are in "Advanced settings", except those that need a rule of their own. */
+const ADVANCED = ["sketch", "key", "keep", "extract", "verify", "ttl", "touch"];
 
 /** Shows the form. `collections`: those that exist. */
 export function showForm(page, { collections, taken, context }) {
@@ -94,6 +99,17 @@ function formOf(draft, first, refresh) {
   });
   const stored = card("What is stored?", keep.element, extract.element);
   const later = laterCard(draft, set);
+  const advanced = h(
+    "details",
+    { class: "advanced", open: isAdvanced(draft, first) },
+    h("summary", {}, "Advanced settings"),
+    h("div", { class: "page-part" }, sketch, hashing, stored, later.element),
+  );
+  const kind = kindCard(draft, (values) => {
+    if (values === null) advanced.open = true;
+    else Object.assign(draft, values);
+    refresh();
+  });
   return {
     cards: [
       card(
@@ -101,20 +117,20 @@ function formOf(draft, first, refresh) {
         field(
           "Name",
           name,
-          "1 to 64 small letters, digits, hyphens and underscores, for example pages-2026. It cannot be changed later.",
+          "1 to 64 lowercase letters, digits, hyphens and underscores, for example pages-2026. It cannot be changed later.",
         ),
         index.element,
         outside,
       ),
+      kind.element,
       text.element,
-      sketch,
-      hashing,
-      stored,
-      later.element,
+      advanced,
     ],
     follow() {
       const { index } = draft;
       shown(outside, index === "external");
+      shown(kind.element, index === "similarity");
+      kind.follow();
       shown(text.element, index !== "external");
       text.follow();
       shown(sketch, index === "similarity");
@@ -123,6 +139,41 @@ function formOf(draft, first, refresh) {
       shown(keep.element, index === "similarity");
       keep.set(draft.keep);
       later.follow();
+    },
+  };
+}
+
+/** The value of the kind of documents whose settings a draft has; "own" if there is none. */
+const kindOf = ({ shingle, threshold }) =>
+  Object.keys(USUAL_FOR).find((kind) => USUAL_FOR[kind].shingle === shingle && USUAL_FOR[kind].threshold === threshold) ?? "own";
+
+/** Whether a setting below those of the texts is not as at first. */
+const isAdvanced = (draft, first) =>
+  draft.banding !== "" ||
+  draft.index === "external" ||
+  ADVANCED.some((name) => draft[name] !== first[name]) ||
+  (draft.threshold !== first.threshold && kindOf(draft) === "own");
+
+/** The question which documents there are. `fillIn` gets the shingle and the threshold for them; null: the person chooses. */
+function kindCard(draft, fillIn) {
+  let own = false;
+  const said = place();
+  const kinds = choices("Kind of documents", DOCUMENTS, kindOf(draft), (kind) => {
+    own = kind === "own";
+    fillIn(USUAL_FOR[kind] ?? null);
+  });
+  return {
+    element: card("What are your documents?", kinds.element, said.element),
+    follow() {
+      const kind = own ? "own" : kindOf(draft);
+      kinds.set(kind);
+      if (kind === "own") return said.show();
+      const { unit, length } = lengthOf(draft.shingle);
+      const runs = `${length} ${unit === "word" ? "words" : "characters"}`;
+      const words =
+        `This sets two values: shingles of ${runs} (below), and the threshold ${draft.threshold} (in the advanced settings). ` +
+        "The threshold can be changed later.";
+      said.show(h("p", { class: "hint" }, words));
     },
   };
 }
@@ -163,8 +214,8 @@ function textCard(draft, set) {
     "ul",
     { class: "hint" },
     h("li", {}, "5 words: pages, articles, mail, with 50 words or more"),
-    h("li", {}, "3 words: titles, products, comments, a few sentences"),
-    h("li", {}, "5 characters: names, addresses, single lines, texts with errors from typing or OCR"),
+    h("li", {}, "3 words: products, comments, a few sentences"),
+    h("li", {}, "5 characters: titles, names, addresses, single lines, texts with errors from typing or OCR"),
   );
   const element = card(
     "Which texts are the same?",
@@ -270,6 +321,8 @@ function laterCard(draft, set) {
     ),
     follow() {
       const compared = draft.index !== "containment";
+      const input = threshold.querySelector("input");
+      if (Number.isFinite(draft.threshold) && Number(input.value) !== draft.threshold) input.value = String(draft.threshold);
       for (const element of [threshold, banding.element]) shown(element, compared);
       shown(verify.element, draft.index === "similarity");
       verify.set(draft.verify);

@@ -9,6 +9,8 @@ import { bytes, count, failure, h, note, percent, short, similarity, table } fro
 /** The curve that the server computes has this number of steps. */
 export const POINTS = 20;
 const CANDIDATES_MAX = 4096;
+/** So many shingles that more of them change nothing in the estimates. */
+const LONG = 100000;
 
 export const same = (a, b) => a.bands === b.bands && a.rows === b.rows;
 const named = ({ bands, rows }) => `${bands} × ${rows}`;
@@ -67,7 +69,7 @@ function wrongNumbers({ threshold }, { j, documents, unrelated }) {
   return unrelated < threshold ? null : "The similarity of unrelated documents must be below the threshold.";
 }
 
-/** The request about one banding of a collection. */
+/** The request about one banding of a collection. The documents are long, as for the numbers in the tab Overview. */
 export function tuneBody({ threshold, signature, spec }, { bands, rows }, { documents, unrelated }) {
   const sketch = shapeOf(partsOf(spec).sketch ?? "")?.kind;
   return {
@@ -75,6 +77,7 @@ export function tuneBody({ threshold, signature, spec }, { bands, rows }, { docu
     k: signature.slots,
     bits: signature.bits,
     sketch,
+    shingles: LONG,
     documents,
     s_hi: Math.max(0.01, threshold),
     s_bg: unrelated,
@@ -101,7 +104,8 @@ function recallNote({ verify, threshold }) {
   const words =
     verify === "estimate"
       ? "The reported pairs are those of the candidates whose estimate reaches the threshold. Estimates vary, so some pairs " +
-        "a little below the threshold are reported, and some above it are not."
+        "a little below the threshold are reported, and some above it are not. Those of short documents vary a little less " +
+        "than this curve says."
       : `This collection verifies its matches by their shingles. Therefore nearly all candidates of similarity ${threshold} ` +
         "or more are reported, and nearly none below it.";
   return h("p", { class: "hint" }, words);
@@ -129,7 +133,7 @@ function numbersTable({ threshold, banding }, state, both) {
   return table(
     "The present banding and the chosen one",
     [
-      { title: "Number", cell: ([name]) => name },
+      { title: "What", cell: ([name]) => name },
       column(`Before: ${named(banding)}`, both[0]),
       column(`After: ${named(state)}`, both[1]),
     ],

@@ -136,8 +136,8 @@ function allCard(all) {
       { class: "hint" },
       "These are the documents that clients inserted since the collection was created, even if they were not stored or have " +
         "been deleted since. Checks do not count. A repeated import counts again. Unchanged: the id already had the same " +
-        "content; these are not in the counts by verdict. Not stored: the bytes of contents that were duplicates or " +
-        "unchanged.",
+        "content; these are not in the counts by verdict. Not stored: the bytes of documents that were " +
+        "skipped because they were duplicates, or that were unchanged.",
     ),
   );
 }

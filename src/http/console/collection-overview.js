@@ -1,4 +1,4 @@
-// What a collection is: its size, its frozen pipeline, and what to do first if it is empty.
+// What a collection is: its size, its spec, which cannot be changed, and what to do first if it is empty.
 
 import { curl, of } from "./api.js";
 import { explainedTable } from "./collection-controls.js";
@@ -21,8 +21,8 @@ export function showOverview(content, collection, context) {
         compared && ["Threshold", threshold],
         compared && ["Bands × rows", `${banding.bands} × ${banding.rows}${byHand ? ", by hand" : ""}`],
         compared && ["Verification", verify],
-        ["Stored", collection.keep],
-        ["Time to live", ttl ? duration(ttl) : "for ever"],
+        ["Stored (keep)", collection.keep],
+        ["Time to live", ttl ? duration(ttl) : "forever"],
         ["Created", time(created)],
       ]),
       compared ? recallWords(collection) : null,
@@ -42,7 +42,7 @@ function recallWords({ threshold, expected_recall: { candidate, verdict } }) {
   );
 }
 
-/** What each part of the frozen spec means. */
+/** What each part of the spec means. */
 function specCard({ spec, fingerprint, signature, keep, extract, index }) {
   const parts = partsOf(spec);
   const choice = (title, options, value) => {
@@ -58,17 +58,17 @@ function specCard({ spec, fingerprint, signature, keep, extract, index }) {
     ]);
   }
   rows.unshift(choice("Index", INDEX, index));
-  rows.push(choice("Stored", KEEP, keep));
-  if (!parts.external) rows.push(choice("Text of pages", EXTRACT, extract));
+  rows.push(choice("Stored (keep)", KEEP, keep));
+  if (!parts.external) rows.push(choice("Text of pages (extract)", EXTRACT, extract));
   if (index === "similarity") {
     rows.push(["Signature", bytes(signature.bytes), "The memory that the signature of a document takes."]);
   }
   return card(
-    "The pipeline, which is frozen",
+    "The spec, which cannot be changed",
     h(
       "p",
       { class: "hint" },
-      "Signatures of different pipelines cannot be compared, so none of this can be changed. To use other settings, create a " +
+      "Signatures of different specs cannot be compared, so none of this can be changed. To use other settings, create a " +
         "new collection, and import the documents again.",
     ),
     h(
@@ -88,7 +88,7 @@ function specCard({ spec, fingerprint, signature, keep, extract, index }) {
       h("code", {}, fingerprint),
       ". Two signatures can be compared if their fingerprints are equal.",
     ),
-    explainedTable("The parts of the pipeline", rows),
+    explainedTable("The parts of the spec", rows),
   );
 }
 

@@ -9,9 +9,6 @@ import { button, card, confirm, count, curlButton, duration, failure, h, idText,
 const NOT_COMPARED =
   "In a collection with the index containment, nothing is compared by similarity. Therefore it has no threshold, no " +
   "verification and no banding to change. Only items with equal contents are duplicates.";
-const FIRST_TTL =
-  "If there was no time to live so far, the stored documents count as last seen when they were inserted, so old ones are " +
-  "deleted at once.";
 
 export function showSettings(content, collection, context) {
   content.append(context.may("admin") ? form(collection, context) : readOnly(collection));
@@ -22,7 +19,7 @@ export function showSettings(content, collection, context) {
 function readOnly({ index, threshold, verify, banding, banding_by_hand: byHand, ttl, touch }) {
   const choice = (options, value) => option(options, String(value)).slice(1).join(". ");
   const rows = [
-    ["Time to live", ttl ? duration(ttl) : "for ever", TTL],
+    ["Time to live", ttl ? duration(ttl) : "forever", TTL],
     ["Seen", String(touch), choice(TOUCH, touch)],
   ];
   if (index !== "containment") {
@@ -54,10 +51,12 @@ function form(collection, context) {
   const request = h("pre", {});
   const save = button("Save the changes", () => send(), { kind: "primary" });
   const touch = choices("When is a document seen?", TOUCH, now.touch, (value) => set("touch")(value === "true"));
+  const soon = note("warn", "Warning: documents that were inserted longer ago than this are deleted at once.");
   const told = settled(() => tellEffect(effect, collection, now, context), 300);
 
   function refresh() {
     shown(touch.element, now.ttl !== 0);
+    shown(soon, now.ttl > 0 && (before.ttl === 0 || now.ttl < before.ttl));
     const changed = changes();
     const none = Object.keys(changed).length === 0;
     request.textContent = none
@@ -99,7 +98,7 @@ function form(collection, context) {
       "div",
       { class: "columns" },
       card("What is a duplicate?", compared ? comparedControls(collection, now, set) : h("p", {}, NOT_COMPARED)),
-      card("How long do documents stay?", lifetime("Time to live", now.ttl, set("ttl"), `${TTL} ${FIRST_TTL}`), touch.element),
+      card("How long do documents stay?", lifetime("Time to live", now.ttl, set("ttl"), TTL), soon, touch.element),
     ),
     card(
       "Save",
@@ -234,7 +233,7 @@ export function dropCard({ name, documents }, { go, signal }) {
   }
   return card(
     "Drop the collection",
-    h("p", {}, "This deletes ", idText(name), ` with ${all}, its labels and its golden set. It cannot be undone.`),
+    h("p", {}, "This deletes ", idText(name), ` with ${all}, its labels and its golden set. Only a backup can bring them back.`),
     h(
       "div",
       { class: "row" },

@@ -179,7 +179,9 @@ export function bodyOf(draft, known) {
 export function faultsOf(draft, taken) {
   const faults = [];
   if (!NAME.test(draft.name)) {
-    faults.push("The name needs 1 to 64 small letters, digits, hyphens and underscores. It begins with a letter or a digit.");
+    faults.push(
+      "The name needs 1 to 64 lowercase letters, digits, hyphens and underscores. It begins with a letter or a digit.",
+    );
   }
   if (taken.includes(draft.name)) faults.push(`There is already a collection with the name ${draft.name}.`);
   if (draft.index !== "external" && !shingleFits(draft)) {

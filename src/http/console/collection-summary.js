@@ -1,4 +1,5 @@
-// What the form for a new collection will create: the spec as it will be frozen, the request, and the button that sends it.
+// What the form for a new collection will create: the spec, which cannot be changed later, the request, and the button
+// that sends it.
 
 import { ask, curl, of, post } from "./api.js";
 import { place } from "./collection-controls.js";
@@ -8,7 +9,7 @@ import { button, bytes, card, curlButton, failure, h, note, percent, toast } fro
 /** The card: { element, show(draft, {faults, line, body}), cost(draft) }. */
 export function summaryOf(context) {
   const spec = h("code", { class: "spec" });
-  const frozen = h("p", { class: "hint" });
+  const fixed = h("p", { class: "hint" });
   const later = h("p", { class: "hint" });
   const [faults, memory, answer] = [place(), place(), place()];
   const request = h("pre", {});
@@ -38,9 +39,9 @@ export function summaryOf(context) {
   return {
     element: card(
       "What will be created",
-      h("h3", {}, "The spec, which is frozen"),
+      h("h3", {}, "The spec, which cannot be changed"),
       spec,
-      frozen,
+      fixed,
       later,
       memory.element,
       h("h3", {}, "The request"),
@@ -63,9 +64,9 @@ export function summaryOf(context) {
       now = { draft, body, line };
       spec.replaceChildren(...line.split(/(?<=;)/).flatMap((part) => [part, h("wbr")]));
       const index = draft.index === "containment" ? "containment" : "similarity";
-      frozen.textContent =
+      fixed.textContent =
         `Cannot be changed later: the spec, the name, the index (${index}), what is stored ` +
-        `(${draft.keep}), and the text of pages (${draft.extract}).`;
+        `(keep: ${draft.keep}), and the text of pages (extract: ${draft.extract}).`;
       later.textContent =
         draft.index === "containment"
           ? "Can be changed later: the time to live."
@@ -75,7 +76,7 @@ export function summaryOf(context) {
       if (found.length === 0) faults.show();
       else {
         faults.show(
-          draft.name === "" ? h("p", { class: "hint" }, "Give the collection a name to create it.") : note("warn", words),
+          draft.name === "" ? h("p", { class: "hint" }, "Enter a name for the collection.") : note("warn", words),
         );
       }
       create.disabled = found.length > 0;

@@ -9,8 +9,8 @@ export const INDEX = [
   [
     "containment",
     "Containment of items in texts",
-    "Finds stored items, such as exam questions, inside longer texts. It answers overlaps, not checks: nothing is compared " +
-      "by similarity.",
+    "Finds stored items, such as exam questions, inside longer texts. Use the request overlaps, not " +
+      "check.",
   ],
   [
     "external",
@@ -19,6 +19,28 @@ export const INDEX = [
       "finds exact duplicates.",
   ],
 ];
+
+export const DOCUMENTS = [
+  ["articles", "Pages and articles", "Texts of 50 words or more. They are compared by their runs of 5 words."],
+  [
+    "titles",
+    "Titles and short texts",
+    "Texts of about 10 to 50 words. One changed word must not make them different, so runs of 5 characters are compared.",
+  ],
+  [
+    "lines",
+    "Names, addresses, single lines",
+    "Texts of a few words, and texts with errors from typing. The threshold is lower: one wrong letter changes 5 runs.",
+  ],
+  ["own", "I choose everything myself", "The settings are below."],
+];
+
+/** The usual settings for each kind of documents. */
+export const USUAL_FOR = {
+  articles: { shingle: "word5", threshold: 0.8 },
+  titles: { shingle: "char5", threshold: 0.7 },
+  lines: { shingle: "char5", threshold: 0.6 },
+};
 
 export const FOLD = [
   [
@@ -40,7 +62,7 @@ export const MARKS = [
 ];
 
 export const DIGITS = [
-  ["keep", "Digits count", "Two pages that differ in their numbers are different there."],
+  ["keep", "Digits count", "Pages with different numbers are different."],
   [
     "zero",
     "Each digit is read as 0",
@@ -133,7 +155,7 @@ export const VERIFY = [
   [
     "borderline",
     "Exactly, if in doubt",
-    "Clear matches are decided by signatures, and the others by their shingles. Reads the disk less often than exact.",
+    "Clear matches are decided by signatures, and the others by their shingles. Reads the disk less often than “Exactly”.",
   ],
   [
     "exact",
@@ -165,7 +187,7 @@ export const THRESHOLD =
   "edited copies, and 0.9 to 0.95 only tiny differences. Set it a little below the lowest similarity that you must not miss.";
 
 export const TTL =
-  "How long a document stays after it was last seen, that is inserted. Then hapax deletes it. Checks do not count. " +
+  "How long a document stays after it was last inserted. Then hapax deletes it. Checks do not count. " +
   "Without a number, documents stay until they are deleted.";
 
 /** The option with a value: [value, name, sentences]; the value itself if it is not known. */

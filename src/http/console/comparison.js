@@ -3,7 +3,7 @@
 import { gaps, spansOf } from "./bytes.js";
 import { hint, markedText, noTexts } from "./passages.js";
 import { shingleWords } from "./try-words.js";
-import { card, count, facts, fill, h, intervalBar, percent, progress, select, similarity } from "./ui.js";
+import { card, count, facts, fill, h, intervalBar, marked, percent, progress, select, similarity } from "./ui.js";
 
 const MARKS = [
   ["shared", "Mark what both have"],
@@ -27,15 +27,16 @@ const NO_SHINGLES =
 const NO_TEXT =
   "The server has no text of at least one of the documents: it was stored as a set or as a signature, so only the numbers " +
   "are known.";
-const CANONICAL = "Of a stored document, the canonical text is shown, so its letters may be folded.";
+const CANONICAL = "Of a stored document, the text is shown as hapax compares it, for example without capital letters.";
 
 function verdictWords({ estimate, exact }, { threshold, verify }) {
   const isExact = verify !== "estimate" && exact !== undefined;
   const value = isExact ? exact.jaccard : estimate.similarity;
-  const how = isExact ? "by their shingles" : "by their signatures";
+  const decides = verify === "estimate" ? "This collection decides by signatures (verification: estimate). " : "";
   const isDuplicate = value >= threshold;
-  const place = `${isDuplicate ? "reach" : "are below"} the threshold of this collection, ${similarity(threshold)}`;
-  return `Compared ${how}, the two documents ${place}: they are ${isDuplicate ? "duplicates" : "not duplicates"}.`;
+  const number = isExact ? "The exact similarity" : "The estimate";
+  const place = `${isDuplicate ? "reaches" : "is below"} the threshold of the collection, ${similarity(threshold)}`;
+  return `${decides}${number} ${place}, so the two are ${isDuplicate ? "duplicates" : "not duplicates"}.`;
 }
 
 function share(name, value, shared, all) {
@@ -54,7 +55,7 @@ function numbers(answer, info) {
     "How similar they are",
     h("p", {}, verdictWords(answer, info)),
     facts([
-      ["Jaccard, exact", exact ? similarity(exact.jaccard) : "not known"],
+      ["Jaccard, exact", exact ? similarity(exact.jaccard) : "not available"],
       ["Jaccard, estimated", similarity(value)],
       ["95 % interval of the estimate", `${similarity(low)} to ${similarity(high)}`],
       exact ? ["Shingles in both", count(exact.intersection)] : null,
@@ -81,7 +82,7 @@ function containment({ exact }) {
 /** Says why there are no passages. */
 function whyNone({ refused }, { may }, info, drafts) {
   if (!may("read")) return h("p", {}, "Passages are shown to keys with the scope read.");
-  if (refused !== undefined) return h("p", {}, "The passages cannot be shown. The server says: ", h("bdi", {}, refused), ".");
+  if (refused !== undefined) return h("p", {}, "The passages cannot be shown. The server says: ", h("bdi", {}, marked(refused)), ".");
   const isStored = [drafts.a, drafts.b].some(({ kind }) => kind === "id");
   if (isStored && info.keep !== "text") return noTexts(info);
   return h("p", {}, NO_TEXT);

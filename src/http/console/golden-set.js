@@ -58,7 +58,7 @@ export function setForm(stored, store) {
   const shape = '{"name": "…", "a": "…", "b": "…", "duplicate": true}';
   const area = h("textarea", { rows: "6", spellcheck: "false", dir: "auto", placeholder: shape });
   const file = h("input", { type: "file", accept: ".jsonl,.ndjson,.json,.txt" });
-  const state = h("p", { class: "hint", role: "status" }, "Give pairs in the field or in a file.");
+  const state = h("p", { class: "hint", role: "status" }, "Enter pairs in the field, or choose a file.");
   const failed = h("div", {});
   const send = button(stored > 0 ? "Replace the golden set" : "Store the golden set", submit, { kind: "primary" });
   send.disabled = true;
@@ -97,7 +97,7 @@ export function setForm(stored, store) {
   file.addEventListener("change", () => read(file.files[0]));
   const form = [
     h("p", {}, "Each pair has the texts a and b, duplicate (true or false), and a name if you like."),
-    h("p", {}, "There may be 1,000 pairs and 4 MiB of texts and names."),
+    h("p", {}, "At most 1,000 pairs and 4 MiB of texts and names."),
     field("Pairs", area, "One JSON object in a line (JSON Lines), a JSON list, or an object with the field pairs."),
     field("Or a file", file, "You can also drop a file on this card."),
     state,

@@ -3,31 +3,33 @@
 import { ask, curl, get, of } from "./api.js";
 import { EXAMPLE, setForm } from "./golden-set.js";
 import { briefId, longTable } from "./pieces.js";
-import { button, card, confirm, copy, count, curlButton, facts, failure, fill, h, note, percent, progress } from "./ui.js";
+import { button, card, confirm, copy, count, curlButton, facts, failure, fill, h, percent, progress } from "./ui.js";
 import { select, similarity, table, toast } from "./ui.js";
+
+const BORDERLINE = "verification “Exactly, if in doubt” (borderline)";
 
 /** The reasons why a pair fails: in words, and what to do about a pair at a threshold. */
 const REASONS = {
   not_proposed: {
-    words: "duplicate, but no band proposes the pair",
+    words: "duplicate, but the two share no band",
     todo: ({ jaccard }, threshold) =>
       jaccard < threshold
-        ? "The texts are less similar than the threshold: lower it first. Then more bands, or fewer rows in a band."
-        : "More bands, or fewer rows in a band.",
+        ? "The texts are less similar than the threshold: lower it first. Then use more bands, or fewer rows in a band."
+        : "Use more bands, or fewer rows in a band.",
   },
   below_threshold: {
     words: "duplicate, but below the threshold",
     todo: ({ jaccard }, threshold) =>
       jaccard < threshold
-        ? "The texts are less similar than the threshold: a lower threshold, or other shingles."
-        : "The estimate is too low: use borderline verification.",
+        ? "The texts are less similar than the threshold. Lower the threshold, or use shorter shingles in a new collection."
+        : `The estimate is too low: use the ${BORDERLINE}.`,
   },
   not_a_duplicate: {
     words: "different, but reported",
     todo: ({ jaccard }, threshold) =>
       jaccard < threshold
-        ? "The estimate is too high: use borderline verification, or a higher threshold."
-        : "A higher threshold, if the label is right.",
+        ? `The estimate is too high: use the ${BORDERLINE}, or a higher threshold.`
+        : "Use a higher threshold, if the label is right.",
   },
 };
 
@@ -43,7 +45,7 @@ export function goldenPart(context) {
       show(await get(path, {}, signal));
     } catch (problem) {
       if (problem.name !== "Problem") throw problem;
-      fill(place, problem.code === "wrong_index" ? note("info", problem.message) : failure(problem, load));
+      fill(place, failure(problem, load));
     }
   }
 
@@ -134,7 +136,8 @@ function reportCard(report, { params, setParams, may }, remove) {
       "p",
       { class: "hint" },
       "Recall: the share of the labelled duplicates that a check would report. Precision: the share of the reported pairs that ",
-      "are labelled as duplicates. Found: the pairs that are both. For each pair, a is stored alone, and b is looked up.",
+      "are labelled as duplicates. Found: the pairs that are reported and are labelled as duplicates. ",
+      "For each pair, a is stored alone, and b is looked up.",
     ),
     h("h3", {}, "By similarity"),
     bySimilarity(report),
@@ -158,7 +161,7 @@ function bySimilarity({ by_similarity: ranges }) {
     { title: "Recall", cell: recall },
     { title: "Pairs", number: true, cell: (row) => count(row.pairs) },
     { title: "Duplicates", number: true, cell: (row) => count(row.duplicates) },
-    { title: "Proposed", number: true, cell: (row) => count(row.proposed) },
+    { title: "Candidates", number: true, cell: (row) => count(row.proposed) },
     { title: "Reported", number: true, cell: (row) => count(row.reported) },
     { title: "Found", number: true, cell: (row) => count(row.found) },
     { title: "Mean error", number: true, cell: (row) => signed(row.error_mean) },
@@ -169,7 +172,7 @@ function bySimilarity({ by_similarity: ranges }) {
     h(
       "p",
       { class: "hint" },
-      "Proposed: pairs that are equal in at least one band, so that they are compared. Mean error: estimate minus exact ",
+      "Candidates: pairs that share a band, so that they are compared. Mean error: estimate minus exact ",
       "similarity; if it is far from 0, the estimates are biased. Mean distance: how far the two are apart.",
     ),
   ];

@@ -87,14 +87,19 @@ export function sums(name, filter) {
   });
 }
 
-/** How much counters grew together up to each sample. If one fell, the server was started again, and began at 0. */
+/**
+ * How much a counter grew from one sample to the next. If it fell, the server was started again, and it began at 0. If it
+ * was not there before, it began at 0, too: many counters appear when they count for the first time.
+ */
+export const growth = (before, after) => (after >= before ? after - before : after);
+
+/** How much counters grew together up to each sample. */
 function grownUpTo(found) {
   const grown = new Float64Array(at.length);
   for (const { values } of found) {
     for (let place = 1; place < at.length; place += 1) {
       const [before, after] = [values[place - 1], values[place]];
-      if (Number.isNaN(before) || Number.isNaN(after)) continue;
-      grown[place] += after >= before ? after - before : after;
+      if (!Number.isNaN(after)) grown[place] += growth(before, after);
     }
   }
   for (let place = 1; place < at.length; place += 1) grown[place] += grown[place - 1];

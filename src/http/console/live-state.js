@@ -5,13 +5,17 @@ import { counted, problems } from "./problems.js";
 import { ago, badge, bytes, card, count, duration, facts, fill, h, idText, percent, time } from "./ui.js";
 
 const ITEMS_SHOWN = 5;
-/** Views to which a problem leads: the words of the link, the scope that the view needs, whether it is about a collection. */
+/**
+ * Where a problem leads: the words of the link, the view, the scope that it needs if any, its parameters, and whether it is
+ * about one collection.
+ */
 const LINKS = {
-  buckets: ["Look at the fullest buckets", "read", true],
-  quality: ["See the quality of this collection", "read", true],
-  collection: ["See the collection", null, true],
-  collections: ["See the collections", null, false],
-  operate: ["Go to Operate", null, false],
+  buckets: { words: "Look at the fullest buckets", view: "buckets", scope: "read", one: true },
+  quality: { words: "See the quality of this collection", view: "quality", scope: "read", one: true },
+  collection: { words: "See the collection", view: "collection", one: true },
+  collections: { words: "See the collections", view: "collections" },
+  backups: { words: "Open Backups", view: "operate", scope: "admin", params: { tab: "backups" } },
+  keys: { words: "Open Keys", view: "operate", scope: "keys", params: { tab: "keys" } },
 };
 
 /** A card that says what is wrong now, and what to do. */
@@ -48,25 +52,20 @@ function counting(wrong) {
 
 function stateOf(now, before, href, may) {
   return [
-    now.length === 0 ? h("p", {}, badge("good", "good"), " None of the alerts that this page can compute holds.") : null,
+    now.length === 0 ? h("p", {}, badge("good", "good"), " No alert is active.") : null,
     now.length === 0 ? null : h("ul", { class: "problems" }, now.map((problem) => problemOf(problem, href, may))),
     before.length === 0 ? null : countedOf(before),
-    h(
-      "p",
-      { class: "hint" },
-      "These are the alerts of config/prometheus/hapax-alerts.yaml, for all collections, without their waiting times. ",
-      "docs/runbook.md has more about each.",
-    ),
+    h("p", { class: "hint" }, "These are alerts of all collections. An alert appears here at once; Prometheus waits some minutes."),
   ];
 }
 
 function problemOf({ alert, wakes, title, todo, link, items }, href, may) {
-  const [words, scope, one] = LINKS[link] ?? [];
-  const leads = link && (scope === null || may(scope));
+  const { words, view, scope, params, one } = LINKS[link] ?? {};
+  const leads = link && (scope === undefined || may(scope));
   const line = ({ collection, node, words: about }) => {
     const name = collection ?? node;
     const parts = [name === undefined ? null : idText(name), name !== undefined && about ? ": " : null, about];
-    return h("li", {}, parts, leads && one ? [" · ", h("a", { href: href(link, { collection }) }, words)] : null);
+    return h("li", {}, parts, leads && one ? [" · ", h("a", { href: href(view, { collection }) }, words)] : null);
   };
   const told = items.filter((item) => item.collection ?? item.node ?? item.words);
   const rest = told.length - ITEMS_SHOWN;
@@ -74,7 +73,7 @@ function problemOf({ alert, wakes, title, todo, link, items }, href, may) {
     "li",
     {},
     h("h3", {}, badge(wakes ? "act now" : "can wait", wakes ? "bad" : "warn"), " ", title),
-    h("p", {}, todo, leads && !one ? [" ", h("a", { href: href(link) }, words)] : null),
+    h("p", {}, todo, leads && !one ? [" ", h("a", { href: href(view, params) }, words)] : null),
     told.length > 0 ? h("ul", {}, told.slice(0, ITEMS_SHOWN).map(line), rest > 0 ? h("li", {}, `and ${rest} more`) : null) : null,
     h("p", { class: "hint" }, "Alert ", h("code", {}, alert)),
   );
@@ -152,7 +151,7 @@ function writable(show) {
 }
 
 /** A card about backups, and one about the audit log. */
-export function safetyCards({ number, show }, { href }) {
+export function safetyCards({ number, show }, { href, may }) {
   const latest = h("span", {});
   const progress = h("span", {});
   show(() => {
@@ -163,6 +162,7 @@ export function safetyCards({ number, show }, { href }) {
     const running = known("hapax_backup_progress_ratio").map(value).find((ratio) => ratio > 0 && ratio < 1);
     fill(progress, running === undefined ? "no backup runs" : `${percent(running, 0)} copied`);
   });
+  const open = may("admin") ? h("a", { href: href("operate", { tab: "backups" }) }, "Open Backups") : null;
   const ended = (result) => number("hapax_backups_total", { result });
   const backups = card(
     "Backups",
@@ -174,7 +174,7 @@ export function safetyCards({ number, show }, { href }) {
       ["Cancelled", ended("cancelled")],
       ["Copied since the start", number("hapax_backup_copied_bytes_total", {}, bytes)],
     ]),
-    h("p", { class: "hint" }, "After 36 hours, a backup is too old. ", h("a", { href: href("operate") }, "Go to Operate")),
+    h("p", { class: "hint" }, "After 36 hours, a backup is too old. ", open),
   );
   const audit = card(
     "Audit log",
@@ -185,7 +185,11 @@ export function safetyCards({ number, show }, { href }) {
       ["Failed writes", number("hapax_audit_errors_total")],
       ["Waits for the disk", number("hapax_audit_queue_bytes", {}, bytes)],
     ]),
-    h("p", { class: "hint" }, "All are 0 if the server keeps no audit log. At audit.bytes_max, the oldest file is removed."),
+    h(
+      "p",
+      { class: "hint" },
+      "If audit.dir is not set, there is no audit log and all values are 0. At audit.bytes_max, the oldest file is removed.",
+    ),
   );
   return h("div", { class: "columns" }, backups, audit);
 }

@@ -7,7 +7,7 @@ import { bytes, button, card, count, duration, fill, h, idText, short, table } f
 const ROWS_SHOWN = 20;
 const VERDICTS = ["unique", "near_duplicate", "exact_duplicate", "empty"];
 const OPS = ["insert", "check"];
-const NOTHING = "since this page was opened, or in the period.";
+const NOTHING = "in this period.";
 
 /** A table of the routes that clients used in the period. */
 export function routesPart({ show, period }, clients) {
@@ -58,7 +58,7 @@ export function verdictsPart({ number, show, period }, of) {
     number: true,
     cell: (op) => number("hapax_verdicts_total", { ...of, op, verdict }),
   });
-  const columns = [{ title: "Of", cell: (op) => `${op}s` }, ...VERDICTS.map(column)];
+  const columns = [{ title: "Operation", cell: (op) => `${op}s` }, ...VERDICTS.map(column)];
   const since = table("Verdicts since the server started", columns, OPS);
   return h("div", {}, h("h3", {}, "Mix in the period"), place, h("h3", {}, "Since the server started"), since);
 }
@@ -84,7 +84,7 @@ export function collectionsCard({ show, group }, collection, context) {
   };
   show(draw);
   const about =
-    "Largest bucket: the most documents that are equal in one band. Cut buckets have more postings than " +
+    "Largest bucket: the most documents that are equal in one band. Buckets over the limit have more postings than " +
     "limits.bucket_read_max, so that a lookup reads only a part of them. Incomplete verdicts and refused documents are " +
     "counted since the server started; documents are refused if the index has no room.";
   return card("Collections", place, h("p", { class: "hint" }, about));
@@ -102,7 +102,7 @@ function collectionsTable(number, names, { href }) {
     { title: "Collection", cell: (collection) => h("a", { href: href("collection", { collection }) }, idText(collection)) },
     column("Documents", "hapax_documents"),
     column("Largest bucket", "hapax_bucket_documents_largest"),
-    column("Cut buckets", "hapax_buckets_over_cap"),
+    column("Buckets over the limit", "hapax_buckets_over_cap"),
     column("Incomplete verdicts", "hapax_incomplete_verdicts_total"),
     column("Refused documents", "hapax_memory_refused_total"),
     column("Waiting writes", "hapax_commit_queue_depth"),

@@ -1,22 +1,23 @@
 // The frame around the views: which view the address names, what a key may do, the navigation, the key, the theme.
 
-import { ROOT, get, key, onAnswer } from "./api.js";
+import { Problem, ask, get, key, onAnswer } from "./api.js";
 import { start as startHistory } from "./history.js";
-import { button, dialog, failure, field, fill, h, note, select } from "./ui.js";
+import { button, dialog, failure, field, fill, h, marked, note, select } from "./ui.js";
 
-/** The views: their titles, the scopes of which one is needed, and whether they show one collection. */
+/** The views: their titles, other words in the menu, the scopes of which one is needed, whether they show one collection. */
 const VIEWS = {
   try: { title: "Try it", file: "./view-try.js", scopes: ["check"], collection: true },
   compare: { title: "Compare", file: "./view-compare.js", scopes: ["check"], collection: true },
   live: { title: "Live", file: "./view-live.js", scopes: ["metrics"] },
   collections: { title: "Collections", file: "./view-collections.js", scopes: [] },
   collection: { title: "Collection", file: "./view-collection.js", scopes: [], collection: true, within: "collections" },
-  clusters: { title: "Clusters", file: "./view-clusters.js", scopes: ["read"], collection: true },
+  clusters: { title: "Clusters", menu: "Clusters and buckets", file: "./view-clusters.js", scopes: ["read"], collection: true },
   buckets: { title: "Buckets", file: "./view-buckets.js", scopes: ["read"], collection: true, within: "clusters" },
   quality: { title: "Quality", file: "./view-quality.js", scopes: ["read"], collection: true },
   operate: { title: "Operate", file: "./view-operate.js", scopes: [] },
 };
 const HOME = new URL("./", import.meta.url);
+const WRONG_KEY = "This key is not valid here. It may be mistyped, revoked or expired. Enter another key.";
 const THEMES = ["auto", "light", "dark"];
 
 const root = document.getElementById("view");
@@ -58,9 +59,11 @@ function frame() {
   const name = viewName();
   const shown = VIEWS[name]?.within ?? name;
   const collection = new URLSearchParams(location.search).get("collection");
-  const link = ([view, { title, collection: one }]) =>
-    h("a", { href: href(view, one ? { collection } : {}), "aria-current": view === shown ? "page" : null }, title);
-  fill(document.getElementById("nav"), Object.entries(VIEWS).filter(([, view]) => !view.within && usable(view)).map(link));
+  const link = ([view, { title, menu, collection: one }]) =>
+    h("a", { href: href(view, one ? { collection } : {}), "aria-current": view === shown ? "page" : null }, menu ?? title);
+  const nav = document.getElementById("nav");
+  nav.hidden = access === null;
+  fill(nav, Object.entries(VIEWS).filter(([, view]) => !view.within && usable(view)).map(link));
   const now = theme();
   fill(
     document.getElementById("tools"),
@@ -72,7 +75,7 @@ function frame() {
 const viewName = () => location.pathname.split("/").pop() || "try";
 
 async function askKey(reason) {
-  const given = await dialog("The key of this server", (close) => {
+  const given = await dialog("API key", (close) => {
     const input = h("input", { type: "password", autocomplete: "off", spellcheck: "false" });
     const send = () => input.value.trim() && close(input.value.trim());
     input.addEventListener("keydown", (event) => event.key === "Enter" && send());
@@ -80,7 +83,7 @@ async function askKey(reason) {
     return [
       reason ? note("warn", reason) : null,
       h("p", {}, "This server answers only requests with an API key. The key stays in this tab, and is forgotten when the tab is closed."),
-      field("API key", input, "The text that `hapax keys add` printed; it begins with hapax_."),
+      field("API key", input, marked("The text that `hapax keys add` printed; it begins with `hapax_`.")),
       h("div", { class: "row end" }, key.get() ? button("Forget the key", () => { key.forget(); location.reload(); }, { kind: "quiet" }) : null, button("Use this key", send, { kind: "primary" })),
     ];
   });
@@ -98,11 +101,13 @@ async function begin() {
     access = null;
     frame();
     if (problem.code === "unauthorized") {
-      const had = key.get() !== null;
-      fill(root, h("div", { class: "empty" }, h("h1", {}, "This server needs a key"), h("p", {}, had ? problem.message : "Give an API key to look at this server."), button("Give a key", () => askKey(had ? problem.message : null), { kind: "primary" })));
-      askKey(had ? problem.message : null);
+      const reason = key.get() === null ? null : WRONG_KEY;
+      const sentence = h("p", {}, "Enter an API key to use the console.");
+      const enter = button("Enter a key", () => askKey(reason), { kind: "primary" });
+      fill(root, h("div", { class: "page" }, h("div", { class: "empty" }, h("h1", {}, "This server needs a key"), sentence, enter)));
+      askKey(reason);
     } else {
-      fill(root, failure(problem, begin));
+      fill(root, h("div", { class: "page" }, failure(problem, begin)));
     }
     return;
   }
@@ -137,13 +142,26 @@ async function show() {
   fill(root, page);
   if (moved) window.scrollTo(0, 0);
   try {
-    const { render } = await import(view.file);
+    const { render } = await load(view);
     if (signal.aborted) return;
     await render(page, { collection, params, setParams, signal, access, may, go, href, reload: show, chooser: () => chooser(name, collection, signal) });
   } catch (problem) {
     if (signal.aborted || problem.name === "AbortError") return;
     if (problem.name !== "Problem") throw problem;
-    fill(page, h("h1", {}, view.title), failure(problem, show));
+    fill(page, h("h1", {}, view.title), failure(problem, problem.again ?? show));
+  }
+}
+
+/** Returns the module of a view. */
+async function load(view) {
+  try {
+    return await import(view.file);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    // Browsers keep in mind that a module could not be loaded, so only a new page loads it.
+    const again = () => ask("GET", "/livez").then(() => location.reload(), () => {});
+    const detail = "The server does not answer, so a part of this page could not be loaded.";
+    throw Object.assign(new Problem({ code: "unreachable", title: "The server does not answer", detail }), { again });
   }
 }
 
@@ -151,18 +169,25 @@ async function show() {
 function chooser(view, current, signal) {
   const tab = new URLSearchParams(location.search).get("tab");
   const choice = select([current], current, (next) => go(view, { collection: next, tab }));
-  choice.setAttribute("aria-label", "Collection");
   get("/v1/collections", {}, signal).then(({ collections }) => {
     const names = collections.map(({ name }) => name);
     if (!names.includes(current)) names.unshift(current);
     fill(choice, names.map((name) => h("option", { value: name, selected: name === current }, name)));
   }, () => {});
-  return h("span", { class: "chooser" }, choice);
+  return h("div", { class: "chooser" }, field("Collection", choice));
 }
 
-// A key that is revoked or expires while the page is open.
+/** Asks again and again while the server does not answer. */
+let asking = null;
+
 onAnswer((problem) => {
-  document.body.classList.toggle("unreachable", problem?.code === "unreachable");
+  const isGone = problem?.code === "unreachable";
+  const words = isGone ? "The server does not answer. This page tries again by itself." : "";
+  const banner = document.getElementById("banner");
+  if (banner.textContent !== words) banner.textContent = words;
+  if (isGone) asking ??= setInterval(() => ask("GET", "/livez").catch(() => {}), 3000);
+  else asking = clearInterval(asking) ?? null;
+  // The key was revoked or has expired while the page is open.
   if (problem?.code === "unauthorized" && access !== null) begin();
 });
 
@@ -178,6 +203,8 @@ document.addEventListener("click", (event) => {
 });
 window.addEventListener("popstate", show);
 
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+document.getElementById("zone").textContent = `All times are in the time zone of this browser, ${zone}.`;
 theme();
 if (location.pathname === HOME.pathname) history.replaceState(null, "", href("try") + location.search);
 begin();

@@ -36,7 +36,9 @@ export function audit(page, context) {
       h(
         "p",
         { class: "hint" },
-        `${count(found.length)} decisions on this page, the newest first.${next ? " There may be older ones." : ""}`,
+        found.length === 1 ? "1 decision" : `${count(found.length)} decisions`,
+        next || query.cursor ? " on this page, the newest first." : ", the newest first.",
+        next ? " There may be older ones." : null,
       ),
       found.length > 0
         ? decisions(found, context)
@@ -64,11 +66,11 @@ function search({ go, href }, query) {
   const texts = {
     collection: ["Collection", null],
     id: ["Id of the document", null],
-    matched: ["Id in the evidence", "Finds decisions whose matches contain this id."],
-    key: ["Name of the key", null],
+    matched: ["Id of a match", "Finds decisions in which this document was a match."],
+    key: ["Name of the key", "The key that asked."],
     request_id: ["Request id", "The X-Request-Id of the answer."],
-    since: ["Since", "A time, a date, or a duration before now such as 2h or 7d."],
-    until: ["Until", "The same forms. Decisions before this time."],
+    since: ["Since", "For example 2026-11-23T21:00:00Z, 2026-11-23, or 2h or 7d before now."],
+    until: ["Until", "Decisions before this time, written as in Since."],
   };
   const inputs = new Map(
     Object.keys(texts).map((name) => [
@@ -144,7 +146,9 @@ function nothing(query, href) {
     return empty("The audit log has no decisions yet", "Insert or delete a document: its decision is here a second later.");
   return empty(
     "No decision meets all of these conditions",
-    "Files of the audit log are removed when they are older than audit.retention_s, or when all of them together are too large.",
+    "A document can also be gone because it expired, was deleted by its label (search for the operation delete without an " +
+      "id), or was replaced (operation insert). Files of the audit log are removed when they are older than " +
+      "audit.retention_s, or when all of them together are too large.",
     h("a", { href: href("operate", { tab: "audit" }) }, "Clear the filters"),
   );
 }

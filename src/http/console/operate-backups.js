@@ -17,6 +17,7 @@ import {
   fill,
   h,
   idText,
+  newId,
   note,
   percent,
   progress,
@@ -25,7 +26,7 @@ import {
 } from "./ui.js";
 
 const RUNNING_MS = 2000;
-const IDLE_MS = 10000;
+const IDLE_MS = 3000;
 const KINDS = { running: "warn", done: "good", cancelled: "", failed: "bad" };
 
 /** Shows the latest backup and a form that starts the next one. */
@@ -67,7 +68,8 @@ function show(place, backup, now, before, read) {
           h(
             "p",
             {},
-            "The server has made no backup since it started. Finished backups of earlier runs are in its backup directory.",
+            "The server has made no backup since it started. If there are backups of earlier runs, they are in its backup " +
+              "directory.",
           ),
         ),
   );
@@ -122,7 +124,7 @@ function contents(collections) {
     [
       { title: "Collection", cell: ({ name }) => idText(name) },
       { title: "Documents", number: true, cell: ({ documents }) => count(documents) },
-      { title: "Up to place", number: true, cell: ({ last_seq: seq }) => count(seq) },
+      { title: "Last sequence number", number: true, cell: ({ last_seq: seq }) => count(seq) },
       { title: "Size", number: true, cell: ({ bytes: size }) => bytes(size) },
     ],
     collections,
@@ -168,13 +170,26 @@ async function cancel(name, read) {
 /** The form that starts a backup. `read` shows the new state. */
 function form(read) {
   const name = h("input", { type: "text", autocomplete: "off", spellcheck: "false", maxlength: "64" });
-  const keep = h("input", { type: "number", min: "0", max: "1000", step: "1" });
+  const keep = h("input", { type: "number", min: "1", max: "1000", step: "1", value: "7", required: true });
+  const number = field("Number to keep", keep, "So many of the newest backups with this name stay, and older ones are removed.");
+  const follow = () => {
+    number.hidden = !remove.checked;
+    keep.disabled = !remove.checked;
+  };
+  const remove = h("input", { type: "checkbox", id: newId("remove"), on: { change: follow } });
+  const about = h(
+    "span",
+    { class: "hint", id: newId("about") },
+    "The time is then added to the name. If this is not chosen, nothing is removed.",
+  );
+  remove.setAttribute("aria-describedby", about.id);
+  follow();
   const answer = h("div");
   const start = async (event) => {
     event.preventDefault();
     const body = {};
     if (name.value.trim() !== "") body.name = name.value.trim();
-    if (keep.value !== "") body.keep = Number(keep.value);
+    if (remove.checked) body.keep = Number(keep.value);
     try {
       await post("/v1/backups", body);
       fill(answer);
@@ -199,13 +214,15 @@ function form(read) {
         "div",
         { class: "fields" },
         field("Name", name, "Letters, digits and ._- (64 at most). Without a name, it is the current time."),
-        field(
-          "Keep",
-          keep,
-          "With a number, the time is added to the name, and only that many of the newest backups of this name stay: " +
-            "older ones are removed. 0 keeps all. Without a number, nothing is removed.",
-        ),
       ),
+      h(
+        "div",
+        { class: "choice" },
+        remove,
+        h("label", { for: remove.id }, "Delete older backups with this name"),
+        about,
+      ),
+      number,
       h("div", { class: "row end" }, button("Start the backup", null, { type: "submit", kind: "primary" })),
     ),
     answer,

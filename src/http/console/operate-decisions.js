@@ -3,7 +3,7 @@
 import { briefId } from "./pieces.js";
 import { button, count, fill, h, idText, intervalBar, newId, similarity, table, time, verdictBadge } from "./ui.js";
 
-const COLUMNS = ["Evidence", "Time", "Operation", "Verdict", "Outcome", "Document", "Best match", "Key"];
+const COLUMNS = ["Time", "Operation", "Verdict", "Outcome", "Document", "Best match", "Key (who asked)", "Evidence"];
 
 /** The table. `found`: lines of the audit log. */
 export function decisions(found, context) {
@@ -38,7 +38,6 @@ function rows(line, context) {
   open.setAttribute("aria-expanded", "false");
   open.setAttribute("aria-controls", below.id);
   const cells = [
-    open,
     moment(line.time),
     line.op,
     line.verdict ? verdictBadge(line.verdict) : "–",
@@ -47,7 +46,8 @@ function rows(line, context) {
     line.duplicate_of === undefined
       ? "–"
       : [briefId(line.duplicate_of), " ", h("span", { class: "hint" }, similarity(line.similarity))],
-    line.key ? idText(line.key) : "–",
+    line.key ? idText(line.key) : "no key",
+    open,
   ];
   return [
     h(
@@ -70,7 +70,7 @@ const moment = (iso) =>
 function outcome({ op, outcome: made, deleted, label }) {
   if (made) return made;
   if (op === "delete" && label === undefined) return deleted ? "deleted" : "was not stored";
-  return "begun";
+  return "started";
 }
 
 /** What the decision is about: a document, a label or a collection. */

@@ -22,6 +22,7 @@ const CLIENTS = [
   ["check", "A service that only checks: check"],
   ["insert", "An import: insert"],
   ["check,read", "A person who reads: check, read"],
+  ["check,read,metrics,explain", "A colleague who uses this console: check, read, metrics, explain"],
   ["metrics", "Prometheus: metrics"],
   ["check,read,insert,delete,admin,metrics", "An operator: check, read, insert, delete, admin, metrics"],
 ];
@@ -100,10 +101,10 @@ export function keyForm(added) {
       field(
         "Name",
         name,
-        "For logs and metrics: 1 to 64 of a-z, 0-9, - _ and ., beginning with a letter or a digit. Two keys may have one " +
-          "name while the new one replaces the old one.",
+        "For logs and metrics: 1 to 64 of a-z, 0-9, - _ and ., beginning with a letter or a digit. To replace a key, add a " +
+          "second one with the same name, then revoke the old one.",
       ),
-      field("For", client, "Sets the checkboxes below."),
+      field("Who uses it?", client, "Sets the checkboxes below."),
       field(
         "Collections",
         collections,

@@ -7,6 +7,8 @@ import { badge, button, card, confirm, copy, count, failure, fill, h, idText, no
 
 /** How long a server may take to use a changed keys file. */
 const CHANGED_MS = 2000;
+/** The address of this console. */
+const CONSOLE = new URL("./", import.meta.url).href;
 
 /** Shows the keys and a form that adds one. */
 export function keys(page, { access, signal }) {
@@ -69,7 +71,7 @@ function tableOf(keys, own, read) {
         title: "Revoke",
         cell: (key) =>
           key.id === own
-            ? h("span", { class: "hint" }, "You use this key")
+            ? h("span", { class: "hint" }, "This is your key")
             : button("Revoke", () => revoke(key, read), {
                 kind: "danger",
                 "aria-label": `Revoke the key ${key.name} ${key.id}`,
@@ -93,7 +95,7 @@ async function revoke({ name, id, scopes }, read) {
     idText(id),
     ", scopes ",
     scopes.join(", "),
-    ") are refused within a few seconds, and this cannot be undone. Work in the background that it started goes on.",
+    ") are refused within a few seconds, and this cannot be undone. Background jobs that it started continue.",
   ];
   if (!(await confirm("Revoke this key", sentence, "Revoke the key"))) return;
   try {
@@ -141,6 +143,12 @@ function added(place, key, read) {
         `The server uses the key within ${CHANGED_MS / 1000} seconds. Give it to its client in a file or an environment ` +
           "variable, not in an address.",
       ),
+      h(
+        "p",
+        { class: "hint" },
+        "If the key is for a colleague who uses this console: your colleague opens this address and enters the key. ",
+        h("code", { class: "address" }, CONSOLE),
+      ),
       h("div", { class: "row end" }, done),
     ),
   );
@@ -154,8 +162,8 @@ function off() {
     h(
       "p",
       {},
-      "This server has no keys file, so anyone who can reach it may do everything that it allows. To use keys, make a " +
-        "first key, set ",
+      "This server has no keys file. If it requires no key at all, it answers only requests from its own machine, and " +
+        "they may do everything. To use keys, make a first key, set ",
       h("code", {}, "auth.keys_file"),
       ", and restart the server:",
     ),

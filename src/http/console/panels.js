@@ -2,7 +2,7 @@
 // Out: elements. A number that is one series of /metrics names it in `data-metric`, and its value in `data-value`.
 
 import { lineChart } from "./chart.js";
-import { all, onSample, quantiles, rates, sums, times } from "./history.js";
+import { all, growth, onSample, quantiles, rates, sums, times } from "./history.js";
 import { quantile } from "./metrics.js";
 import { badge, count, fill, h, percent } from "./ui.js";
 
@@ -35,8 +35,7 @@ export function grown({ values }, seconds) {
   let sum = 0;
   for (let place = last; place > 0 && at[last] - at[place - 1] <= seconds + 1; place -= 1) {
     const [before, after] = [values[place - 1], values[place]];
-    if (Number.isNaN(before) || Number.isNaN(after)) continue;
-    sum += after >= before ? after - before : after;
+    if (!Number.isNaN(after)) sum += growth(before, after);
   }
   return sum;
 }
@@ -163,7 +162,7 @@ export function board(signal, minutes = 5) {
   function chart({ title, format, lines, hint }) {
     const made = lineChart({ title, format, names: lines.map((line) => line.name), signal });
     let near = false;
-    const draw = () => near && made.update(...inPeriod(lines.map((line) => line.column()), minutes));
+    const draw = () => near && made.update(...inPeriod(lines.map((line) => line.column()), minutes), minutes * 60);
     const seeing = new IntersectionObserver((entries) => {
       near = entries.at(-1).isIntersecting;
       if (ready()) draw();

@@ -120,5 +120,5 @@ export const allCollections = (access) => !access.key?.collections;
 /** The links to the two views of one collection's duplicates, for `tabs()`. */
 export function duplicateTabs({ collection, href }, current) {
   const of = (view, title) => [href(view, { collection }), title, view === current];
-  return [of("clusters", "Clusters"), of("buckets", "Buckets")];
+  return [of("clusters", "Clusters"), of("buckets", "Buckets and boilerplate")];
 }

@@ -62,7 +62,7 @@ const ALERTS = [
   {
     alert: "HapaxManyCandidates",
     title: "Lookups compare very many documents",
-    todo: "Choose a banding with more rows. The new banding is built in the background.",
+    todo: "Choose a banding with more rows. The request ends when the new banding is built.",
     link: "collection",
   },
   {
@@ -126,7 +126,7 @@ const ALERTS = [
     wakes: true,
     title: "No backup is less than 36 hours old",
     todo: "Start a backup, and find out why backups stopped.",
-    link: "operate",
+    link: "backups",
   },
   {
     alert: "HapaxExpiryLate",
@@ -174,7 +174,7 @@ const ALERTS = [
     alert: "HapaxKeyExpiresSoon",
     title: "The last valid key with some name expires soon",
     todo: "The log names the key. Add a key with the same name, and give it to its client.",
-    link: "operate",
+    link: "keys",
   },
   {
     alert: "HapaxRedisUnfit",

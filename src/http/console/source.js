@@ -61,6 +61,7 @@ export function source({ label, value, kinds, change, beside = [], rows = 12 }) 
     return [kind, radio, h("label", { for: radio.id }, radio, NAMES[kind])];
   });
   const opener = h("input", { type: "file", hidden: true, "aria-label": `File for ${label}` });
+  const open = button("Open a file", () => opener.click());
   opener.addEventListener("change", () => opened(opener.files));
 
   function become(kind) {
@@ -103,7 +104,7 @@ export function source({ label, value, kinds, change, beside = [], rows = 12 }) 
         value.id = input.value;
         change();
       });
-      return field(`${label}: id`, input, "The id of a document that is stored in this collection. Press Enter to compare.");
+      return field(`${label}: id`, input, "The id of a document that is stored in this collection.");
     }
     if (value.file) return note("info", "The file is sent as it is. It is too long to be shown here.");
     const area = h("textarea", { rows: String(rows), dir: "auto", spellcheck: "false", value: value.text });
@@ -113,6 +114,7 @@ export function source({ label, value, kinds, change, beside = [], rows = 12 }) 
 
   function show() {
     for (const [kind, radio] of radios) radio.checked = kind === value.kind;
+    open.hidden = value.kind === "id";
     fill(part, control());
     tell();
   }
@@ -126,7 +128,7 @@ export function source({ label, value, kinds, change, beside = [], rows = 12 }) 
 
   const kindsOf = { class: "kinds", role: "radiogroup", "aria-label": `Kind of ${label}` };
   const choice = h("div", kindsOf, radios.map(([, , shown]) => shown));
-  const row = h("div", { class: "row" }, button("Open a file", () => opener.click()), button("Clear", clear), beside, opener);
+  const row = h("div", { class: "row" }, open, button("Clear", clear), beside, opener);
   const element = h("div", { class: "giver" }, choice, part, told, row);
   // The browser itself handles a text that is dragged.
   const onFile = (act) => (event) => {

@@ -42,11 +42,13 @@ export function curveOf(info, signal) {
   function words(points, best) {
     const { bands, rows } = info.banding;
     const start = `The collection has ${bands} bands of ${rows} rows. `;
-    if (!best) return `${start}Similar documents will appear as dots at the bottom.`;
+    if (!best) return `${start}Similar documents will appear as dots below the zero line.`;
     const [candidate, verdict] = ["candidate", "verdict"].map((of) => percent(at(points, best.similarity, of)));
-    const dots = "Each dot is a document that was compared, and the line through it is its interval.";
-    const pairs = `Of all pairs with the similarity of the best one, ${similarity(best.similarity)}`;
-    return `${start}${dots} ${pairs}, ${candidate} become candidates and ${verdict} are reported.`;
+    const dots =
+      "Each dot is a document that was compared; the line through it is its interval, and the dotted line leads up to the " +
+      "chance that it is reported.";
+    const pair = `A pair with the similarity of the best match, ${similarity(best.similarity)}`;
+    return `${start}${dots} ${pair}, becomes a candidate in ${candidate} of cases, and is reported in ${verdict}.`;
   }
 
   return { element, show };

@@ -5,14 +5,14 @@ import { attempt } from "./attempt.js";
 import { spansOf } from "./bytes.js";
 import { hint, markedText, noTexts, press, shortId } from "./passages.js";
 import { contentOf, drafts } from "./source.js";
-import { button, fill, h, intervalBar, percent, similarity, time } from "./ui.js";
+import { button, fill, h, intervalBar, marked, percent, similarity, time } from "./ui.js";
 
 const LEGEND =
   "Each line goes from similarity 0 to 1. The thick part is the 95 % interval, the tick in it is the similarity, and the " +
   "dashed line is the threshold.";
 const MARKED =
-  "Marked and underlined: the other text has it, too. Of a stored document, the canonical text is shown, so its letters " +
-  "may be folded.";
+  "Marked and underlined: the other text has it, too. A stored document is shown as hapax compares it, for " +
+  "example without capital letters.";
 
 /** The documents that a verdict lists: the matches, and those below the threshold. */
 export const rowsOf = ({ matches = [], explanation }) => [...matches, ...(explanation?.lookup?.below_threshold ?? [])];
@@ -97,7 +97,7 @@ export function matchesOf(context, info, draft, limit) {
       return twoTexts(sides.b.id, answer.passages);
     } catch (problem) {
       if (problem.code !== "invalid_value") throw problem;
-      return h("p", {}, "The passages cannot be shown. The server says: ", h("bdi", {}, problem.message), ".");
+      return h("p", {}, "The passages cannot be shown. The server says: ", h("bdi", {}, marked(problem.message)), ".");
     }
   }
 

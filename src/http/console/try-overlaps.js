@@ -113,7 +113,7 @@ export function overlaps(context, info, draft, again) {
   }
 
   return {
-    fields: [field("Least containment, from 0 to 1", least, LEAST)],
+    fields: [field("Minimum containment, from 0 to 1", least, LEAST)],
     first: [card("Items in the text", headline, about)],
     rest,
     run,

@@ -32,10 +32,10 @@ export function storeCard({ collection, params, signal }, info, draft, stored) {
   const request = () => bodyOf(draft, id.value, { on_duplicate: onDuplicate.value });
 
   async function insert() {
-    if (isMissing(draft)) return fill(outcome, note("warn", "Give a text first."));
+    if (isMissing(draft)) return fill(outcome, note("warn", "Enter a text first."));
     if (id.value === "") {
       id.focus();
-      return fill(outcome, note("warn", "Give an id first. It names the document in this collection."));
+      return fill(outcome, note("warn", "Enter an id first. It names the document in this collection."));
     }
     store.disabled = true;
     await attempt(outcome, async () => {
@@ -46,16 +46,19 @@ export function storeCard({ collection, params, signal }, info, draft, stored) {
     store.disabled = false;
   }
 
-  const hasThreshold = info.threshold !== undefined && info.index === "similarity";
-  const threshold = hasThreshold ? ` The collection's threshold, ${info.threshold}, decides, and not that of the check.` : "";
+  const hasItems = info.index === "containment";
+  const hasThreshold = info.threshold !== undefined && !hasItems;
+  const threshold = hasThreshold ? ` The collection's threshold (${info.threshold}) applies, not the one above.` : "";
   return card(
     "Store it",
     hint(`This stores the text in the collection for other requests to find.${threshold}`),
     h(
       "div",
       { class: "fields" },
-      field("Id of the new document", id, "For example its address. It is needed only here."),
-      field("If it is a duplicate", onDuplicate, CHOICE_HINT),
+      field("Id of the new document", id, "For example its address."),
+      hasItems
+        ? field("If the same text is stored already", onDuplicate)
+        : field("If it is a duplicate", onDuplicate, CHOICE_HINT),
     ),
     h("div", { class: "row end" }, curlButton(() => commandOf(path, request())), store),
     outcome,

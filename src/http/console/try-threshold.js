@@ -20,7 +20,7 @@ export function thresholdField({ params, setParams }, { threshold: own }, change
   function show() {
     const other = value();
     slider.value = String(other ?? own);
-    output.textContent = `${other ?? own}${other === null ? ", as the collection has it" : `; the collection has ${own}`}`;
+    output.textContent = `${other ?? own}${other === null ? ", the collection's threshold" : `; the collection has ${own}`}`;
     slider.setAttribute("aria-valuetext", output.textContent);
     reset.hidden = other === null;
   }

@@ -4,8 +4,8 @@ import { hint } from "./passages.js";
 import { count, duration, h, table } from "./ui.js";
 
 const STAGES = {
-  extract: "The request is received and read",
-  sign: "The text is extracted and signed",
+  extract: "The request is read (not the text of a page)",
+  sign: "The text of a page is extracted; the signature is made",
   probe: "The buckets are read",
   verify: "The candidates are compared",
   decide: "Ids are read and the verdict is made",
@@ -13,13 +13,12 @@ const STAGES = {
   commit: "The write goes to disk",
 };
 
-function lookupWords({ bands, bands_hit: hit, buckets, found }) {
+function lookupWords({ bands, bands_hit: hit, buckets }) {
   const start = `The text has a bucket in each of the ${bands} bands.`;
   if (hit === 0) return `${start} No stored document is in any of them.`;
   const fullest = Math.max(0, ...buckets.map(({ documents }) => documents));
   const size = fullest > 0 ? ` The fullest one has ${count(fullest)}.` : "";
-  const signatures = found === 1 ? "1 signature" : `${count(found)} different signatures`;
-  return `${start} Stored documents are in ${count(hit)} of these buckets.${size} In all, these documents have ${signatures}.`;
+  return `${start} Stored documents are in ${count(hit)} of these buckets.${size}`;
 }
 
 /** Shows where the time of a check went. */

@@ -7,10 +7,9 @@ const SHORT_TEXT = 50;
 
 const MEANINGS = {
   unique: "No stored document was found that is similar enough.",
-  near_duplicate: "A stored document is at least as similar as the threshold asks.",
+  near_duplicate: "A stored document reaches the threshold.",
   exact_duplicate:
-    "A stored document has the same canonical text. This is the text after case, white space and forms of characters are " +
-    "made equal.",
+    "A stored document has the same text, after capital letters, white space and forms of characters are made equal.",
   empty: "There is no word or number in it, so there is nothing to compare. An empty document is never stored.",
 };
 
@@ -106,7 +105,7 @@ function unreadNote({ unread, explanation }) {
 function recallNote({ expected_recall: recall, threshold, warning }, { threshold: own }) {
   const words =
     `The bands of this collection are made for its threshold, ${similarity(own)}. Of the documents whose similarity is ` +
-    `exactly ${similarity(threshold)}, they propose ${percent(recall)}; the others are not found.`;
+    `exactly ${similarity(threshold)}, ${percent(recall)} share a band; the others are not found.`;
   return note(warning ? "warn" : "info", words, warning ? ` The server warns: ${warning}.` : "");
 }
 

@@ -142,14 +142,27 @@ export function empty(title, sentence, ...actions) {
   return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, sentence), h("div", { class: "row" }, ...actions));
 }
 
+/** A text as nodes: what is between two backticks becomes code. A backtick without another one stays as it is. */
+export function marked(text) {
+  const parts = String(text).split(/`([^`]+)`/);
+  return parts.map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
+}
+
+/** Whether two sentences are the same, apart from case and the marks at their end. */
+function isSame(one, other) {
+  const plain = (text) => text.toLowerCase().replace(/[.`]/g, "").trim();
+  return plain(one) === plain(other);
+}
+
 /** A failed request. `again` is called if the person wants to try again. */
 export function failure(problem, again) {
-  const fields = (problem.errors ?? []).map(({ field, detail }) => h("li", {}, h("code", {}, field), ": ", h("bdi", {}, detail)));
+  const fields = (problem.errors ?? []).map(({ field, detail }) => h("li", {}, h("code", {}, field), ": ", h("bdi", {}, marked(detail))));
+  const title = problem.title || "This did not work";
   return h(
     "div",
     { class: "failure", role: "alert" },
-    h("h2", {}, problem.title || "This did not work"),
-    h("p", {}, h("bdi", {}, problem.message)),
+    h("h2", {}, title),
+    isSame(title, problem.message) ? null : h("p", {}, h("bdi", {}, marked(problem.message))),
     fields.length > 0 ? h("ul", {}, fields) : null,
     problem.retryAfter ? h("p", {}, `The server asks to wait ${problem.retryAfter} s before the next attempt.`) : null,
     h("p", { class: "hint" }, [problem.code, problem.status || null, problem.requestId || null].filter(Boolean).join(" · ")),
@@ -219,7 +232,7 @@ export const curlButton = (make) => button("Copy as curl", () => copy(make(), "T
 
 /** Shows a sentence for some seconds. */
 export function toast(text, kind = "") {
-  const shown = h("div", { class: `toast ${kind}` }, text);
+  const shown = h("div", { class: `toast ${kind}` }, marked(text));
   document.getElementById("toasts").append(shown);
   setTimeout(() => shown.remove(), 6000);
 }

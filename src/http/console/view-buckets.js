@@ -5,7 +5,23 @@ import { latest, onSample } from "./history.js";
 import { shortId } from "./passages.js";
 import { briefId, duplicateTabs, later, measured, pairOf, spoken } from "./pieces.js";
 import { sharedBy } from "./shared-passages.js";
-import { badge, button, card, count, curlButton, empty, facts, fill, h, heading, note, select, table, tabs } from "./ui.js";
+import {
+  badge,
+  button,
+  card,
+  count,
+  curlButton,
+  empty,
+  facts,
+  field,
+  fill,
+  h,
+  heading,
+  note,
+  select,
+  table,
+  tabs,
+} from "./ui.js";
 
 const LIMITS = ["10", "25", "50", "100"];
 /** What `limits.bucket_read_max` is unless the configuration changes it. */
@@ -15,31 +31,31 @@ export async function render(page, context) {
   const { collection, params, signal, go, chooser } = context;
   const limit = LIMITS.includes(params.get("limit")) ? params.get("limit") : LIMITS[0];
   const choice = select(
-    LIMITS.map((value) => [value, `${value} buckets`]),
+    LIMITS,
     limit,
     (next) => go("buckets", { collection, limit: next }),
   );
-  choice.setAttribute("aria-label", "How many buckets are shown");
   const ask = () => Promise.all([get(of(collection, "/buckets"), { limit }, signal), get(of(collection), {}, signal)]);
   page.append(
     heading(
       "Buckets",
-      "A bucket is the list of documents that have the same content in one band. Each of them is a candidate for a new " +
-        "document that falls into the bucket. Text that many pages repeat makes buckets full, and full buckets make " +
-        "lookups slow.",
-      choice,
+      "A band is a part of the signature. A bucket lists the documents whose signatures are equal in one band. Each of " +
+        "them is a candidate for a new document that shares this band. Boilerplate, which is text that many pages repeat, " +
+        "makes buckets full, and full buckets make lookups slow.",
+      field("Number of buckets", choice),
       chooser(),
       curlButton(() => curl("GET", of(collection, "/buckets"), { query: { limit } })),
     ),
     tabs("Duplicates of the collection", duplicateTabs(context, "buckets")),
     later(async () => buckets(context, ...(await ask())), signal),
-    advice(context),
   );
 }
 
 function buckets(context, { buckets: all }, about) {
   const { params, setParams } = context;
-  if (all.length === 0) return noBuckets(context, about);
+  if (about.index === "containment") return notUsed(context);
+  const advised = advice(context);
+  if (all.length === 0) return [noBuckets(context, about), advised];
   const nameOf = ({ band, key }) => `${band}.${key}`;
   const shown = h("div");
   const rows = new Map();
@@ -64,22 +80,22 @@ function buckets(context, { buckets: all }, about) {
   ];
   const list = card("The fullest buckets", ...fullness(context), table("The fullest buckets", columns, all));
   choose(all.find((bucket) => nameOf(bucket) === params.get("bucket")) ?? all[0]);
-  return h("div", { class: "columns" }, list, shown);
+  return [h("div", { class: "columns" }, list, shown), advised];
 }
 
-function noBuckets({ collection, href }, { index, documents }) {
-  if (index === "containment") {
-    return empty(
-      "This collection has no full buckets",
-      "It finds stored items by the runs of words that they contain, so its bands say nothing about boilerplate.",
-      h("a", { href: href("collection", { collection }) }, "Look at the collection"),
-    );
-  }
+const notUsed = ({ collection, href }) =>
+  empty(
+    "Buckets are not used in this collection",
+    "It finds stored items by the runs of words that they contain.",
+    h("a", { href: href("collection", { collection }) }, "Look at the collection"),
+  );
+
+function noBuckets({ collection, href }, { documents }) {
   return empty(
     "No bucket has several documents",
     documents === 0
       ? "The collection is empty. Store documents first."
-      : "No two documents have the same content in a band, so lookups compare very few documents.",
+      : "No two documents share a band, so lookups compare very few documents.",
     h("a", { href: href("try", { collection }) }, "Try documents in this collection"),
   );
 }
@@ -165,7 +181,7 @@ function advice({ collection, href }) {
       {},
       "The cause is mostly boilerplate: text that many pages have in common and that is not their content, such as " +
         "menus, footers, notices about cookies, error pages and empty forms. Pages that share it look more similar than " +
-        "they are, and each lookup compares many of them for nothing.",
+        "they are, and each lookup compares many of them without result.",
     ),
     h(
       "ol",

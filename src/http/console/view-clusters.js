@@ -23,6 +23,8 @@ import {
 } from "./ui.js";
 
 const PAGE = 50;
+/** Why the number of clusters is not exact. */
+const ABOUT = "A cluster of which only one document is left may still be counted.";
 
 export async function render(page, context) {
   const { collection, params, signal, href, chooser } = context;
@@ -65,7 +67,7 @@ function finder({ collection, go }, id) {
   return h(
     "form",
     { class: "card finder", role: "search", on: { submit: find } },
-    field("Id of a document", input, "Any document of a cluster leads to its cluster."),
+    field("Id of a document", input, "Enter any document of the cluster."),
     button("Find its cluster", null, { type: "submit" }),
   );
 }
@@ -101,9 +103,9 @@ function largest(context, { clusters, total, next_cursor: next }, about) {
   if (total === 0) return noClusters(context, about);
   const { collection, params, href } = context;
   const from = firstOf(params);
-  const places = new Map(clusters.map((cluster, at) => [cluster, from + at]));
+  const ranks = new Map(clusters.map((cluster, at) => [cluster, from + at]));
   const columns = [
-    { title: "Place", number: true, cell: (cluster) => count(places.get(cluster)) },
+    { title: "Rank", number: true, cell: (cluster) => count(ranks.get(cluster)) },
     {
       title: "Representative",
       cell: ({ representative: id }) => h("a", { href: href("clusters", { collection, id }) }, briefId(id)),
@@ -111,16 +113,15 @@ function largest(context, { clusters, total, next_cursor: next }, about) {
     { title: "Documents", number: true, cell: ({ documents }) => count(documents) },
   ];
   const to = from + clusters.length - 1;
+  const range = `Clusters ${count(from)} to ${count(to)} of about ${count(total)}`;
   return card(
     "The largest clusters",
     facts([
-      ["Clusters of two or more documents", count(total)],
+      ["Clusters of two or more documents", `about ${count(total)}`],
       ["Documents of the collection", count(about.documents)],
       ["Of these, links", count(about.linked)],
     ]),
-    clusters.length > 0
-      ? h("p", { class: "hint" }, `Clusters ${count(from)} to ${count(to)} of ${count(total)}, the largest first.`)
-      : null,
+    clusters.length > 0 ? h("p", { class: "hint" }, `${range}, the largest first. ${ABOUT}`) : null,
     clusters.length > 0 ? table("Clusters", columns, clusters) : h("p", {}, "There are no more clusters."),
     pages(context, null, clusters.length, next),
   );
@@ -131,7 +132,7 @@ function noClusters({ collection, href }, { index, documents }) {
   if (index === "containment") {
     return empty(
       "This collection has no clusters",
-      "It finds stored items inside of longer texts, and does not compare its items with each other. Clusters are in " +
+      "It finds stored items inside longer texts, and does not compare its items with each other. Clusters are in " +
         "collections with index=similarity.",
       h("a", { href: href("collections") }, "Collections"),
     );
@@ -203,7 +204,7 @@ function members(context, id, { representative, documents, members: shown, next_
     { title: "Similarity to the representative", cell: (member) => similarityCell(member, threshold) },
     { title: "First seen", cell: (member) => time(member.first_seen) },
     ...(may("check")
-      ? [{ title: "Representative", cell: (member) => (member.id === representative ? "–" : beside(member.id)) }]
+      ? [{ title: "Compare", cell: (member) => (member.id === representative ? "–" : beside(member.id)) }]
       : []),
   ];
   const all = documents ? ` of ${count(documents)}` : "";

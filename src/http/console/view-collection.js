@@ -25,7 +25,7 @@ export async function render(page, context) {
   page.append(
     heading(
       h("bdi", {}, collection),
-      "A collection: its pipeline, its settings, and what is stored in it.",
+      "A collection: its spec, its settings, and what is stored in it.",
       chooser(),
       curlButton(() =>
         curl("GET", of(collection, PATHS[tab]), {

@@ -27,7 +27,7 @@ export async function render(page, context) {
   const creating = params.get("create") === "1" && may("admin");
   const sentence = creating
     ? "A collection is a set of documents that are compared with each other. Some of its settings cannot be changed later."
-    : "A collection is a set of documents that are compared with each other, with a pipeline and settings of its own.";
+    : "A collection is a set of documents that are compared with each other, with a spec and settings of its own.";
   page.append(
     heading(
       creating ? "Create a collection" : "Collections",
@@ -133,8 +133,8 @@ function collectionTable(collections, { href }) {
           ({ banding, banding_by_hand: byHand }) => `${banding.bands} × ${banding.rows}${byHand ? ", by hand" : ""}`,
         ),
       },
-      { title: "Stored", cell: ({ keep }) => keep },
-      { title: "Time to live", number: true, cell: ({ ttl }) => (ttl ? duration(ttl) : "for ever") },
+      { title: "Stored (keep)", cell: ({ keep }) => keep },
+      { title: "Time to live", number: true, cell: ({ ttl }) => (ttl ? duration(ttl) : "forever") },
       { title: "Created", cell: ({ created }) => time(created) },
     ],
     collections,

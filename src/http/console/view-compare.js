@@ -25,6 +25,13 @@ function begin(params) {
   }
 }
 
+/** A Problem whose title says which side is missing, if a stored document was not found. */
+function named(problem) {
+  const isMissing = ({ kind, id }) => kind === "id" && problem.message.includes(`\`${id}\``);
+  const side = problem.code === "document_not_found" ? SIDES.find((side) => isMissing(drafts[side])) : undefined;
+  return side ? Object.assign(problem, { title: `Document ${side.toUpperCase()} was not found` }) : problem;
+}
+
 export async function render(page, context) {
   const { collection, params, setParams, signal, may, chooser, href } = context;
   begin(params);
@@ -38,6 +45,7 @@ export async function render(page, context) {
     heading("Compare", LEAD, chooser(), button("Swap A and B", swap), curlButton(command)),
     first,
     h("div", { class: "columns" }, card("A", a.element), card("B", b.element)),
+    h("div", { class: "row end" }, button("Compare", changed, { kind: "primary" })),
     result,
   );
 
@@ -101,7 +109,7 @@ export async function render(page, context) {
     } catch (problem) {
       if (mine.aborted || problem.name === "AbortError") return;
       if (problem.name !== "Problem") throw problem;
-      fill(result, failure(problem, compare));
+      fill(result, failure(named(problem), compare));
     }
   }
 
@@ -110,7 +118,7 @@ export async function render(page, context) {
     const hasPairs = may("read") && info.documents > 1;
     return empty(
       "Choose two documents",
-      "Give a stored document, a text or a page on each side. The comparison appears below as soon as both are there.",
+      "Enter a stored document, a text or a page on each side. The comparison appears below as soon as both are there.",
       button("Use two sample texts", () => use({ text: SAMPLE }, { text: SAMPLE_COPY })),
       hasPairs ? button("Use a stored pair", () => attempt(result, storedPair)) : null,
     );

@@ -41,16 +41,16 @@ export async function render(page, context) {
     filling(parts),
     requests(parts),
     verdicts(parts, of),
-    lookups(parts, of),
-    store(parts, of),
-    process(parts, of),
+    lookups(parts, of, context),
+    store(parts, of, context),
+    process(parts, of, context),
     collectionsCard(parts, collection, context),
   );
 }
 
 /** A choice of one collection or all. Its options are those that /metrics names. */
 function collectionChoice({ show }, collection, { go, params }) {
-  const change = (chosen) => go("live", { collection: chosen, minutes: params.get("minutes") });
+  const change = (chosen) => go("live", { collection: chosen, minutes: params.get("minutes"), open: params.get("open") });
   const choice = select([["", "all collections"], ...(collection ? [collection] : [])], collection, change);
   let shown = "";
   show(() => {
@@ -79,6 +79,18 @@ function filling({ show }) {
     if (seen() > 0) place.textContent = far;
   });
   return place;
+}
+
+/** A card that is closed until the person opens it. The parameter `open` of the address names those that are open. */
+function folded(name, title, { params, setParams }, ...children) {
+  const names = () => (params.get("open") ?? "").split(",").filter(Boolean);
+  const isOpen = names().includes(name);
+  const toggle = ({ target }) => {
+    const others = names().filter((one) => one !== name);
+    setParams({ open: [...others, ...(target.open ? [name] : [])].join(",") });
+  };
+  const summary = h("summary", {}, h("h2", {}, title));
+  return h("details", { class: "card", open: isOpen, on: { toggle } }, summary, children);
 }
 
 const charts = (...children) => h("div", { class: "thirds" }, children);
@@ -142,7 +154,7 @@ function verdicts(parts, of) {
         hint: "If it jumps, look at the documents that clients send: a template or a repeated import may be the cause.",
       }),
       parts.chart({
-        title: "Documents that are stored",
+        title: "Stored documents",
         format: count,
         lines: [{ name: "documents", column: () => sums("hapax_documents", of) }],
       }),
@@ -156,11 +168,13 @@ function verdicts(parts, of) {
   );
 }
 
-function lookups(parts, of) {
+function lookups(parts, of, context) {
   const compared = (filter) => rates("hapax_verified_candidates_total", { ...of, ...filter });
   const p99 = (name, filter) => quantileLines(`hapax_${name}_duration_seconds`, filter, [0.99])[0].column;
-  return card(
+  return folded(
+    "lookups",
     "Lookups",
+    context,
     charts(
       parts.chart({
         title: "Candidates of a lookup",
@@ -169,13 +183,15 @@ function lookups(parts, of) {
           { name: "mean", column: () => means("hapax_check_candidates", of) },
           ...quantileLines("hapax_check_candidates", of, [0.99]),
         ],
-        hint: "Candidates are the documents that the bands propose. Each is compared. If they grow, many documents look alike.",
+        hint:
+          "Candidates are the documents that share a band with the text. Each is compared. If they grow, many documents look " +
+          "alike.",
       }),
       parts.chart({
         title: "Candidates that are matches",
         format: share,
         lines: [{ name: "share", column: () => shares(compared({ result: "match" }), compared({})) }],
-        hint: "If most candidates are no matches, lookups do needless work: use more rows in a band.",
+        hint: "If most candidates are not matches, lookups do unnecessary work: use more rows in a band.",
       }),
       parts.chart({
         title: "Documents in a bucket",
@@ -202,10 +218,12 @@ function lookups(parts, of) {
   );
 }
 
-function store(parts, of) {
+function store(parts, of, context) {
   const full = () => shares(highest("hapax_commit_queue_depth", of), highest("hapax_commit_queue_max", of));
-  return card(
+  return folded(
+    "disk",
     "Disk",
+    context,
     charts(
       parts.chart({
         title: "Time of a transaction",
@@ -244,7 +262,7 @@ function store(parts, of) {
   );
 }
 
-function process(parts, of) {
+function process(parts, of, context) {
   const { number, chart, show } = parts;
   const started = h("span", {});
   show(() => {
@@ -253,8 +271,10 @@ function process(parts, of) {
   });
   const version = h("span", {}, "–");
   show(() => (version.textContent = known("hapax_build_info")[0]?.labels.version ?? "–"));
-  return card(
+  return folded(
+    "process",
     "Process and memory",
+    context,
     facts([
       ["Version", version],
       ["Started", started],

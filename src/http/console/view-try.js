@@ -10,7 +10,8 @@ import { overlaps } from "./try-overlaps.js";
 import { storeCard } from "./try-store.js";
 import { button, card, curlButton, empty, failure, fill, h, heading, note } from "./ui.js";
 
-const LEAD = "Paste a text, and see at once whether the collection has it, or a similar one. Nothing is stored by that.";
+const LEAD = "Paste a text, and see at once whether the collection has it, or a similar one. This stores nothing.";
+const LEAD_ITEMS = "Paste a text, and see at once which items of the collection it contains. This stores nothing.";
 const NO_INSERT = "To store a text, you need a key with the scope insert.";
 
 /** The settings of the collection. A key that sees only verdicts may not read them. */
@@ -24,7 +25,7 @@ function firstSteps({ collection, may }) {
   const body = { id: "https://a.example/keeper", text: "The text of a page, as your crawler or your program has it." };
   const sentence = may("insert")
     ? "Store a document first: with this command, or with the sample and the button “Store it” below."
-    : "Somebody with the scope insert must store a document first, with this command:";
+    : "Someone with a key with the scope insert must store a document first, with this command:";
   const store = command(curl("POST", of(collection, "/documents"), { body }));
   return empty("This collection has no documents yet", `So every text is new to it. ${sentence}`, store);
 }
@@ -32,6 +33,7 @@ function firstSteps({ collection, may }) {
 export async function render(page, context) {
   const { collection, may, signal, chooser } = context;
   const draft = drafts.try;
+  const lead = h("span", {}, LEAD);
   const first = h("div", {});
   const told = h("div", { role: "status" });
   const options = h("div", { class: "fields" });
@@ -44,7 +46,7 @@ export async function render(page, context) {
   copy.disabled = true;
   sample.disabled = true;
   page.append(
-    heading("Try it", LEAD, chooser(), copy),
+    heading("Try it", lead, chooser(), copy),
     first,
     h("div", { class: "columns" }, card("Your text", input.element, told, options), beside),
     below,
@@ -94,6 +96,7 @@ export async function render(page, context) {
 
   await attempt(beside, async () => {
     info = await describe(context);
+    if (info.index === "containment") lead.textContent = LEAD_ITEMS;
     part = (info.index === "containment" ? overlaps : checks)(context, info, draft, check);
     fill(options, part.fields);
     fill(beside, part.first);

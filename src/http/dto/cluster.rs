@@ -83,6 +83,11 @@ impl LargestBody {
         Self { clusters: page.clusters.into_iter().map(body).collect(), total: page.total, next_cursor }
     }
 
+    /// Returns the number of clusters.
+    pub fn count(&self) -> usize {
+        self.clusters.len()
+    }
+
     /// Returns the bytes of JSON of all clusters.
     pub fn bytes(&self) -> usize {
         self.clusters.iter().map(|cluster| Self::SIZE_BYTES + cluster.representative.json_bytes()).sum()

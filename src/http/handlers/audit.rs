@@ -1,10 +1,10 @@
 //! The handler that searches the audit log.
 
 use axum::extract::State;
+use tokio_util::sync::CancellationToken;
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::audit::{Filter, LINE_BYTES_MAX, LinePlace, PageLimits, moment};
-use crate::cpu::WhenFull;
 use crate::http::answer::Answer;
 use crate::http::dto::audit::DecisionPage;
 use crate::http::error::{Code, Problem};
@@ -17,7 +17,7 @@ const LINE_BYTES_USUAL: usize = 8 * 1024;
 /// `GET /v1/audit`: the newest decisions that meet all conditions.
 pub async fn search(State(state): State<AppState>, query: Query) -> Result<Answer<DecisionPage>, Problem> {
     let Some(log) = state.audit() else {
-        return Err(Problem::new(Code::AuditOff, "decisions are logged only if `audit.dir` is set"));
+        return Err(Problem::new(Code::AuditOff, "this server has no audit log; set `audit.dir` and restart it"));
     };
     let filter = filter(&query)?;
     let lines = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
@@ -28,9 +28,17 @@ pub async fn search(State(state): State<AppState>, query: Query) -> Result<Answe
     let mut room = state.answer_room(2 * (LINE_BYTES_MAX + lines * LINE_BYTES_USUAL))?;
     let limits = PageLimits { lines, bytes: room.json_bytes_max() };
     let dir = log.dir().to_owned();
-    let work = move || crate::audit::search(&dir, &filter, before.as_ref(), limits);
-    let found = state.cpu().place(WhenFull::Refuse).await?.run(work).await?;
-    let page = DecisionPage::new(found.map_err(|error| Problem::internal(&format!("reading the audit log: {error}")))?);
+    // A search may read for seconds, so one runs at a time, on a thread of its own. It ends when the client leaves.
+    let turn = state.admission().audit_turn().await;
+    let left = CancellationToken::new();
+    let _here = left.clone().drop_guard();
+    let work = move || {
+        let _turn = turn;
+        crate::audit::search(&dir, &filter, before.as_ref(), limits, || !left.is_cancelled())
+    };
+    let failed = |cause: &dyn std::fmt::Display| Problem::internal(&format!("reading the audit log: {cause}"));
+    let found = tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))?;
+    let page = DecisionPage::new(found.map_err(|error| failed(&error))?);
     room.is_made(ENVELOPE_BYTES + page.bytes());
     Ok(Answer::new(page, room))
 }

@@ -45,11 +45,14 @@ pub async fn largest(
     State(state): State<AppState>,
     Target(collection): Target,
     query: Query,
+    quota: Quota,
 ) -> Result<Answer<LargestBody>, Problem> {
+    quota.take_documents(1)?;
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     let after = query.get("cursor").map(Cursor::parse).transpose()?;
     let mut room = state.answer_room(limit * LargestBody::CLUSTER_BYTES_MAX)?;
     let page = LargestBody::new(collection.largest_clusters(after, limit).await?);
+    quota.charge_rest(page.count() as u64);
     room.is_made(ENVELOPE_BYTES + page.bytes());
     Ok(Answer::new(page, room))
 }

@@ -13,9 +13,9 @@ use crate::types::{Content, Keep, StoredText};
 
 /// The longest text whose passages are found, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The most memory that a byte of text takes while passages are found: a hash, a place and an entry of a table for each
-/// word, which has at least two bytes with the white space after it.
-const BYTES_OF_BYTE: usize = 24;
+/// The most memory that a byte of text takes while passages are found. Each word takes a hash, a place and an entry of a
+/// table. With the white space after it, a word has at least two bytes.
+const MEMORY_PER_TEXT_BYTE: usize = 24;
 
 /// Returns the texts of both sides; `None` if a side has none.
 pub(super) async fn texts(
@@ -35,25 +35,25 @@ async fn text(
     when_full: WhenFull,
 ) -> Result<Option<String>, Problem> {
     match side {
-        Comparand::Content(Content::Text(text)) => short(text.len(), field).map(|()| Some(text.clone())),
+        Comparand::Content(Content::Text(text)) => check_length(text.len(), field).map(|()| Some(text.clone())),
         Comparand::Content(Content::Html(html)) => {
             let page = collection.extract(html.clone(), None, when_full).await?;
-            short(page.text.len(), field).map(|()| Some(page.text))
+            check_length(page.text.len(), field).map(|()| Some(page.text))
         }
         Comparand::Content(Content::Set(_) | Content::Signature { .. }) => Ok(None),
         Comparand::Id(_) if collection.settings().keep != Keep::Text => Ok(None),
         // Each byte of a text takes at most six bytes of JSON.
         Comparand::Id(id) => match collection.document_with_text(id, 6 * TEXT_BYTES_MAX).await? {
-            Some((_, StoredText::Whole(text))) => short(text.len(), field).map(|()| Some(text)),
+            Some((_, StoredText::Whole(text))) => check_length(text.len(), field).map(|()| Some(text)),
             Some((_, StoredText::Absent)) => Ok(None),
-            Some((_, StoredText::TooLong { bytes })) => short(bytes, field).map(|()| None),
+            Some((_, StoredText::TooLong { bytes })) => check_length(bytes, field).map(|()| None),
             None => Err(CollectionError::NoSuchDocument { id: id.clone() }.into()),
         },
     }
 }
 
 /// Refuses a text that is too long.
-fn short(bytes: usize, field: &'static str) -> Result<(), Problem> {
+fn check_length(bytes: usize, field: &'static str) -> Result<(), Problem> {
     if bytes <= TEXT_BYTES_MAX {
         return Ok(());
     }
@@ -66,7 +66,7 @@ fn short(bytes: usize, field: &'static str) -> Result<(), Problem> {
 
 /// Returns how much memory the search for passages takes, in bytes.
 pub(super) fn bytes_to_find(texts: &[String; 2]) -> usize {
-    BYTES_OF_BYTE * texts.iter().map(String::len).sum::<usize>()
+    MEMORY_PER_TEXT_BYTE * texts.iter().map(String::len).sum::<usize>()
 }
 
 /// Finds the passages, and reserves memory for an answer with them.

@@ -100,7 +100,7 @@ const OTHER_CRATES: [(&str, &str); 21] = [
     ("config", "figment hapax_core ipnet jiff rustix serde serde_json strsim thiserror"),
     (
         "http",
-        "arc_swap async_compression axum base64 bytes futures h2 hapax_core hyper hyper_util jiff memchr metrics parking_lot rust_embed \
+        "arc_swap async_compression axum base64 bytes dashmap flate2 futures h2 hapax_core hyper hyper_util jiff memchr metrics parking_lot rust_embed \
          serde serde_json smallvec tokio tokio_rustls tokio_util tower tower_http tracing",
     ),
     (

@@ -73,6 +73,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("older", "k3f9x2ab"),
     ("newer", "m2c4q8zt"),
     ("TEXT_BYTES_MAX", "1048576"),
+    ("BYTES_MAX", "1048576"),
     ("first", "1"),
     ("flag", "--listen"),
     ("flaw", "its checksum differs"),
