@@ -285,7 +285,7 @@ impl Report {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(line) else {
             return self.failure(origin, Unreadable::answer());
         };
-        let is = |name: &str, values: &[&str]| fields.get(name).is_some_and(|value| values.contains(&value.get()));
+        let is = |name: &str, values: &[&str]| fields.get(name).is_some_and(|value| values.contains(&value));
         let is_error = is("kind", &["\"error\""]);
         let is_duplicate = is("verdict", &["\"near_duplicate\"", "\"exact_duplicate\""]);
         self.failed += u64::from(is_error);

@@ -61,7 +61,7 @@ pub(super) fn placed(fields: &Fields<'_>, place: &PlaceFields<'_>) -> String {
         }
         text.push_str(&serde_json::Value::from(&**name).to_string());
         text.push(':');
-        text.push_str(value.get());
+        text.push_str(value);
     }
     text.push('}');
     text

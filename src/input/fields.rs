@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 
 /// The fields of a JSON object in their order, with the text of each value as it was written.
 #[derive(Debug)]
-pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> Fields<'a> {
     /// Returns the value of the first field with this name.
-    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
     }
 
     /// Like [`get`](Self::get), but a `null` is missing too. This is the one rule for the fields of all files.
-    pub fn present(&self, name: &str) -> Option<&'a RawValue> {
-        self.get(name).filter(|value| value.get() != "null")
+    pub fn present(&self, name: &str) -> Option<&'a str> {
+        self.get(name).filter(|value| *value != "null")
     }
 }
 
@@ -38,7 +38,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+            type Value = Vec<(Cow<'de, str>, &'de str)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
@@ -46,8 +46,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    fields.push((name, value));
+                while let Some((Name(name), value)) = map.next_entry::<_, &RawValue>()? {
+                    fields.push((name, value.get()));
                 }
                 Ok(fields)
             }

@@ -2,7 +2,6 @@
 //! API does not know are left out. Knows nothing of files.
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::chunk::Origin;
 use super::fields::{Fields, kind_of};
@@ -24,21 +23,31 @@ pub(super) fn document(line: &[u8], form: &LineForm, origin: &Origin) -> Result<
         true => malformed(format!("not a complete JSON object: it ends too early (column {})", error.column())),
         false => malformed(format!("not a JSON object (column {})", error.column().max(1))),
     })?;
-    refuse_twice(&record, form)?;
+    of_fields(&record, line.len(), form, origin)
+}
+
+/// Turns the fields of a record into a document of the API. `bytes`: about how many bytes the record has as JSON.
+pub(super) fn of_fields(
+    record: &Fields<'_>,
+    bytes: usize,
+    form: &LineForm,
+    origin: &Origin,
+) -> Result<Vec<u8>, Reason> {
+    refuse_twice(record, form)?;
     form.seen.add(form, |field| record.present(field).is_some());
-    let mut document = Document(Vec::with_capacity(line.len() + 16));
-    match (record.present(&form.id_field).map(RawValue::get), form.ids) {
+    let mut document = Document(Vec::with_capacity(bytes + 16));
+    match (record.present(&form.id_field), form.ids) {
         // Ids in data sets are often numbers, but the API accepts only strings.
         (Some(id), _) if is_whole_number(id) => document.add("id", &format!("\"{id}\"")),
         (Some(id), _) if id.starts_with('"') => document.add("id", id),
         (Some(id), _) => return Err(other_type(&form.id_field, "a string or a whole number", id)),
         (None, Ids::Made) => document.add("id", &Value::from(origin.made_id()).to_string()),
-        (None, Ids::Required) => return Err(missing(&record, &form.id_field, true)),
+        (None, Ids::Required) => return Err(missing(record, &form.id_field, true)),
         (None, Ids::Optional) => {}
     }
     // A document has only one content. If a line has both a text and a page, as in some data sets, the page is not sent.
-    let text = record.present(&form.text_field).map(|text| ("text", &form.text_field, text.get()));
-    let text = text.or_else(|| record.present(&form.html_field).map(|html| ("html", &form.html_field, html.get())));
+    let text = record.present(&form.text_field).map(|text| ("text", &form.text_field, text));
+    let text = text.or_else(|| record.present(&form.html_field).map(|html| ("html", &form.html_field, html)));
     match text {
         Some((name, _, value)) if value.starts_with('"') => document.add(name, value),
         Some((_, field, value)) => return Err(other_type(field, "a string", value)),
@@ -50,20 +59,20 @@ pub(super) fn document(line: &[u8], form: &LineForm, origin: &Origin) -> Result<
     let is_signed = record.present("signature").is_some();
     let others = others.filter(|name| is_signed || !["content_hash", "shingles"].contains(name));
     // A `date` that is not a valid capture date is a field of the data set with another meaning. It is not sent.
-    let is_other_date = |name: &str, value: &RawValue| name == "date" && CaptureDate::of_json(value.get()).is_none();
+    let is_other_date = |name: &str, value: &str| name == "date" && CaptureDate::of_json(value).is_none();
     let mut has_content = text.is_some();
     for name in others {
         if let Some(value) = record.present(name).filter(|value| !is_other_date(name, value)) {
             has_content |= ["set", "signature"].contains(name);
             if *name != "labels" || form.label_fields.is_empty() {
-                document.add(name, value.get());
+                document.add(name, value);
             }
         }
     }
     if !has_content {
-        return Err(missing(&record, &form.text_field, false));
+        return Err(missing(record, &form.text_field, false));
     }
-    if let Some(labels) = labels(&record, &form.label_fields)? {
+    if let Some(labels) = labels(record, &form.label_fields)? {
         document.add("labels", &labels);
     }
     document.0.push(b'}');
@@ -97,16 +106,16 @@ fn labels(record: &Fields<'_>, label_fields: &[LabelField]) -> Result<Option<Str
     let given = label_fields.iter().filter_map(|of| Some((of, record.present(&of.field)?)));
     let given: Vec<_> = given.collect();
     let own = record.present("labels").filter(|_| !label_fields.is_empty());
-    let Some(own) = own.map_or(Some(Fields(Vec::new())), |own| serde_json::from_str(own.get()).ok()) else {
+    let Some(own) = own.map_or(Some(Fields(Vec::new())), |own| serde_json::from_str(own).ok()) else {
         // The server refuses labels that are no object, and its error names the field.
-        return Ok(own.map(|own| own.get().to_owned()));
+        return Ok(own.map(str::to_owned));
     };
     if given.is_empty() && own.0.is_empty() {
         return Ok(None);
     }
     let mut labels = Document(Vec::new());
     for (name, value) in &own.0 {
-        labels.add(&escaped(name), value.get());
+        labels.add(&escaped(name), value);
     }
     for (LabelField { label, field }, value) in given {
         if own.get(label).is_some() {
@@ -122,11 +131,11 @@ fn labels(record: &Fields<'_>, label_fields: &[LabelField]) -> Result<Option<Str
 }
 
 /// Returns the value of a label as JSON. A label has one value, so of a list only its one element can be used.
-fn label_value(field: &str, value: &RawValue) -> Result<String, Reason> {
-    match serde_json::from_str(value.get()) {
+fn label_value(field: &str, value: &str) -> Result<String, Reason> {
+    match serde_json::from_str(value) {
         Ok(Value::String(text)) => Ok(Value::from(text).to_string()),
         // Its digits as they were written.
-        Ok(Value::Number(_)) => Ok(format!("\"{}\"", value.get())),
+        Ok(Value::Number(_)) => Ok(format!("\"{value}\"")),
         Ok(Value::Array(list)) if list.len() == 1 && list[0].is_string() => Ok(list[0].to_string()),
         _ => {
             let detail = format!("{field}: a label is a string, a number or a list of one string");
@@ -154,7 +163,7 @@ fn refuse_twice(record: &Fields<'_>, form: &LineForm) -> Result<(), Reason> {
 /// Returns a reason that names the fields that may be meant instead. If the text is missing and the line has strings,
 /// only the fields with strings are named.
 fn missing(record: &Fields<'_>, field: &str, is_id: bool) -> Reason {
-    let is_string = |value: &RawValue| value.get().starts_with('"');
+    let is_string = |value: &str| value.starts_with('"');
     let strings = !is_id && record.0.iter().any(|(_, value)| is_string(value));
     let names = record.0.iter().filter(|(_, value)| !strings || is_string(value));
     Reason::NoField(no_field(field, is_id, names.map(|(name, _)| &**name)))

@@ -1,5 +1,5 @@
-//! A Parquet file -> chunks of documents. Each row becomes a JSON object with the columns that have the name of a
-//! field. This object is then treated like a line of JSON Lines. The rows of a file of signatures become documents with
+//! A Parquet file -> chunks of documents. The columns that have the name of a field become the fields of
+//! a JSON object, which is then treated like a line of JSON Lines. The rows of a file of signatures become documents with
 //! signatures. Several row groups are read at the same time, each on a thread of its own. Memory is bounded: a row group
 //! with too large pages is left out, and few batches of rows wait.
 
@@ -165,7 +165,7 @@ impl Group {
         let builder = opened.file.builder().with_projection(opened.columns.clone());
         let builder = builder.with_row_groups(vec![self.number]);
         let mut batches = catching(|| builder.build().map_err(|error| error.to_string()))?;
-        let (mut row, options) = (self.begin, EncoderOptions::default());
+        let (mut row, mut json, options) = (self.begin, Vec::new(), EncoderOptions::default());
         let is_field = |name: &str| opened.wanted.reads(name);
         while let Some(batch) = catching(|| batches.next().transpose().map_err(|error| error.to_string()))? {
             let objects = RowObjects::new(&batch, &options, opened.fingerprint.as_deref(), is_field);
@@ -173,7 +173,7 @@ impl Group {
             let rows = (0..batch.num_rows()).map(|at| {
                 let origin = Origin { file: Arc::clone(&opened.name), place: Place::Row(row) };
                 row += 1;
-                opened.row(&mut objects, at, &origin)
+                opened.row(&mut objects, at, &mut json, &origin)
             });
             if give.send(Ok(rows.collect())).is_err() {
                 break;
@@ -184,16 +184,19 @@ impl Group {
 }
 
 impl Opened<'_> {
-    fn row(&self, objects: &mut RowObjects<'_>, at: usize, origin: &Origin) -> Row {
-        let object = objects.document(at);
-        let bytes = object.as_ref().map_or(0, Vec::len);
-        let document = match object {
-            Err(wrong) => Err(Reason::other("not_utf8", format!("{}: not valid UTF-8", wrong.field))),
-            Ok(object) if bytes <= LINE_BYTES_MAX => line::document(&object, &self.wanted.form, origin),
-            Ok(_) => {
-                Err(Reason::other("too_large", format!("the row has {bytes} bytes; the limit is {LINE_BYTES_MAX}")))
+    fn row(&self, objects: &mut RowObjects<'_>, at: usize, json: &mut Vec<u8>, origin: &Origin) -> Row {
+        let mut bytes = 0;
+        let document = objects.with_fields(at, json, |fields, written| {
+            bytes = written;
+            match bytes <= LINE_BYTES_MAX {
+                true => line::of_fields(&fields, bytes, &self.wanted.form, origin),
+                false => {
+                    Err(Reason::other("too_large", format!("the row has {bytes} bytes; the limit is {LINE_BYTES_MAX}")))
+                }
             }
-        };
+        });
+        let document = document
+            .unwrap_or_else(|wrong| Err(Reason::other("not_utf8", format!("{}: not valid UTF-8", wrong.field))));
         let original = (self.wanted.originals && document.is_ok()).then(|| objects.whole(at));
         let ranked = self.wanted.also.as_ref().filter(|_| document.is_ok()).map(|field| objects.ranked(at, field));
         Row { document, bytes: bytes as u64, original, ranked }

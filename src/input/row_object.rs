@@ -1,5 +1,6 @@
-//! The rows of a batch of a Parquet file -> JSON objects. Knows nothing of files.
+//! The rows of a batch of a Parquet file -> JSON objects, or the fields of such objects. Knows nothing of files.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use arrow_array::cast::AsArray;
@@ -11,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value, json};
 
+use super::fields::Fields;
 use super::json_text::add_json_text;
 use super::row_number::number;
 use crate::load::integer;
@@ -30,6 +32,16 @@ struct Column<'a> {
     is_field: bool,
     /// Writes the values of most types.
     encoder: NullableEncoder<'a>,
+}
+
+/// What was added of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Added {
+    Value,
+    /// JSON cannot have the value.
+    Nothing,
+    /// The bytes are not UTF-8, so nothing was added.
+    NotUtf8,
 }
 
 /// A field has bytes that are not UTF-8.
@@ -54,20 +66,33 @@ impl<'a> RowObjects<'a> {
         Ok(Self { columns: columns.collect::<Result<_, _>>()?, fingerprint })
     }
 
-    /// Returns a row with the fields of a document. A null is a missing field.
-    pub(super) fn document(&mut self, at: usize) -> Result<Vec<u8>, NotUtf8> {
-        let (mut object, mut is_signed) = (vec![b'{'], false);
+    /// Writes the values of a row that are fields of a document into `json`, one after another, and calls `take` with the
+    /// fields. A null is a missing field.
+    pub(super) fn with_fields<T>(
+        &mut self,
+        at: usize,
+        json: &mut Vec<u8>,
+        take: impl FnOnce(Fields<'_>, usize) -> T,
+    ) -> Result<T, NotUtf8> {
+        json.clear();
+        let (mut ends, mut is_signed) = (Vec::with_capacity(self.columns.len() + 1), false);
         for column in self.columns.iter_mut().filter(|column| column.is_field && column.array.is_valid(at)) {
             is_signed |= column.name == "signature";
-            if !column.add(&mut object, at) {
-                return Err(NotUtf8 { field: column.name.to_owned() });
+            match column.add_value(json, at) {
+                Added::Value => ends.push((column.name, json.len())),
+                Added::Nothing => {}
+                Added::NotUtf8 => return Err(NotUtf8 { field: column.name.to_owned() }),
             }
         }
         if let Some(fingerprint) = self.fingerprint.filter(|_| is_signed) {
-            add_text(&mut object, "fingerprint", fingerprint);
+            add_json_text(json, fingerprint);
+            ends.push(("fingerprint", json.len()));
         }
-        object.push(b'}');
-        Ok(object)
+        let text = std::str::from_utf8(json).expect("JSON is written as UTF-8");
+        let mut begin = 0;
+        let field =
+            |&(name, end): &(&'a str, usize)| (Cow::Borrowed(name), &text[std::mem::replace(&mut begin, end)..end]);
+        Ok(take(Fields(ends.iter().map(field).collect()), text.len()))
     }
 
     /// Returns a row with all columns. Bytes that are not UTF-8 are in base64.
@@ -98,41 +123,50 @@ impl<'a> RowObjects<'a> {
 }
 
 impl Column<'_> {
-    /// Adds the value of a row. Returns false for bytes that are not UTF-8.
+    /// Adds the name and the value of a row. Returns false for bytes that are not UTF-8.
     fn add(&mut self, object: &mut Vec<u8>, at: usize) -> bool {
+        let before = object.len();
+        add_name(object, self.name);
+        let added = self.add_value(object, at);
+        if added != Added::Value {
+            object.truncate(before);
+        }
+        added != Added::NotUtf8
+    }
+
+    /// Adds the value of a row.
+    fn add_value(&mut self, json: &mut Vec<u8>, at: usize) -> Added {
         let (name, array) = (self.name, self.array);
-        let float = |object: &mut Vec<u8>, number: f64| {
-            // JSON has no NaN, so this field is missing.
-            if let Some(number) = Number::from_f64(number) {
-                add(object, name, &number.to_string());
-            }
+        // JSON has no NaN, so such a field is missing.
+        let float = |json: &mut Vec<u8>, number: f64| match Number::from_f64(number) {
+            Some(number) => added(json, &number.to_string()),
+            None => Added::Nothing,
         };
         match array.data_type() {
-            DataType::Utf8 => self.add_string(object, array.as_string::<i32>().value(at)),
-            DataType::Float32 => float(object, array.as_primitive::<Float32Type>().value(at).into()),
-            DataType::Float64 => float(object, array.as_primitive::<Float64Type>().value(at)),
+            DataType::Utf8 => self.add_string(json, array.as_string::<i32>().value(at)),
+            DataType::Float32 => return float(json, array.as_primitive::<Float32Type>().value(at).into()),
+            DataType::Float64 => return float(json, array.as_primitive::<Float64Type>().value(at)),
             DataType::Binary | DataType::FixedSizeBinary(_) => {
-                let Some(text) = self.bytes(at).and_then(|bytes| text_of(name, bytes)) else { return false };
-                add_text(object, name, &text);
+                match self.bytes(at).and_then(|bytes| text_of(name, bytes)) {
+                    Some(text) => add_json_text(json, &text),
+                    None => return Added::NotUtf8,
+                }
             }
             DataType::List(_) if self.is_field => {
-                add(object, name, &list(name, &array.as_list::<i32>().value(at)).to_string());
+                return added(json, &list(name, &array.as_list::<i32>().value(at)).to_string());
             }
-            _ => {
-                add_name(object, name);
-                self.encoder.encode(at, object);
-            }
+            _ => self.encoder.encode(at, json),
         }
-        true
+        Added::Value
     }
 
     /// `metadata` is the text of a JSON object. Only its white space is changed, because a document is one line. If the
     /// text is not an object, it is sent as a string, and the server refuses `metadata`.
-    fn add_string(&self, object: &mut Vec<u8>, text: &str) {
+    fn add_string(&self, json: &mut Vec<u8>, text: &str) {
         match Some(text).filter(|_| self.name == "metadata").and_then(|text| compact_object(text).ok()) {
-            Some(json) => add(object, self.name, &json),
+            Some(object) => json.extend_from_slice(object.as_bytes()),
             // Most bytes of most files are texts, so a text is not copied first.
-            None => add_text(object, self.name, text),
+            None => add_json_text(json, text),
         }
     }
 
@@ -143,6 +177,11 @@ impl Column<'_> {
             _ => None,
         }
     }
+}
+
+fn added(json: &mut Vec<u8>, value: &str) -> Added {
+    json.extend_from_slice(value.as_bytes());
+    Added::Value
 }
 
 fn add(object: &mut Vec<u8>, name: &str, json: &str) {

@@ -3,8 +3,6 @@
 
 use std::fmt::Write;
 
-use serde_json::value::RawValue;
-
 use crate::input::Fields;
 
 /// The columns of a list, and the fields that they show.
@@ -44,16 +42,16 @@ pub(super) fn table(collections: &[Fields<'_>]) -> String {
 }
 
 /// Returns a value without the punctuation of JSON: `{"bands": 31, "rows": 8}` -> `bands 31, rows 8`.
-fn shown(value: &RawValue) -> String {
-    if let Ok(text) = serde_json::from_str::<String>(value.get()) {
+fn shown(value: &str) -> String {
+    if let Ok(text) = serde_json::from_str::<String>(value) {
         return text;
     }
-    match serde_json::from_str::<Fields<'_>>(value.get()) {
+    match serde_json::from_str::<Fields<'_>>(value) {
         Ok(fields) => {
             let parts: Vec<_> = fields.0.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect();
             parts.join(", ")
         }
-        Err(_) => value.get().to_owned(),
+        Err(_) => value.to_owned(),
     }
 }
 

@@ -47,7 +47,7 @@ impl Order {
 
 fn number(line: &[u8], field: &str) -> Result<Rank, String> {
     let fields: Option<Fields<'_>> = serde_json::from_slice(line).ok();
-    match fields.as_ref().and_then(|fields| fields.present(field)).map(|value| value.get()) {
+    match fields.as_ref().and_then(|fields| fields.present(field)) {
         None => Ok(Rank::default()),
         Some(value) if value.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
             Rank::of_number(value).map_err(|error| format!("{field}: {error}"))

@@ -8,7 +8,6 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 
 use anyhow::{Result, anyhow, bail};
 use rayon::prelude::*;
-use serde_json::value::RawValue;
 
 use super::order::Order;
 use super::rank::Rank;
@@ -98,15 +97,15 @@ impl SignedChunk {
 /// values.
 pub(in crate::cli) fn comparable(line: &str) -> (Option<DocId>, String) {
     let fields: Fields<'_> = serde_json::from_str(line).expect("a document is an object");
-    let id = fields.get("id").and_then(|id| serde_json::from_str::<String>(id.get()).ok());
-    let is_array = |value: &RawValue| value.get().starts_with('[');
+    let id = fields.get("id").and_then(|id| serde_json::from_str::<String>(id).ok());
+    let is_array = |value: &str| value.starts_with('[');
     let names: &[&str] = match () {
         () if fields.get("text").is_some() => &["text"],
         () if fields.get("html").is_some() => &["html"],
         () if fields.get("set").is_some_and(is_array) => &["set"],
         () => &["signature", "fingerprint", "content_hash", "shingles"],
     };
-    let given = names.iter().filter_map(|name| Some(format!("\"{name}\":{}", fields.get(name)?.get())));
+    let given = names.iter().filter_map(|name| Some(format!("\"{name}\":{}", fields.get(name)?)));
     (id.and_then(|id| DocId::new(id).ok()), format!("{{{}}}", given.collect::<Vec<_>>().join(",")))
 }
 

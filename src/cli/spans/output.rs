@@ -120,7 +120,7 @@ fn cut(line: &[u8], (replaced, field): (&str, &str), text: &str) -> String {
         cut.push(if cut.is_empty() { '{' } else { ',' });
         let (name, value) = match name == replaced {
             true => (field, Value::from(text).to_string()),
-            false => (&**name, value.get().to_owned()),
+            false => (&**name, (*value).to_owned()),
         };
         cut.push_str(&Value::from(name).to_string());
         cut.push(':');

@@ -17,7 +17,7 @@ fn documents(name: &str, bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
                 assert!(number > last, "{origin}, after line {last}");
                 last = number;
             } else if origin.place == Place::File {
-                let value = |field: &str| document.get(field).map(|value| value.get());
+                let value = |field: &str| document.get(field);
                 assert_eq!(value("id"), Some(&*format!("{name:?}")));
                 assert!(value("text").is_some() ^ value("html").is_some());
             }
