@@ -163,9 +163,11 @@ bench-load: wheel ## compare a load of precomputed signatures with an import of 
 
 # By hand: make bench-import BENCH_IMPORT_OPTIONS='--documents 1000000'
 BENCH_IMPORT_OPTIONS ?=
-bench-import: ## compare an import into a data directory with an import through a server, as a ratio within one run
+bench-import: ## compare imports through a server and into a data directory, of JSON Lines and of Parquet, as ratios within one run
 	cargo build --release --locked --bin hapax
-	python3 loadtest/importing.py --binary target/release/hapax $(BENCH_IMPORT_OPTIONS)
+	python3 -m venv target/tools-bench-import
+	target/tools-bench-import/bin/python -m pip install --quiet --disable-pip-version-check 'pyarrow>=20'
+	target/tools-bench-import/bin/python loadtest/importing.py --binary target/release/hapax $(BENCH_IMPORT_OPTIONS)
 
 # By hand: make bench-dedup DEDUP_OPTIONS='--documents 20000'
 DEDUP_OPTIONS ?= --corpora $(HAPAX_CORPORA)

@@ -1,6 +1,7 @@
-"""Compares `hapax import --data-dir` with `hapax import` through a server on the same machine, as a ratio within one run.
+"""Compares imports of the same documents, as ratios within one run: through a server on the same machine and with
+--data-dir, and from JSON Lines and Parquet.
 
-Both import the same file of generated texts of about 2 KB, by turns, on the same processors. The time through a server is
+All import the same generated texts of about 2 KB, by turns, on the same processors. The time through a server is
 that of `hapax import`, against a server that is new and ready. The time without a server includes the opening and the
 closing of the data directory. No verdicts are written. Run it with `make bench-import`.
 """
@@ -29,6 +30,17 @@ def write_texts(path, count):
         for number in range(count):
             text = " ".join(chance.choices(words, cum_weights=weights, k=310))
             lines.write(json.dumps({"id": f"https://example.org/{number}", "text": text}) + "\n")
+
+
+def write_parquet(lines, path):
+    """Writes the same documents as Parquet, as pandas and others write it: compressed, in row groups."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open(lines, encoding="utf-8") as file:
+        documents = [json.loads(line) for line in file]
+    columns = {name: [document[name] for document in documents] for name in ("id", "text")}
+    pq.write_table(pa.table(columns), path, row_group_size=20_000)
 
 
 def imported(binary, arguments):
@@ -69,28 +81,38 @@ def main():
     parser.add_argument("--documents", type=int, default=200_000, help="generated documents")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    ways = {"through a server": through_a_server, "--data-dir": without_a_server}
-    taken = {name: [] for name in ways}
-    used = {name: [] for name in ways}
+    ways = {"a server": through_a_server, "--data-dir": without_a_server}
+    runs = [(way, kind) for way in ways for kind in ("JSON Lines", "Parquet")]
+    taken, used = {run: [] for run in runs}, {run: [] for run in runs}
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "texts.jsonl"
-        write_texts(file, options.documents)
+        files = {"JSON Lines": Path(folder) / "texts.jsonl", "Parquet": Path(folder) / "texts.parquet"}
+        write_texts(files["JSON Lines"], options.documents)
+        write_parquet(files["JSON Lines"], files["Parquet"])
         for number in range(options.rounds):
-            for name, way in ways.items():
+            for way, kind in runs:
                 before = processor_seconds()
-                seconds = way(options.binary, file, Path(folder) / "data")
-                used[name].append(processor_seconds() - before)
-                taken[name].append(seconds)
+                seconds = ways[way](options.binary, files[kind], Path(folder) / "data")
+                used[way, kind].append(processor_seconds() - before)
+                taken[way, kind].append(seconds)
                 shutil.rmtree(Path(folder) / "data")
-                print(f"round {number + 1}, {name}: {options.documents / seconds:,.0f} documents/s", flush=True)
-    ratios = [server / direct for server, direct in zip(*taken.values())]
-    cpu = [server / direct for server, direct in zip(*used.values())]
-    for name, seconds in taken.items():
+                print(f"round {number + 1}, {way}, {kind}: {options.documents / seconds:,.0f} documents/s", flush=True)
+    for (way, kind), seconds in taken.items():
         rate = options.documents / statistics.median(seconds)
-        each = statistics.median(used[name]) / options.documents * 1e6
-        print(f"{name}: median {rate:,.0f} documents/s, {each:.1f} µs of processor time a document")
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    print(f"--data-dir is {statistics.median(ratios):.2f} times as fast ({spread}); processor time: {statistics.median(cpu):.2f}")
+        each = statistics.median(used[way, kind]) / options.documents * 1e6
+        print(f"{way}, {kind}: median {rate:,.0f} documents/s, {each:.1f} µs of processor time a document")
+    for title, slow, fast in [
+        ("a server : --data-dir", ("a server", "JSON Lines"), ("--data-dir", "JSON Lines")),
+        ("Parquet : JSON Lines, through a server", ("a server", "Parquet"), ("a server", "JSON Lines")),
+        ("Parquet : JSON Lines, --data-dir", ("--data-dir", "Parquet"), ("--data-dir", "JSON Lines")),
+    ]:
+        told = [f"{what} {ratio(of[slow], of[fast])}" for what, of in [("time", taken), ("processor time", used)]]
+        print(f"{title}: {', '.join(told)}")
+
+
+def ratio(slow, fast):
+    """Returns the median of the ratios of the rounds, with their spread."""
+    ratios = [one / other for one, other in zip(slow, fast)]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 if __name__ == "__main__":
