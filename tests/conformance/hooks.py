@@ -161,7 +161,8 @@ def is_page(case):
 def faulty_alone(case, response):
     """Whether a fault in the body may have got status 200, because a faulty line or document gets its own error."""
     operation = case.operation.definition.raw["operationId"]
-    return operation == "bulk" or operation == "batch" and response.json()["summary"]["errors"] > 0
+    faults = {"batch": "errors", "dedup": "failed"}
+    return operation == "bulk" or operation in faults and response.json()["summary"][faults[operation]] > 0
 
 
 @schemathesis.check

@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import shutil
 import subprocess
@@ -47,6 +48,9 @@ COLLECTIONS = {
     "twin": {"threshold": 0.6},
     "external": {"spec": "external:ours:64x8"},
 }
+# Requests to these paths would revoke the keys of the tests, or need times in forms that the description has only in words.
+# tests/it/openapi.rs compares their answers with the description.
+LEFT_OUT = "^/v1/(keys|audit)"
 
 
 def main():
@@ -153,6 +157,7 @@ def run_schemathesis(address, folder, seed, examples, mode):
         f"--url={address}",
         f"--seed={seed}",
         f"--max-examples={examples}",
+        f"--exclude-path-regex={LEFT_OUT}",
     ]
     environment = {
         **os.environ,
@@ -167,14 +172,16 @@ def run_schemathesis(address, folder, seed, examples, mode):
 def not_met(mode, met):
     """Returns the expected statuses and verdicts that did not occur. The checks have not tested these."""
     description = yaml.safe_load((ROOT / "openapi.yaml").read_text())
-    operations = [operation for path in description["paths"].values() for operation in path.values()]
+    paths = [item for path, item in description["paths"].items() if not re.match(LEFT_OUT, path)]
+    operations = [operation for item in paths for operation in item.values()]
     guarded = [one["operationId"] for one in operations if "tags" in one and one.get("security")]
     expected = {
         "none": [],
         "keys": [*(f"{operation} {status}" for operation in guarded for status in (401, 403, 429)), "loadCollection 201"],
         "verdict": [*(f"{operation} 200" for operation in sorted(access.COARSE)), "near_duplicate", "exact_duplicate"],
     }
-    missing = [one for one in expected[mode] if one not in met]
+    # Every key may ask what it may do.
+    missing = [one for one in expected[mode] if one not in met and one != "readAccess 403"]
     return [f"never met: {', '.join(missing)}"] if missing else []
 
 
