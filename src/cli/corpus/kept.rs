@@ -162,7 +162,7 @@ fn object_cells(columns: &[String], chunk: &Chunk, at: usize) -> Vec<String> {
     let object = chunk.object(at);
     let fields: Fields<'_> = serde_json::from_slice(&object).expect("a document is an object");
     let cell = |value: &str| serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned());
-    let of = |name: &String| fields.present(name).map_or_else(String::new, |value| cell(value));
+    let of = |name: &String| fields.present(name).map_or_else(String::new, &cell);
     columns.iter().map(of).collect()
 }
 
