@@ -1,6 +1,6 @@
 //! The insertion of a document: what its answer says, and what happens if its id holds a document already.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::asked::Asked;
 use super::context::Context;
@@ -13,8 +13,10 @@ use super::wire::Wire;
 use crate::types::{DocId, LookupTimes, OnDuplicate, OnExisting, Outcome, TimestampMs, Verdict, expires_at};
 use crate::verdicts::{Cited, CollectionError, Findings, InsertOptions, Result, VerdictContext, similarity};
 
-/// How often an insertion begins again with another number before it is refused.
+/// An insertion that others disturb begins again with another number. It is refused after so many attempts, if they have taken
+/// so long.
 const ATTEMPTS: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(2);
 /// The time at which a document was last seen is written only if it changes by this part of the `ttl`.
 const SEEN_PART: u32 = 64;
 
@@ -45,8 +47,9 @@ impl Insertion {
             replaces: self.options.on_existing == OnExisting::Replace,
         };
         context.may_write().await?;
-        let mut counted = 0;
-        for _ in 0..ATTEMPTS {
+        let (begun, mut attempts, mut counted) = (Instant::now(), 0, 0);
+        loop {
+            attempts += 1;
             let at = match number.take() {
                 Some(reserved) => reserved,
                 None => context.counters().number().await?,
@@ -76,11 +79,10 @@ impl Insertion {
                     return Ok(self.verdict(context, outcome, checked, old.as_ref()));
                 }
             }
+            if attempts >= ATTEMPTS && begun.elapsed() > PATIENCE {
+                return Err(disturbed());
+            }
         }
-        Err(CollectionError::StoreUnavailable {
-            detail: "other servers have aborted this insertion several times; nothing was stored; send it again".into(),
-            uncertain: false,
-        })
     }
 
     /// Returns the verdict on a document that was stored, perhaps in the place of another one.
@@ -191,6 +193,12 @@ impl Insertion {
             explanation: None,
         }))
     }
+}
+
+fn disturbed() -> CollectionError {
+    let detail = "other requests kept deleting the document under this id, or other servers kept aborting this insertion; \
+                  nothing was stored; send it again";
+    CollectionError::StoreUnavailable { detail: detail.into(), uncertain: false }
 }
 
 fn unknown() -> CollectionError {

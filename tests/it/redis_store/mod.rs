@@ -5,8 +5,8 @@
 //! drops reach all servers (`changes`, `drops`). Documents that share bands are found in the order of their
 //! numbers (`postings`). Shingles may decide which documents are duplicates (`exact`). A copied collection answers as the
 //! original (`copies`). `hapax reconcile` repairs what a cluster has lost (`reconciling`). A document may replace another one
-//! (`replacements`) or expire (`expiry`). While all kinds of faults happen, the answers of several servers are
-//! linearizable (`faults`).
+//! (`replacements`) or expire (`expiry`), or others delete it all the time (`disturbances`). While all kinds of faults happen,
+//! the answers of several servers are linearizable (`faults`).
 //!
 //! `proxy` is a proxy between a server and a cluster, which sees each command.
 //!
@@ -20,6 +20,7 @@ mod compared;
 mod contents;
 mod copies;
 mod deaths;
+mod disturbances;
 mod drops;
 mod exact;
 mod expiry;

@@ -46,7 +46,10 @@ pub enum Said {
     Unique,
     Shown(Option<Doc>),
     /// Nothing was done.
-    Refused(String),
+    Refused {
+        code: String,
+        detail: String,
+    },
     /// Anything may have happened, or will.
     Uncertain(&'static str),
 }
@@ -85,7 +88,8 @@ impl Call {
         let named = || named(&body["duplicate_of"]);
         match (self, *status, answer.code()) {
             (_, 503, "store_unavailable") | (_, 507, "memory_budget_reached") => {
-                Said::Refused(answer.code().to_owned())
+                let detail = body["detail"].as_str().unwrap_or_default().to_owned();
+                Said::Refused { code: answer.code().to_owned(), detail }
             }
             (Self::Insert { .. } | Self::Delete(_), 503, "uncertain") => Said::Uncertain("uncertain"),
             (Self::Insert { .. }, 409, "id_conflict") => Said::Conflict,

@@ -109,7 +109,7 @@ impl Clients {
                 _ => (some, call),
             };
             let said = self.call(&agent, random, cell, call);
-            if matches!(said, None | Some(Said::Refused(_) | Said::Uncertain(_))) {
+            if matches!(said, None | Some(Said::Refused { .. } | Said::Uncertain(_))) {
                 thread::sleep(PAUSE);
             }
             named = if let Some(Said::Named(named)) = said { Some(named) } else { None };
@@ -167,7 +167,7 @@ impl Clients {
             // server was inserting.
             until_within(AGAIN_MAX, "an answer is certain when all nodes are well", || {
                 let said = self.call(agent, random, cell, call);
-                !matches!(said, None | Some(Said::Refused(_) | Said::Uncertain(_)))
+                !matches!(said, None | Some(Said::Refused { .. } | Said::Uncertain(_)))
             });
         }
     }

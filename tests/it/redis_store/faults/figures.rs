@@ -48,7 +48,7 @@ impl Figures {
 
 /// Returns whether the answer says what has happened.
 fn is_certain(record: &Record) -> bool {
-    !matches!(record.said, Said::Refused(_) | Said::Uncertain(_))
+    !matches!(record.said, Said::Refused { .. } | Said::Uncertain(_))
 }
 
 fn asked(record: &Record) -> &'static str {
@@ -73,7 +73,7 @@ fn answer(record: &Record) -> String {
         Said::NotFound | Said::Shown(None) => "not found",
         Said::Unique => "unique",
         Said::Shown(Some(_)) => "shown",
-        Said::Refused(code) => code,
+        Said::Refused { code, .. } => code,
         Said::Uncertain(why) => why,
     };
     format!("{}: {said}", asked(record))

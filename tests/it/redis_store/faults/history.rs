@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_refused_insertion_and_a_document_of_another_cell_are_never_named() {
-        let refused = record(2, INSERT, Said::Refused("store_unavailable".to_owned()));
+        let refused = record(2, INSERT, Said::Refused { code: "store_unavailable".to_owned(), detail: String::new() });
         assert_eq!(broken(&[refused, record(5, Call::Check(DOC), Said::Named((7, 0)))], &[], 100), 1);
         assert_eq!(broken(&[record(5, Call::Check(DOC), Said::Named((8, 0)))], &[(0, 9)], 100), 1);
         let uncertain = record(2, INSERT, Said::Uncertain("no answer"));

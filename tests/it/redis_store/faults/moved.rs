@@ -27,7 +27,7 @@ fn no_request_fails(kind: Kind) {
     for record in &records {
         // Of two deletes of one id at the same time, the later one may be uncertain.
         let is_fine = match record.said {
-            Said::Refused(_) => false,
+            Said::Refused { .. } => false,
             Said::Uncertain(why) => why == "uncertain" && matches!(record.call, Call::Delete(_)),
             _ => true,
         };
