@@ -16,10 +16,10 @@ mod writer;
 
 pub use decision::{Decided, Decision};
 pub use error::AuditError;
-pub use filter::Filter;
+pub use filter::{Filter, OPS};
 pub use line::{AuditLine, AuditMatch};
 pub use log::AuditLog;
-pub use moment::moment;
+pub use moment::{MOMENT_FORMS, moment};
 pub use read::{LINE_BYTES_MAX, ReadLine, files, lines};
 pub use search::{FoundLines, LinePlace, PageLimits, search};
 pub use settings::AuditSettings;

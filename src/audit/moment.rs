@@ -2,6 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+/// The forms of a moment, for errors.
+pub const MOMENT_FORMS: &str =
+    "must be a time such as 2026-11-23T21:00:00Z, a date, or a time before now such as 90s, 30m, 2h or 7d";
+
 /// Reads a time such as `2026-11-23T21:00:00Z`, a date such as `2026-11-23`, or a time before now such as `90s`, `30m`,
 /// `2h` or `7d`. Returns `None` for any other text.
 pub fn moment(text: &str) -> Option<Timestamp> {

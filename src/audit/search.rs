@@ -107,8 +107,8 @@ fn due_files(files: Vec<PathBuf>, filter: &Filter, before: Option<&LinePlace>) -
     let is_due = |at: usize, path: &PathBuf| {
         before.is_none_or(|before| name(path) <= before.file)
             // Lines are slightly out of order, so those of the last moments of a file can be in the next one.
-            && filter.until.is_none_or(|until| begun_at(path).is_none_or(|begin| begin < until + DISORDER))
-            && filter.since.is_none_or(|since| next_begin(at).is_none_or(|end| end + DISORDER >= since))
+            && filter.until.is_none_or(|until| begun_at(path).is_none_or(|begin| begin.duration_since(until) < DISORDER))
+            && filter.since.is_none_or(|since| next_begin(at).is_none_or(|end| since.duration_since(end) <= DISORDER))
     };
     let due: Vec<bool> = files.iter().enumerate().map(|(at, path)| is_due(at, path)).collect();
     files.into_iter().zip(due).filter_map(|(path, is_due)| is_due.then_some(path)).collect()
@@ -252,6 +252,7 @@ mod tests {
         assert_eq!(due(None, None), files);
         assert_eq!(due(Some("2026-11-21T22:00:00Z"), None), files[1..]);
         assert_eq!(due(None, Some("2026-11-21T20:00:00Z")), files[..1]);
+        assert_eq!(due(Some("-009999-01-03T00:00:00Z"), Some("9999-12-30T00:00:00Z")), files);
         assert_eq!(due(Some("2026-11-21T21:01:00Z"), Some("2026-11-21T22:00:00Z")), files[..2], "a margin");
     }
 

@@ -12,7 +12,8 @@ use super::client::{Client, ServerArgs};
 use super::exit::ExitStatus;
 use super::output::{is_broken_pipe, is_of_files};
 use super::plural::plural;
-use crate::audit::{self, AuditLine, Filter, ReadLine, moment};
+use crate::audit::{self, AuditLine, Filter, MOMENT_FORMS, OPS, ReadLine, moment};
+use crate::types::VerdictKind;
 
 /// Read the audit log of a server.
 ///
@@ -69,10 +70,10 @@ struct Conditions {
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
     /// Only decisions with this verdict
-    #[arg(long, value_name = "VERDICT", value_parser = ["unique", "near_duplicate", "exact_duplicate", "empty"])]
+    #[arg(long, value_name = "VERDICT", value_parser = VerdictKind::ALL.map(VerdictKind::as_str))]
     verdict: Option<String>,
     /// Only decisions of this operation
-    #[arg(long, value_name = "OP", value_parser = ["check", "insert", "delete", "merge"])]
+    #[arg(long, value_name = "OP", value_parser = OPS)]
     op: Option<String>,
     /// Only decisions of the request with this id
     #[arg(long, value_name = "ID")]
@@ -90,12 +91,7 @@ impl Conditions {
     fn filter(&self) -> Result<Filter> {
         let at = |flag: &str, text: &Option<String>| match text {
             None => Ok(None),
-            Some(text) => moment(text).map(Some).ok_or_else(|| {
-                anyhow!(
-                    "{flag} {text}: must be a time such as 2026-11-23T21:00:00Z, a date, or a time before now such as \
-                     90s, 30m, 2h or 7d"
-                )
-            }),
+            Some(text) => moment(text).map(Some).ok_or_else(|| anyhow!("{flag} {text}: {MOMENT_FORMS}")),
         };
         Ok(Filter {
             collection: self.collection.clone(),

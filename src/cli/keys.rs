@@ -110,15 +110,16 @@ fn add(args: &Add) -> Result<()> {
             requests_in_flight: args.requests_in_flight,
         },
     };
-    let (id, text) =
+    let (key, text) =
         keys::add(&args.place.keys_file, &new, IfMissing::Create).map_err(|error| in_file(&args.place, &error))?;
     if let Err(error) = say(&text) {
         // The key was not printed, so no client has it, and it must not stay in the file.
-        keys::revoke(&args.place.keys_file, &id).map_err(|error| in_file(&args.place, &error))?;
+        keys::revoke(&args.place.keys_file, key.id()).map_err(|error| in_file(&args.place, &error))?;
         return Err(error.context("no key was added"));
     }
     // Only the key is on stdout, so that it can be redirected to a file.
-    let note = format!("added the key `{}` (id `{id}`); the key is shown only once, and is stored nowhere", args.name);
+    let note =
+        format!("added the key `{}` (id `{}`); the key is shown only once, and is stored nowhere", args.name, key.id());
     let _ = writeln!(std::io::stderr().lock(), "{note}");
     Ok(())
 }

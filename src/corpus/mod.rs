@@ -1,9 +1,10 @@
-//! The documents of a corpus, one after another -> which of them are kept, and of which kept document each of the others
-//! is a duplicate (`dedup.rs`); the connected components of a corpus (`components.rs`); all pairs of similar documents
-//! (`pairs.rs`); the passages that two texts share (`passages.rs`); or the passages that earlier documents have (`windows.rs`, `first_places.rs`, `spans.rs`). Which documents
-//! are similar is decided as in a collection that gets the same documents in the same order with `on_duplicate=skip`.
-//! Everything is in memory, or on shelves that the caller provides (`shelved.rs`): `batches.rs` says which documents need not
-//! be in memory at once, and `stored.rs` makes bytes of them. Knows nothing of files and ids, and not how the results are used.
+//! The documents of a corpus, one after another -> which of them are kept, and of which kept document each of the
+//! others is a duplicate (`dedup.rs`); the connected components of a corpus (`components.rs`); all pairs of similar
+//! documents (`pairs.rs`); the passages that two texts share (`passages.rs`); or the passages that earlier documents
+//! have (`windows.rs`, `first_places.rs`, `spans.rs`). Which documents are similar is decided as in a collection that
+//! gets the same documents in the same order with `on_duplicate=skip`. Everything is in memory, or on shelves that the
+//! caller provides (`shelved.rs`): `batches.rs` says which documents need not be in memory at once, and `stored.rs`
+//! makes bytes of them. Knows nothing of files and ids, and not how the results are used.
 
 mod batches;
 mod components;

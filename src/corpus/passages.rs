@@ -1,4 +1,5 @@
-//! Two texts -> the passages that both have: runs of words. Each window of a run is in the other text, too. A window has as many words as a shingle of the collection, so the passages are what makes the two texts similar.
+//! Two texts -> the passages that both have: runs of words. Each window of a run is in the other text, too. A window has
+//! as many words as a shingle of the collection, so the passages are what makes the two texts similar.
 
 use std::collections::HashSet;
 
@@ -19,13 +20,16 @@ pub fn shared_passages(spec: &TextSpec, texts: [&str; 2]) -> [Vec<TokenPlace>; 2
         Shingling::Word(words) => usize::from(words),
         Shingling::Char(_) => WORDS_OF_CHARACTER_SHINGLES,
     };
-    let mut locator = TokenLocator::new(&pipeline);
-    let fewest = texts.map(|text| {
-        locator.locate(text);
-        locator.hashes().len()
-    });
-    let mut windower = Windower::new(&pipeline, words.min(fewest[0]).min(fewest[1]));
-    let [a, b] = texts.map(|text| windower.windows(text));
+    let windows = |words| texts.map(|text| Windower::new(&pipeline, words).windows(text));
+    let [mut a, mut b] = windows(words);
+    if a.hashes().is_empty() || b.hashes().is_empty() {
+        let count = |text| {
+            let mut locator = TokenLocator::new(&pipeline);
+            locator.locate(text);
+            locator.hashes().len()
+        };
+        [a, b] = windows(words.min(count(texts[0])).min(count(texts[1])));
+    }
     [runs(&a, &b), runs(&b, &a)]
 }
 

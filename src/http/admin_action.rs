@@ -1,4 +1,4 @@
-//! The log line of a request that changed a collection, a backup or a key: what was done, and with which key.
+//! The log line of a request that changed a collection, a backup or a key. It names the route and the key of the request.
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap,
-    HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    HeaderName, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue as Value, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -35,20 +35,6 @@ const VIEWS: [&str; 9] =
 /// contain this page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
-const GREETING: &str = "\
-This is hapax, near-duplicate lookup as a service.
-
-API       POST /v1/collections/default/check and others; /openapi.yaml describes all of them
-Console   /console, in a browser
-State     /readyz and /metrics
-";
-const GREETING_WITHOUT_CONSOLE: &str = "\
-This is hapax, near-duplicate lookup as a service.
-
-API       POST /v1/collections/default/check and others; /openapi.yaml describes all of them
-State     /readyz and /metrics
-";
-
 #[derive(RustEmbed)]
 #[folder = "src/http/console"]
 struct Files;
@@ -76,11 +62,16 @@ fn root(headers: &HeaderMap, console_is_on: bool) -> Response {
     let mut response = match console_is_on && is_browser {
         true => redirect("console/"),
         false => {
-            let text = if console_is_on { GREETING } else { GREETING_WITHOUT_CONSOLE };
+            let console = if console_is_on { "Console   /console, in a browser\n" } else { "" };
+            let text = format!(
+                "This is hapax, near-duplicate lookup as a service.\n\n\
+                 API       POST /v1/collections/default/check and others; /openapi.yaml describes all of them\n{console}\
+                 State     /readyz and /metrics\n"
+            );
             ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
         }
     };
-    response.headers_mut().append(VARY, HeaderValue::from_static("accept"));
+    response.headers_mut().append(VARY, Value::from_static("accept"));
     response
 }
 

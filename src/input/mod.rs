@@ -10,7 +10,6 @@ mod file;
 mod format;
 mod frame;
 mod gather;
-mod json_text;
 mod line;
 mod lines;
 mod parquet;

@@ -13,10 +13,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Number, Value, json};
 
 use super::fields::Fields;
-use super::json_text::add_json_text;
 use super::row_number::number;
 use crate::load::integer;
 use crate::types::strict_json::compact_object;
+use crate::types::write_json_text;
 
 /// The rows of a batch.
 pub(super) struct RowObjects<'a> {
@@ -34,13 +34,14 @@ struct Column<'a> {
     encoder: NullableEncoder<'a>,
 }
 
-/// What was added of a value.
+/// Whether a value was added to the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Added {
+    /// Yes.
     Value,
-    /// JSON cannot have the value.
+    /// No: JSON has no such value.
     Nothing,
-    /// The bytes are not UTF-8, so nothing was added.
+    /// No: its bytes are not UTF-8.
     NotUtf8,
 }
 
@@ -177,6 +178,11 @@ impl Column<'_> {
             _ => None,
         }
     }
+}
+
+fn add_json_text(json: &mut Vec<u8>, text: &str) {
+    json.reserve(text.len() + 2);
+    write_json_text(json, text).expect("a vector takes all bytes");
 }
 
 fn added(json: &mut Vec<u8>, value: &str) -> Added {

@@ -41,12 +41,12 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    /// Checks every field. The error has the name of the field, and what is wrong with it.
+    /// Checks all fields. If one is wrong, the error is its name and the reason.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         // Some details begin with the name of the field, as in a file.
         let named = |name: &'static str| {
             move |detail: String| {
-                let own = detail.strip_prefix(name).map(|rest| rest.trim_start_matches([':', ' ']).to_owned());
+                let own = detail.strip_prefix(name).map(|rest| rest.trim_start_matches([':', '=', ' ']).to_owned());
                 (name, file::without_middle(own.unwrap_or(detail)))
             }
         };
@@ -73,12 +73,11 @@ pub enum IfMissing {
     Refuse,
 }
 
-/// Adds a key to a file. Returns the key's id, and the text that its client sends.
-/// That text is stored nowhere. If collections, limits or scores are not given, the key gets those of the valid key
+/// Adds a key to a file. Returns the key, and the text that its client sends. That text is stored nowhere. If collections, limits or scores are not given, the key gets those of the valid key
 /// that it will replace.
-pub fn add(path: &Path, new: &NewKey, if_missing: IfMissing) -> Result<(String, String), KeysError> {
+pub fn add(path: &Path, new: &NewKey, if_missing: IfMissing) -> Result<(Key, String), KeysError> {
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
-    change(path, if_missing, |document, keys| {
+    let keys = change(path, if_missing, |document, keys| {
         let now = Timestamp::now();
         let valid: Vec<_> = keys.iter().filter(|key| key.name() == new.name && !key.is_expired(now)).collect();
         if let [first, second, ..] = valid.as_slice()
@@ -97,7 +96,8 @@ pub fn add(path: &Path, new: &NewKey, if_missing: IfMissing) -> Result<(String, 
         tables.push(table(&new, &id, &text, now)?);
         Ok(())
     })?;
-    Ok((id, text))
+    let key = keys.into_iter().find(|key| key.id() == id).expect("the key was added");
+    Ok((key, text))
 }
 
 /// Returns the new key. If it has no collections, no limits or no `scores`, it gets those of the key that it will
@@ -201,12 +201,12 @@ fn random(bytes: usize) -> Result<String, KeysError> {
     Ok((0..bytes * 8).step_by(5).map(digit).collect())
 }
 
-/// Changes a file, unless the result would be invalid.
+/// Changes a file, unless the result would be invalid. Returns the keys that it then has.
 fn change(
     path: &Path,
     if_missing: IfMissing,
     change: impl FnOnce(&mut DocumentMut, &[Key]) -> Result<(), KeysError>,
-) -> Result<(), KeysError> {
+) -> Result<Vec<Key>, KeysError> {
     // A symlink stays; the file to which it leads is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let dir =
@@ -235,9 +235,10 @@ fn change(
     if after.len() as u64 > BYTES_MAX {
         return Err(unfit(format!("the file would be longer than {BYTES_MAX} bytes; revoke old keys first")));
     }
-    file::parse(after.as_bytes()).map_err(|error| KeysError::NewKey(Box::new(error)))?;
+    let keys = file::parse(after.as_bytes()).map_err(|error| KeysError::NewKey(Box::new(error)))?;
     replace(&dir, &path, after.as_bytes()).map_err(KeysError::Read)?;
-    lock.sync_all().map_err(KeysError::Read)
+    lock.sync_all().map_err(KeysError::Read)?;
+    Ok(keys)
 }
 
 /// Writes the content to a new file, which then replaces the old one. The new file gets the owner and the mode of the
@@ -292,7 +293,7 @@ mod tests {
         )
         .unwrap();
         let third = add(&path, &new("a"), Create).unwrap_err().to_string();
-        assert!(third.contains("two keys named a are valid") && third.contains(&first), "{third}");
+        assert!(third.contains("two keys named a are valid") && third.contains(first.id()), "{third}");
         let content = fs::read_to_string(&path).unwrap();
         assert!(
             content.contains("# a comment") && content.contains("limits = { requests_per_second = 5 }"),
@@ -303,8 +304,8 @@ mod tests {
         for text in [&text, &second_text] {
             assert!(matches!(ring.find(text.as_bytes()), Shown::Valid(key) if key.name() == "a"));
         }
-        assert_eq!(revoke(&path, &first).unwrap(), [("a".to_owned(), first)]);
-        assert_eq!(revoke(&path, "a").unwrap(), [("a".to_owned(), second)]);
+        assert_eq!(revoke(&path, first.id()).unwrap(), [("a".to_owned(), first.id().to_owned())]);
+        assert_eq!(revoke(&path, "a").unwrap(), [("a".to_owned(), second.id().to_owned())]);
         assert!(revoke(&path, "a").unwrap_err().to_string().contains("no key has the name or the id \"a\""));
         assert!(file::parse(&fs::read(&path).unwrap()).unwrap().is_empty(), "no key is left, and the file is good");
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -319,9 +320,8 @@ mod tests {
         let (one, all) = (|| vec!["x-*".to_owned()], || vec!["*".to_owned()]);
         add(&path, &NewKey { collections: one(), limits, scores: Some("verdict".into()), ..new("a") }, Create).unwrap();
         let added = |next: &NewKey| {
-            let (id, _) = add(&path, next, Create).unwrap();
-            let key = file::parse(&fs::read(&path).unwrap()).unwrap().pop().unwrap();
-            revoke(&path, &id).unwrap();
+            let (key, _) = add(&path, next, Create).unwrap();
+            revoke(&path, key.id()).unwrap();
             let collections: Option<Vec<_>> =
                 key.collections().map(|all| all.iter().map(ToString::to_string).collect());
             (collections, *key.limits(), key.scores())
@@ -406,9 +406,9 @@ mod tests {
     fn an_id_names_one_key_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("keys.toml");
-        let (id, _) = add(&path, &new("a"), Create).unwrap();
-        add(&path, &new(&id), Create).unwrap();
-        assert_eq!(revoke_id(&path, &id).unwrap(), "a");
-        assert!(matches!(revoke_id(&path, &id), Err(KeysError::NoSuchKey(_))));
+        let (key, _) = add(&path, &new("a"), Create).unwrap();
+        add(&path, &new(key.id()), Create).unwrap();
+        assert_eq!(revoke_id(&path, key.id()).unwrap(), "a");
+        assert!(matches!(revoke_id(&path, key.id()), Err(KeysError::NoSuchKey(_))));
     }
 }

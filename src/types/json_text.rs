@@ -1,25 +1,27 @@
 //! A text -> a JSON string. Most long texts have few characters that need an escape, so the runs between them are found in
 //! whole blocks, and copied. With serde_json, which looks at each byte, an import of Parquet took 4 % longer.
 
+use std::io::{self, Write};
+
 /// The bytes that are looked at together.
 const BLOCK: usize = 64;
 
-/// Adds a text as a JSON string.
-pub(super) fn add_json_text(json: &mut Vec<u8>, text: &str) {
-    json.reserve(text.len() + 2);
-    json.push(b'"');
+/// Writes a text as a JSON string: the same bytes that serde_json writes.
+#[inline]
+pub fn write_json_text(out: &mut impl Write, text: &str) -> io::Result<()> {
+    out.write_all(b"\"")?;
     let mut rest = text.as_bytes();
     while let Some(at) = first_escaped(rest) {
-        json.extend_from_slice(&rest[..at]);
-        add_escape(json, rest[at]);
+        out.write_all(&rest[..at])?;
+        write_escape(out, rest[at])?;
         rest = &rest[at + 1..];
     }
-    json.extend_from_slice(rest);
-    json.push(b'"');
+    out.write_all(rest)?;
+    out.write_all(b"\"")
 }
 
 fn is_escaped(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
+    (byte < b' ') | (byte == b'"') | (byte == b'\\')
 }
 
 /// Returns the place of the first byte that needs an escape.
@@ -30,8 +32,8 @@ fn first_escaped(bytes: &[u8]) -> Option<usize> {
     bytes[block..].iter().position(|&byte| is_escaped(byte)).map(|at| block + at)
 }
 
-/// Adds the escape of a byte (RFC 8259, section 7).
-fn add_escape(json: &mut Vec<u8>, byte: u8) {
+/// Writes the escape of a byte (RFC 8259, section 7).
+fn write_escape(out: &mut impl Write, byte: u8) -> io::Result<()> {
     let short = match byte {
         b'"' => b'"',
         b'\\' => b'\\',
@@ -40,9 +42,9 @@ fn add_escape(json: &mut Vec<u8>, byte: u8) {
         b'\n' => b'n',
         b'\r' => b'r',
         b'\t' => b't',
-        _ => return json.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        _ => return write!(out, "\\u{byte:04x}"),
     };
-    json.extend_from_slice(&[b'\\', short]);
+    out.write_all(&[b'\\', short])
 }
 
 #[cfg(test)]
@@ -55,7 +57,7 @@ mod tests {
         #[test]
         fn strings_are_those_of_serde_json(text in "([a-zü\u{0}-\u{7f}]|[a-z]{0,90}){0,40}") {
             let mut json = Vec::new();
-            add_json_text(&mut json, &text);
+            write_json_text(&mut json, &text).unwrap();
             prop_assert_eq!(String::from_utf8(json).unwrap(), serde_json::to_string(&text).unwrap());
         }
     }
@@ -64,7 +66,7 @@ mod tests {
     fn each_character_has_its_escape() {
         for character in (0..0x300).filter_map(char::from_u32) {
             let (mut json, text) = (Vec::new(), character.to_string());
-            add_json_text(&mut json, &text);
+            write_json_text(&mut json, &text).unwrap();
             assert_eq!(String::from_utf8(json).unwrap(), serde_json::to_string(&text).unwrap());
         }
     }

@@ -10,6 +10,7 @@ mod fit;
 mod golden;
 mod ids;
 mod job;
+mod json_text;
 mod labels;
 mod options;
 mod page;
@@ -33,6 +34,7 @@ pub use ids::{
     CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata, json_bytes,
 };
 pub use job::{Job, LabelDeletion, Merge, MergeReport, MergeSource, Merged};
+pub use json_text::write_json_text;
 pub use labels::{InvalidLabel, LABELS_MAX, Label, LabelLimits, Labels, SCOPE_TERMS_MAX, SOURCE, Scope, ScopeTerm};
 pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};

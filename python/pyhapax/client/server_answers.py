@@ -306,18 +306,10 @@ class KeyList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddedKey:
+class AddedKey(Key):
     """A new key. `text` is the key itself, which is shown only here."""
 
     text: str = field(repr=False)
-    name: str
-    id: str
-    scopes: list[str]
-    scores: Literal["full", "verdict"]
-    collections: list[str] | None = None
-    created: datetime | None = None
-    expires: datetime | None = None
-    limits: KeyLimits | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,20 +100,22 @@ export async function ask(method, path, { query, body, type, signal } = {}) {
 export const get = (path, query, signal) => ask("GET", path, { query, signal });
 export const post = (path, body, query, signal) => ask("POST", path, { body, query, signal });
 
-function quoted(text) {
+/** A text as one word of a shell. */
+export function quoted(text) {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The same request as a command for a shell. The key is a variable: it must not get into a history of commands. */
-export function curl(method, path, { query, body, type } = {}) {
+/**
+ * The same request as a command for a shell. With `file`, the body is a file of this name. The key is a variable: it must
+ * not get into a history of commands.
+ */
+export function curl(method, path, { query, body, type, file } = {}) {
   const words = ["curl"];
   if (method !== "GET") words.push("-X", method);
   words.push(quoted(address(path, query).href));
   if (key.get()) words.push("-H", '"authorization: Bearer $HAPAX_KEY"');
-  if (body !== undefined) {
-    words.push("-H", quoted(`content-type: ${type ?? "application/json"}`));
-    const text = type === undefined ? JSON.stringify(body) : String(body);
-    words.push(...("--data-binary " + quoted(text.startsWith("@") ? ` ${text}` : text)).split(/ (.*)/s).slice(0, 2));
-  }
+  if (body !== undefined || file !== undefined) words.push("-H", quoted(`content-type: ${type ?? "application/json"}`));
+  if (file !== undefined) words.push("--data-binary", quoted(`@${file}`));
+  else if (body !== undefined) words.push("--data-raw", quoted(type === undefined ? JSON.stringify(body) : String(body)));
   return words.join(" ");
 }

@@ -32,6 +32,5 @@ const ARGUMENT_MAX = 100_000;
 export function commandOf(path, { query, body, type }) {
   const isFile = type !== undefined;
   if (!isFile && JSON.stringify(body).length <= ARGUMENT_MAX) return curl("POST", path, { query, body });
-  const name = (isFile ? body.name : "document.json").replaceAll("'", `'\\''`);
-  return `${curl("POST", path, { query })} -H 'content-type: ${type ?? "application/json"}' --data-binary '@${name}'`;
+  return curl("POST", path, { query, type, file: isFile ? body.name : "document.json" });
 }

@@ -7,7 +7,11 @@ import { fill, h } from "./ui.js";
 const HEIGHT = 170;
 const COLOURS = 6;
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** The colour that a variable has in the present theme. A canvas knows no variables. */
+function colour(name, element) {
+  element.style.color = `var(${name})`;
+  return getComputedStyle(element).color;
+}
 
 /** The clock times of ticks; with seconds if the ticks are closer than a minute. */
 function clock(ticks, step) {
@@ -37,7 +41,7 @@ export function lineChart({ title, format, names, signal }) {
     plot?.destroy();
     const width = canvas.clientWidth;
     if (width === 0) return;
-    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+    const axis = { stroke: colour("--soft", canvas), grid: { stroke: colour("--grid", canvas), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     plot = new uPlot(
       {
         width,
@@ -46,7 +50,7 @@ export function lineChart({ title, format, names, signal }) {
         cursor: { y: false, drag: { x: false, y: false } },
         scales: { x: { range }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.1 : 1] } },
         axes: [{ ...axis, space: 70, values: (_, ticks, _axis, _space, step) => clock(ticks, step) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) }],
-        series: [{}, ...names.map((name, at) => ({ label: name, stroke: colour(`--line-${(at % COLOURS) + 1}`), width: 1.5, spanGaps: false, points: { show: false } }))],
+        series: [{}, ...names.map((name, at) => ({ label: name, stroke: colour(`--line-${(at % COLOURS) + 1}`, canvas), width: 1.5, spanGaps: false, points: { show: false } }))],
         hooks: { setCursor: [({ cursor }) => tell(cursor.idx ?? data[0].length - 1)] },
       },
       data,

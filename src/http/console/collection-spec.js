@@ -59,7 +59,7 @@ export function shapeOf(sketch) {
 export const lengthOf = (shingle) => ({ unit: shingle.slice(0, 4), length: Number(shingle.slice(4)) });
 
 /** The number of slots and the bits of a slot of an external spec such as ours:128x32; null if it is not valid. */
-export function externalShape(text) {
+function externalShape(text) {
   const [, , slots, bits] = (EXTERNAL.exec(text) ?? []).map(Number);
   const fits = slots >= 16 && slots <= 4096 && (slots * bits) % 64 === 0;
   return fits ? { slots, bits } : null;

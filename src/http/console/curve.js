@@ -4,8 +4,8 @@
 import { h, percent, similarity, svg } from "./ui.js";
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [560, 260, 44, 12, 12, 34];
-/** So many marks have a height of their own, below the zero line. */
-const MARKS = 8;
+/** How many marks have a height of their own, below the zero line. */
+export const MARKS = 8;
 const MARK_HEIGHT = 10;
 const x = (jaccard) => LEFT + jaccard * (WIDTH - LEFT - RIGHT);
 const y = (ratio) => HEIGHT - BOTTOM - ratio * (HEIGHT - TOP - BOTTOM);

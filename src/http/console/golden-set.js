@@ -18,7 +18,7 @@ export const EXAMPLE = [
 ];
 
 /** Returns the pairs of a text: JSON Lines, a list, or an object with `pairs`. Throws an Error that says what is wrong. */
-export function pairsOf(text) {
+function pairsOf(text) {
   const whole = text.trim();
   const isOne = whole.startsWith("[") || /^\{\s*"pairs"/.test(whole);
   const values = isOne ? listOf(parsed(whole, "The text")) : linesOf(whole);

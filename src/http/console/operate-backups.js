@@ -2,7 +2,7 @@
 
 import { ask, get, post } from "./api.js";
 import { onSample } from "./history.js";
-import { command, longTable, measured, ofServer, quoted, repeat } from "./pieces.js";
+import { command, longTable, measured, ofServer, repeat, word } from "./pieces.js";
 import {
   ago,
   badge,
@@ -142,7 +142,7 @@ function restore(path) {
       h("code", {}, "hashing.secret"),
       " as before.",
     ),
-    command(`hapax restore ${quoted(path)} --data-dir ./restored`),
+    command(`hapax restore ${word(path)} --data-dir ./restored`),
     command("hapax verify --data-dir ./restored"),
     h("p", {}, "Then start a server on this directory: "),
     command("hapax serve --data-dir ./restored"),

@@ -1,6 +1,6 @@
 // Parts that several views share: content that arrives later, long lists, commands to copy, and work that is repeated.
 
-import { ROOT, key } from "./api.js";
+import { ROOT, key, quoted } from "./api.js";
 import { latest } from "./history.js";
 import { button, copy, count, failure, fill, h, idText, table } from "./ui.js";
 
@@ -70,12 +70,12 @@ export function command(text) {
   );
 }
 
-/** A text as one word of a shell. */
-export const quoted = (text) => (/^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+/** A text as one word of a shell, without quotes if it needs none. */
+export const word = (text) => (/^[\w./:@%+,=-]+$/.test(text) ? text : quoted(text));
 
 /** The options with which a command of hapax asks this server. */
 export const ofServer = () =>
-  `--server ${quoted(ROOT.href.replace(/\/$/, ""))}${key.get() ? " --api-key-file hapax.key" : ""}`;
+  `--server ${word(ROOT.href.replace(/\/$/, ""))}${key.get() ? " --api-key-file hapax.key" : ""}`;
 
 /** A choice of at most two values of a list: a third choice replaces the older one. `changed` gets the chosen values. */
 export function pairOf(chosen, changed) {

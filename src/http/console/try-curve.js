@@ -2,12 +2,9 @@
 
 import { post } from "./api.js";
 import { attempt } from "./attempt.js";
-import { at, sCurve } from "./curve.js";
+import { MARKS, at, sCurve } from "./curve.js";
 import { hint } from "./passages.js";
 import { fill, h, percent, similarity } from "./ui.js";
-
-/** So many marks have places of their own. */
-const MARKS = 8;
 
 /** The request for the curve of a collection at a threshold. */
 function tuneOf({ banding, signature, spec }, threshold) {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::values::timestamp;
-use crate::types::TimestampMs;
+use crate::types::{TimestampMs, write_json_text};
 
 /// Writes a member with any value.
 pub(super) fn value(out: &mut impl Write, name: &str, value: &impl Serialize) -> io::Result<()> {
@@ -17,15 +17,8 @@ pub(super) fn value(out: &mut impl Write, name: &str, value: &impl Serialize) ->
 /// Writes a string.
 #[inline]
 pub(super) fn string(out: &mut impl Write, name: &str, text: &str) -> io::Result<()> {
-    // The compiler can make vector code of this loop, because the loop never ends early.
-    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
-        return value(out, name, &text);
-    }
     out.write_all(name.as_bytes())?;
-    out.write_all(b"\"")?;
-    out.write_all(text.as_bytes())?;
-    out.write_all(b"\"")
+    write_json_text(out, text)
 }
 
 /// Writes a number. Numbers below 1 with at most six decimals, such as similarities, are written here. serde writes all

@@ -4,12 +4,13 @@ use axum::extract::State;
 use tokio_util::sync::CancellationToken;
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::audit::{Filter, LINE_BYTES_MAX, LinePlace, PageLimits, moment};
+use crate::audit::{Filter, LINE_BYTES_MAX, LinePlace, MOMENT_FORMS, OPS, PageLimits, moment};
 use crate::http::answer::Answer;
 use crate::http::dto::audit::DecisionPage;
 use crate::http::error::{Code, Problem};
-use crate::http::query::Query;
+use crate::http::query::{Query, choice};
 use crate::http::state::AppState;
+use crate::types::VerdictKind;
 
 /// The memory that is reserved for a line, in bytes of JSON. Most lines are much shorter.
 const LINE_BYTES_USUAL: usize = 8 * 1024;
@@ -45,24 +46,21 @@ pub async fn search(State(state): State<AppState>, query: Query) -> Result<Answe
 
 fn filter(query: &Query) -> Result<Filter, Problem> {
     let text = |name: &str| query.get(name).map(str::to_owned);
-    let one_of = |name: &'static str, words: &[&'static str]| match query.get(name) {
-        Some(_) => query.choice(name, &words.iter().map(|word| (*word, *word)).collect::<Vec<_>>()).map(Some),
-        None => Ok(None),
+    let one_of = |name: &str, words: [&'static str; 4]| {
+        let known = words.map(|word| (word, word));
+        query.get(name).map(|text| choice(name, text, &known).map(str::to_owned)).transpose()
     };
-    let at = |name: &'static str| match query.get(name) {
-        Some(text) => moment(text).map(Some).ok_or_else(|| {
-            let allowed = "must be a time such as 2026-11-23T21:00:00Z, a date, or a time before now such as 2h or 7d";
-            Problem::invalid(name, allowed)
-        }),
-        None => Ok(None),
+    let at = |name: &str| {
+        let read = |text| moment(text).ok_or_else(|| Problem::invalid(name, MOMENT_FORMS));
+        query.get(name).map(read).transpose()
     };
     Ok(Filter {
         collection: text("collection"),
         id: text("id"),
         matched: text("matched"),
         key: text("key"),
-        verdict: one_of("verdict", &["unique", "near_duplicate", "exact_duplicate", "empty"])?.map(str::to_owned),
-        op: one_of("op", &["check", "insert", "delete", "merge"])?.map(str::to_owned),
+        verdict: one_of("verdict", VerdictKind::ALL.map(VerdictKind::as_str))?,
+        op: one_of("op", OPS)?,
         request_id: text("request_id"),
         since: at("since")?,
         until: at("until")?,

@@ -12,7 +12,7 @@ use crate::http::dto::key::{AccessBody, AddedKey, KeyBody, KeyList, Revoked, new
 use crate::http::error::{Code, Problem};
 use crate::http::request::JsonText;
 use crate::http::state::AppState;
-use crate::keys::{self, IfMissing, KeysError, KeysFile};
+use crate::keys::{self, IfMissing, KeysFile};
 use crate::telemetry::AUDIT;
 
 /// `GET /v1/access`: what the key of the request may do.
@@ -34,12 +34,10 @@ pub async fn add(
 ) -> Result<(StatusCode, Json<AddedKey>), Problem> {
     let new = body.parse(&state, new_key).await?;
     let added = in_file(&state, move |path| {
-        let (id, text) = keys::add(path, &new, IfMissing::Refuse)?;
-        let file = KeysFile::read(path)?;
-        let key = file.keys().iter().find(|key| key.id() == id).ok_or(KeysError::NoSuchKey(id))?;
+        let (key, text) = keys::add(path, &new, IfMissing::Refuse)?;
         let (by, name, id, scopes) = (caller.name(), key.name(), key.id(), key.scopes());
         tracing::info!(target: AUDIT, key = by, added = name, id, %scopes, "a key was added");
-        Ok(AddedKey { text, key: key.into() })
+        Ok(AddedKey { text, key: (&key).into() })
     });
     Ok((StatusCode::CREATED, Json(added.await?)))
 }

@@ -39,6 +39,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("column", "9"),
     ("commits_behind", "2"),
     ("committed", "30"),
+    ("console", "Console   /console, in a browser\n"),
     ("count", "2"),
     ("count(documents)", "12 documents"),
     ("curve.threshold", "0.8"),
