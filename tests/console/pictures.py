@@ -17,7 +17,6 @@ COLOURS = 256
 # The charts of the view Live need some time with requests.
 TRAFFIC_SECONDS = 100
 PAUSE_SECONDS = 0.04
-DARK = ["live"]
 
 
 def save(world, name):
@@ -27,13 +26,10 @@ def save(world, name):
     browser.resize(WIDTH, min(max(height, 600), HEIGHT_MAX))
     browser.run("window.scrollTo(0, 0); document.activeElement?.blur()")
     world.pictures.mkdir(parents=True, exist_ok=True)
-    for theme in ["light"] + ["dark"] * (name in DARK):
-        browser.theme(theme)
-        browser.frame()
-        png = base64.b64decode(browser.cdp("Page.captureScreenshot", format="png")["data"])
-        suffix = "" if theme == "light" else "-dark"
-        (world.pictures / f"console-{name}{suffix}.png").write_bytes(smaller(png))
     browser.theme("light")
+    browser.frame()
+    png = base64.b64decode(browser.cdp("Page.captureScreenshot", format="png")["data"])
+    (world.pictures / f"console-{name}.png").write_bytes(smaller(png))
     browser.resize(WIDTH, 900)
 
 

@@ -171,7 +171,6 @@ VIEWS = [
         "collections?create=1&name=pages-2027&keep=text",
         "Create a collection",
         says("hapax1;unicode=17;"),
-        picture=True,
     ),
     State("collection", "collection?collection=pages", "pages", overview),
     State(
@@ -188,7 +187,7 @@ VIEWS = [
     State("statistics", "collection?collection=pages&tab=statistics", "pages", statistics),
     State("empty", "collection?collection=titles", "titles", says("First, store documents", "hapax import")),
     State("clusters", "clusters?collection=pages", "Clusters", largest, picture=True),
-    State("cluster", f"clusters?collection=pages&id={data.PAIR}", "Clusters", one_cluster),
+    State("cluster", f"clusters?collection=pages&id={data.PAIR}", "Clusters", one_cluster, picture=True),
     State("no-clusters", "clusters?collection=titles", "Clusters", says("on_duplicate=link")),
     State("buckets", "buckets?collection=pages", "Buckets", fullest, picture=True),
     State("quality", "quality?collection=pages", "Quality", golden, picture=True),
