@@ -32,12 +32,12 @@ pgo: ## build a faster server, target/pgo/hapax: build one that counts what it r
 # first the long ones: they wait, or mostly use one processor. No result of them depends on speed, except that fuzzing does
 # less.
 SLOW = wheel test-python console churn restarts memory soak toolchains
-SLOW_SIDE_BY_SIDE = test-redis crash miri redis-faults chaos alerts quality races model conformance neon fuzz-core corruption \
+SLOW_SIDE_BY_SIDE = test-redis crash miri chaos alerts quality races redis-faults model conformance neon fuzz-core corruption \
 	clients loom docker-context deny
 # Tests that stages of their own run in CI.
 OWN_STAGES = redis_store crash:: chaos
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
-	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(SLOW_SIDE_BY_SIDE))
+	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target HAS_TOOLCHAINS=1 $(SLOW_SIDE_BY_SIDE))
 
 # CI uses the release profile for all tests, so that everything is built once. Whatever is built alone would have other
 # features of some libraries, and these would be compiled a second time.
@@ -361,11 +361,6 @@ redis-faults: $(VALKEY) ## let all kinds of faults happen to servers and to node
 	HAPAX_REDIS_FAULTS_SECONDS=$$(($(REDIS_FAULTS_SECONDS) / 2)) \
 		cargo test --release --locked --workspace --test it redis_store::faults:: -- --ignored --nocapture
 
-# Both have bounds on times, and start clusters.
-ifdef CI
-redis-faults: | test-redis
-endif
-
 model: ## try every order of events in the protocol of the Redis store, with a crash, a repeated command and a failover
 	cargo test --release --locked --workspace --lib redis::protocol::model -- --include-ignored --skip by_hand --nocapture
 
@@ -378,6 +373,9 @@ docker-context: ## run the commands of `docker build` on the files that it gets,
 # Installed one after the other, before anything that runs side by side needs them.
 toolchains: arm-target nightly-miri
 
+# With a prerequisite, a target would begin after all targets that have none.
+to_install = $(if $(HAS_TOOLCHAINS),,$(1))
+
 arm-target:
 	rustup target add aarch64-unknown-linux-gnu
 
@@ -388,7 +386,7 @@ nightly-miri: nightly
 	rustup component add --toolchain nightly miri rust-src
 
 # The core has unsafe code for each kind of processor; 64-bit ARM is emulated.
-neon: arm-target ## run the core's tests on emulated 64-bit ARM
+neon: $(call to_install,arm-target) ## run the core's tests on emulated 64-bit ARM
 	@command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null || \
 		{ echo "install gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user" >&2; exit 1; }
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
@@ -401,7 +399,7 @@ neon: arm-target ## run the core's tests on emulated 64-bit ARM
 JEMALLOC = $(firstword $(wildcard $(CURDIR)/target/release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc_pic.a))
 MIRI = $(addprefix JEMALLOC_OVERRIDE=,$(JEMALLOC)) cargo +nightly miri test --locked --lib --target-dir target/miri
 AVX2 = +avx2,+bmi1,+bmi2,+lzcnt,+popcnt
-miri: nightly-miri ## run the unsafe code of the core and of the index under Miri
+miri: $(call to_install,nightly-miri) ## run the unsafe code of the core and of the index under Miri
 	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI) -p hapax-core -p hapax -- simd:: index::pool::
 	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI) -p hapax-core -- simd::
 
@@ -418,7 +416,7 @@ FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
 fuzz: fuzz-core fuzz-server ## run all fuzz targets under AddressSanitizer, FUZZ_SECONDS (30) each
 
-fuzz-core: nightly $(FUZZ) ## compare each stage of signing with its portable form
+fuzz-core: $(call to_install,nightly) $(FUZZ) ## compare each stage of signing with its portable form
 	cd crates/hapax-core && $(FUZZ_RUN) build --target-dir $(CURDIR)/target/fuzz
 	cd crates/hapax-core && for target in $(FUZZ_TARGETS); do \
 		$(FUZZ_RUN) run --target-dir $(CURDIR)/target/fuzz $$target -- $(FUZZ_OPTIONS) -max_len=9000 || exit 1; \
