@@ -28,12 +28,11 @@ pgo: ## build a faster server, target/pgo/hapax: build one that counts what it r
 	mv $(PGO)/build/$(PGO_HOST)/release/hapax.dwp $(PGO)/hapax.dwp
 	mv $(PGO)/build/$(PGO_HOST)/release/hapax $(PGO)/hapax
 
-# In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The others run two at a time,
-# first the long ones: they wait, or mostly use one processor. No result of them depends on speed, except that fuzzing does
-# less.
-SLOW = wheel test-python console churn restarts memory soak toolchains
-SLOW_SIDE_BY_SIDE = test-redis crash miri chaos alerts quality races redis-faults model conformance neon fuzz-core corruption \
-	clients loom docker-context deny
+# In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code. The last group runs two at a
+# time, first the long ones: these mostly wait or use one processor, and no result of them depends on speed, except that fuzzing
+# does less.
+SLOW = wheel test-python console churn restarts memory test-redis redis-faults soak toolchains
+SLOW_SIDE_BY_SIDE = crash miri chaos alerts quality races model conformance neon fuzz-core corruption clients loom docker-context deny
 # Tests that stages of their own run in CI.
 OWN_STAGES = redis_store crash:: chaos
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
