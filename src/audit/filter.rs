@@ -4,9 +4,6 @@ use jiff::Timestamp;
 
 use super::line::AuditLine;
 
-/// The operations that lines have.
-pub const OPS: [&str; 4] = ["check", "insert", "delete", "merge"];
-
 /// The conditions that a line must meet. Absent conditions are met by every line.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {

@@ -6,6 +6,13 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) const CHECK: &str = "check";
+pub(super) const INSERT: &str = "insert";
+pub(super) const DELETE: &str = "delete";
+pub(super) const MERGE: &str = "merge";
+/// The operations that lines have.
+pub const OPS: [&str; 4] = [CHECK, INSERT, DELETE, MERGE];
+
 /// A decision as a line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AuditLine<'a> {
@@ -16,7 +23,7 @@ pub struct AuditLine<'a> {
     pub request_id: Cow<'a, str>,
     /// The name of the API key; null if the server requires none.
     pub key: Option<Cow<'a, str>>,
-    /// `check`, `insert`, `delete` or `merge`.
+    /// One of [`OPS`].
     #[serde(borrow)]
     pub op: Cow<'a, str>,
     #[serde(borrow)]

@@ -16,8 +16,8 @@ mod writer;
 
 pub use decision::{Decided, Decision};
 pub use error::AuditError;
-pub use filter::{Filter, OPS};
-pub use line::{AuditLine, AuditMatch};
+pub use filter::Filter;
+pub use line::{AuditLine, AuditMatch, OPS};
 pub use log::AuditLog;
 pub use moment::{MOMENT_FORMS, moment};
 pub use read::{LINE_BYTES_MAX, ReadLine, files, lines};

@@ -35,6 +35,7 @@ const VIEWS: [&str; 9] =
 /// contain this page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
+
 #[derive(RustEmbed)]
 #[folder = "src/http/console"]
 struct Files;

@@ -73,8 +73,8 @@ pub enum IfMissing {
     Refuse,
 }
 
-/// Adds a key to a file. Returns the key, and the text that its client sends. That text is stored nowhere. If collections, limits or scores are not given, the key gets those of the valid key
-/// that it will replace.
+/// Adds a key to a file. Returns the key, and the text that its client sends. That text is stored nowhere. If collections,
+/// limits or scores are not given, the key gets those of the valid key that it will replace.
 pub fn add(path: &Path, new: &NewKey, if_missing: IfMissing) -> Result<(Key, String), KeysError> {
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
     let keys = change(path, if_missing, |document, keys| {

@@ -13,8 +13,8 @@ use super::wire::Wire;
 use crate::types::{DocId, LookupTimes, OnDuplicate, OnExisting, Outcome, TimestampMs, Verdict, expires_at};
 use crate::verdicts::{Cited, CollectionError, Findings, InsertOptions, Result, VerdictContext, similarity};
 
-/// An insertion that others disturb begins again with another number. It is refused after so many attempts, if they have taken
-/// so long.
+/// An insertion that others disturb begins again with another number. It is refused after so many attempts, if they have
+/// taken so long.
 const ATTEMPTS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The time at which a document was last seen is written only if it changes by this part of the `ttl`.

@@ -45,7 +45,7 @@ pub enum Said {
     NotFound,
     Unique,
     Shown(Option<Doc>),
-    /// Nothing was done.
+    /// Nothing was done. The detail is for the reader of a failure.
     Refused {
         code: String,
         detail: String,
